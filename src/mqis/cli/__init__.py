@@ -1,0 +1,1 @@
+"""The mqis command."""

@@ -1,0 +1,1 @@
+"""The composition root: configuration, opening of stores, the jobs that commands run."""

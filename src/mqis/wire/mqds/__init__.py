@@ -1,0 +1,1 @@
+"""MS-MQDS: object types, property catalogue, and the structures that its values hold."""

@@ -1,0 +1,129 @@
+"""The one way to bytes: a cursor that checks every bound.
+
+A decoder never slices a buffer itself. It asks the reader, and the reader either has what was
+asked for or raises ``WireError`` with the offset where it is missing.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+
+_U16 = Struct("<H")
+_U32 = Struct("<I")
+_U64 = Struct("<Q")
+_I8 = Struct("<b")
+_I16 = Struct("<h")
+_I32 = Struct("<i")
+_I64 = Struct("<q")
+
+
+class Reader:
+    """Little-endian, bounds-checked reading of ``data`` between two offsets.
+
+    Offsets in errors are those of the whole buffer, also in a reader that ``sub`` cut out.
+    """
+
+    __slots__ = ("_data", "_end", "offset")
+
+    def __init__(self, data: bytes, offset: int = 0, end: int | None = None) -> None:
+        self._data = data
+        self._end = len(data) if end is None else end
+        self.offset = offset
+        if not 0 <= offset <= self._end <= len(data):
+            raise ValueError(f"{offset}..{end} does not lie inside {len(data)} bytes")
+
+    @property
+    def remaining(self) -> int:
+        return self._end - self.offset
+
+    def error(self, reason: str, offset: int | None = None) -> WireError:
+        """A ``WireError`` for the caller to raise, by default about the current offset."""
+        return WireError(reason, self.offset if offset is None else offset)
+
+    def _take(self, size: int, what: str) -> int:
+        start = self.offset
+        if size > self._end - start:
+            raise WireError(f"{what} needs {size} bytes, {self._end - start} left", start)
+        self.offset = start + size
+        return start
+
+    def u8(self) -> int:
+        return self._data[self._take(1, "u8")]
+
+    def u16(self) -> int:
+        value: int = _U16.unpack_from(self._data, self._take(2, "u16"))[0]
+        return value
+
+    def u32(self) -> int:
+        value: int = _U32.unpack_from(self._data, self._take(4, "u32"))[0]
+        return value
+
+    def u64(self) -> int:
+        value: int = _U64.unpack_from(self._data, self._take(8, "u64"))[0]
+        return value
+
+    def i8(self) -> int:
+        value: int = _I8.unpack_from(self._data, self._take(1, "i8"))[0]
+        return value
+
+    def i16(self) -> int:
+        value: int = _I16.unpack_from(self._data, self._take(2, "i16"))[0]
+        return value
+
+    def i32(self) -> int:
+        value: int = _I32.unpack_from(self._data, self._take(4, "i32"))[0]
+        return value
+
+    def i64(self) -> int:
+        value: int = _I64.unpack_from(self._data, self._take(8, "i64"))[0]
+        return value
+
+    def bytes(self, size: int, what: str = "bytes") -> bytes:
+        start = self._take(size, what)
+        return self._data[start : start + size]
+
+    def guid(self) -> Guid:
+        return Guid(self.bytes(16, "GUID"))
+
+    def count(self, limit: int, item_size: int, what: str) -> int:
+        """A u32 count of items, refused before anything is made for them.
+
+        ``item_size`` is the smallest size an item can have, so that a count which the remaining
+        bytes cannot hold is caught here.
+        """
+        at = self.offset
+        count = self.u32()
+        if count > limit:
+            raise WireError(f"{what}: {count} items, at most {limit} are allowed", at)
+        if count * item_size > self.remaining:
+            raise WireError(f"{what}: {count} items do not fit in {self.remaining} bytes", at)
+        return count
+
+    def utf16z(self, limit: int, what: str = "string") -> str:
+        """UTF-16LE up to and without its 16-bit zero, at most ``limit`` units long.
+
+        Lone surrogates pass: Windows names are unit sequences, not checked text.
+        """
+        start = self.offset
+        stop = min(self._end, start + 2 * limit + 2)
+        at = self._data.find(b"\0\0", start, stop)
+        while at >= 0 and (at - start) & 1:
+            at = self._data.find(b"\0\0", at + 1, stop)
+        if at < 0:
+            if stop - start > 2 * limit:
+                raise WireError(f"{what} is longer than {limit} characters", start)
+            raise WireError(f"{what} has no terminating zero", start)
+        self.offset = at + 2
+        return self._data[start:at].decode("utf-16-le", "surrogatepass")
+
+    def sub(self, size: int, what: str = "part") -> Reader:
+        """A reader restricted to the next ``size`` bytes, which this one skips."""
+        start = self._take(size, what)
+        return Reader(self._data, start, start + size)
+
+    def expect_end(self, what: str) -> None:
+        if self.remaining:
+            raise WireError(f"{self.remaining} bytes after the end of {what}", self.offset)

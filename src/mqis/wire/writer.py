@@ -1,0 +1,79 @@
+"""The counterpart of the reader: little-endian appending to one buffer."""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+
+from mqis.wire.guid import Guid
+
+_U8 = Struct("<B")
+_U16 = Struct("<H")
+_U32 = Struct("<I")
+_U64 = Struct("<Q")
+_I8 = Struct("<b")
+_I16 = Struct("<h")
+_I32 = Struct("<i")
+_I64 = Struct("<q")
+
+
+class Writer:
+    """Collects bytes. A value that its field cannot hold is the caller's ``ValueError``."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._buffer)
+
+    def getvalue(self) -> bytes:
+        return bytes(self._buffer)
+
+    def _pack(self, form: Struct, value: int) -> None:
+        try:
+            self._buffer += form.pack(value)
+        except struct_error as error:
+            raise ValueError(f"{value!r} does not fit {form.size} bytes: {error}") from None
+
+    def u8(self, value: int) -> None:
+        self._pack(_U8, value)
+
+    def u16(self, value: int) -> None:
+        self._pack(_U16, value)
+
+    def u32(self, value: int) -> None:
+        self._pack(_U32, value)
+
+    def u64(self, value: int) -> None:
+        self._pack(_U64, value)
+
+    def i8(self, value: int) -> None:
+        self._pack(_I8, value)
+
+    def i16(self, value: int) -> None:
+        self._pack(_I16, value)
+
+    def i32(self, value: int) -> None:
+        self._pack(_I32, value)
+
+    def i64(self, value: int) -> None:
+        self._pack(_I64, value)
+
+    def bytes(self, value: bytes) -> None:
+        self._buffer += value
+
+    def guid(self, value: Guid) -> None:
+        self._buffer += value.raw
+
+    def utf16z(self, value: str) -> None:
+        if "\0" in value:
+            raise ValueError("a zero-terminated string cannot hold a zero character")
+        self._buffer += value.encode("utf-16-le", "surrogatepass") + b"\0\0"
+
+    def patch_u32(self, offset: int, value: int) -> None:
+        """Fill in a length or offset that is known only after what it describes."""
+        if offset + 4 > len(self._buffer):
+            raise ValueError(f"nothing was written at offset {offset} yet")
+        _U32.pack_into(self._buffer, offset, value)
