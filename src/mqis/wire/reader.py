@@ -45,7 +45,7 @@ class Reader:
 
     def _take(self, size: int, what: str) -> int:
         start = self.offset
-        if size > self._end - start:
+        if not 0 <= size <= self._end - start:
             raise WireError(f"{what} needs {size} bytes, {self._end - start} left", start)
         self.offset = start + size
         return start

@@ -74,6 +74,8 @@ class Writer:
 
     def patch_u32(self, offset: int, value: int) -> None:
         """Fill in a length or offset that is known only after what it describes."""
-        if offset + 4 > len(self._buffer):
-            raise ValueError(f"nothing was written at offset {offset} yet")
+        if not 0 <= offset <= len(self._buffer) - 4:
+            raise ValueError(f"no four bytes were written at offset {offset} yet")
+        if not 0 <= value <= 0xFFFFFFFF:
+            raise ValueError(f"{value!r} does not fit 4 bytes")
         _U32.pack_into(self._buffer, offset, value)

@@ -1,0 +1,86 @@
+# mqis. On a fresh machine: `make run` shows it, `make test` proves it.
+#
+# Needed beforehand: Python 3.11 or newer with venv, and make. Everything else is installed into
+# .venv from requirements/*.lock. Another Python: make run PYTHON=python3.12
+
+PYTHON ?= python3
+VENV   ?= .venv
+PY     := $(VENV)/bin/python
+PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
+LOCKED := $(PIP) --require-hashes --only-binary :all:
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format types pytest conformance bench fuzz crash java lock clean
+
+help: ## what there is
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+run: $(VENV)/.run java ## the tour: a demonstration enterprise, looked at from all sides
+	@$(VENV)/bin/mqis tour
+
+test: lint types pytest ## every gate: style, types, layers, tests, coverage
+
+lint: $(VENV)/.dev
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --quiet --check .
+
+format: $(VENV)/.dev ## bring the code into shape
+	@$(PY) -m ruff check --quiet --fix .
+	@$(PY) -m ruff format --quiet .
+
+types: $(VENV)/.dev
+	@$(PY) -m mypy
+
+pytest: $(VENV)/.dev java
+	@mkdir -p .build
+	@$(PY) -m coverage run -m pytest
+	@$(PY) -m coverage json --quiet -o .build/coverage.json
+	@$(PY) tools/coverage_floor.py
+
+conformance: $(VENV)/.dev ## covered / open / waived requirements (JSON=1 for machines, OPEN=table lists)
+	@$(PY) tools/conformance.py $(if $(JSON),--json) $(if $(OPEN),--open $(OPEN))
+
+bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one of them)
+	@$(PY) -m bench $(ONLY)
+
+fuzz: $(VENV)/.dev ## hostile bytes against every decoder (SECONDS=60, SEED=0)
+	@$(PY) -m fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0)
+
+crash: $(VENV)/.dev ## kill -9 at random instants (ROUNDS=200)
+	@$(PY) tools/crash.py --rounds $(or $(ROUNDS),200)
+
+java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
+	@tools/java_home.sh $(VENV) requirements/java.lock > $(VENV)/java-home || \
+		echo "continuing without Java: everything but the pipeline works" >&2
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "mqis needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+		{ echo "this Python cannot make virtual environments: install its venv module (Debian: python3-venv)" >&2; exit 1; }
+
+$(VENV)/.run: $(VENV)/bin/python requirements/run.lock pyproject.toml
+	@echo "installing into $(VENV)" >&2
+	@$(LOCKED) -r requirements/run.lock
+	@$(PIP) --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements/dev.lock
+	@echo "installing what the tests need" >&2
+	@$(LOCKED) -r requirements/dev.lock
+	@touch $@
+
+lock: ## resolve the locks anew (needs uv)
+	@cd requirements && for name in run dev java; do \
+		case $$name in \
+			run) of="../pyproject.toml run.in" ;; \
+			dev) of="../pyproject.toml run.in dev.in --group ../pyproject.toml:dev" ;; \
+			java) of="java.in" ;; \
+		esac; \
+		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-header $$of --output-file $$name.lock || exit 1; \
+	done
+
+clean: ## remove everything that make made
+	@rm -rf $(VENV) .build .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,215 @@
+"""The local events of the directory (MS-MQDS 3.1.6): what changes it, whoever asks.
+
+One instance serves one operation inside one transaction: the object, its sequence number, its
+tombstone and its partition's last number change together or not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    IDENTIFIER_PROPERTY,
+    NAME_PROPERTY,
+    DeletedObject,
+    DirectoryObject,
+    Scope,
+)
+from mqis.protocol.directory.ownership import machine_of, partition_or_new, site_of
+from mqis.protocol.directory.paths import check_path
+from mqis.protocol.directory.rules import Profile
+from mqis.protocol.directory.writing import (
+    client_create,
+    client_update,
+    event_create,
+    event_update,
+    named,
+)
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ports import Entropy, Transaction
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.certificates import UserSignCerts
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propertybag import Properties
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+
+_MODIFY_TIME = {
+    ObjectType.QUEUE: PropId.Q_MODIFY_TIME,
+    ObjectType.MACHINE: PropId.QM_MODIFY_TIME,
+}
+_CREATE_TIME = {
+    ObjectType.QUEUE: PropId.Q_CREATE_TIME,
+    ObjectType.MACHINE: PropId.QM_CREATE_TIME,
+}
+_EXISTS = {
+    ObjectType.QUEUE: HResult.MQ_ERROR_QUEUE_EXISTS,
+    ObjectType.MACHINE: HResult.MQ_ERROR_MACHINE_EXISTS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEvents:
+    """The events over one transaction, at ``now`` seconds since 1970."""
+
+    transaction: Transaction
+    now: int
+    entropy: Entropy
+    profile: Profile = Profile.OWN_STORE
+    #: The site of this server, where a machine goes that names none.
+    own_site: Guid | None = None
+
+    # --- a client's voice: MS-MQDS 3.1.4.4, 3.1.4.9, 3.1.4.5 --------------------------------------
+
+    def create(
+        self, object_type: ObjectType, path: str | None, properties: Properties
+    ) -> DirectoryObject:
+        """What a client creates; the server gives names, identifiers and times."""
+        self._check_creatable(object_type)
+        stored = client_create(object_type, properties, self.profile)
+        given = properties.get(IDENTIFIER_PROPERTY[object_type])
+        takes_identifier = object_type not in (ObjectType.QUEUE, ObjectType.USER)
+        if object_type is ObjectType.CN and path is None:
+            name = properties.get(PropId.CN_NAME)
+            path = None if name is None else str(name.value)
+        if object_type in NAME_PROPERTY:
+            if path is None:
+                raise DirectoryError(
+                    HResult.MQ_ERROR_INVALID_PARAMETER, f"a {object_type.label} needs a path name"
+                )
+            path = check_path(object_type, path)
+            stored |= named(object_type, path)
+        if object_type is ObjectType.USER:
+            stored[PropId.U_SIGN_CERT] = self._as_list(stored[PropId.U_SIGN_CERT])
+        if object_type in _CREATE_TIME:
+            time = PropVariant(VarType.I4, self.now)
+            stored |= {_CREATE_TIME[object_type]: time, _MODIFY_TIME[object_type]: time}
+        return self._add(object_type, path, stored, given if takes_identifier else None)
+
+    def update(self, obj: DirectoryObject, properties: Properties) -> DirectoryObject:
+        """What a client changes; an update that changes nothing still takes a number."""
+        changes = client_update(obj, properties, self.profile)
+        if obj.type in _MODIFY_TIME:
+            changes[_MODIFY_TIME[obj.type]] = PropVariant(VarType.I4, self.now)
+        return self._replace(obj, changes)
+
+    # --- the events themselves: MS-MQDS 3.1.6.3 to 3.1.6.5 ----------------------------------------
+
+    def create_directory_object(
+        self, object_type: ObjectType, properties: Properties
+    ) -> DirectoryObject:
+        """3.1.6.3: identifier, name and times come from the properties."""
+        stored = event_create(object_type, properties)
+        path: str | None = None
+        if object_type in NAME_PROPERTY:
+            name = stored.get(NAME_PROPERTY[object_type])
+            if name is None:
+                raise DirectoryError(
+                    HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, f"a {object_type.label} needs a name"
+                )
+            path = check_path(object_type, str(name.value))
+        given = properties.get(IDENTIFIER_PROPERTY[object_type])
+        return self._add(object_type, path, stored, given)
+
+    def update_directory_object(
+        self, obj: DirectoryObject, properties: Properties
+    ) -> DirectoryObject:
+        """3.1.6.4: every stored property may change, what is unknown is skipped."""
+        return self._replace(obj, event_update(obj, properties))
+
+    def delete_directory_object(self, obj: DirectoryObject) -> DeletedObject:
+        """3.1.6.5: the object goes, a tombstone with the next number comes."""
+        scope = obj.value(PropId.Q_SCOPE) if obj.type is ObjectType.QUEUE else Scope.ENTERPRISE
+        tombstone = DeletedObject(
+            obj.id,
+            obj.partition,
+            self._next_seq(obj.partition),
+            obj.type,
+            Scope.SITE if scope == Scope.SITE else Scope.ENTERPRISE,
+        )
+        self.transaction.delete(obj)
+        self.transaction.bury(tombstone)
+        return tombstone
+
+    # --- shared -----------------------------------------------------------------------------------
+
+    def _check_creatable(self, object_type: ObjectType) -> None:
+        if object_type is ObjectType.ENTERPRISE:
+            raise DirectoryError(
+                HResult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION, "an enterprise cannot be created"
+            )
+        standard_cn = object_type is ObjectType.CN and self.profile is Profile.STANDARD
+        if object_type is ObjectType.DELETEDOBJECT or standard_cn:
+            raise DirectoryError(
+                HResult.MQ_ERROR_INVALID_PARAMETER, f"a {object_type.label} cannot be created"
+            )
+
+    def _as_list(self, certificates: PropVariant) -> PropVariant:
+        """A bare certificate becomes a list of one (MQDS-3.1.4.4-25)."""
+        assert isinstance(certificates.value, bytes)
+        listed = UserSignCerts.from_property(certificates.value, self.entropy.guid())
+        return PropVariant(VarType.BLOB, listed.to_bytes())
+
+    def _add(
+        self,
+        object_type: ObjectType,
+        path: str | None,
+        stored: dict[int, PropVariant],
+        given: PropVariant | None,
+    ) -> DirectoryObject:
+        tx = self.transaction
+        if path is not None and tx.find(object_type, path) is not None:
+            raise _exists(object_type, path)
+        identifier = given.value if given is not None and given.value else self.entropy.guid()
+        if not isinstance(identifier, Guid):
+            raise DirectoryError(
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT, "an identifier is a VT_CLSID"
+            )
+        if tx.get(object_type, identifier) is not None:
+            raise _exists(object_type, str(identifier))
+        partition = self._place(object_type, path, stored)
+        obj = DirectoryObject(object_type, identifier, partition, self._next_seq(partition), stored)
+        tx.insert(obj)
+        tx.unbury(identifier)
+        return obj
+
+    def _place(
+        self, object_type: ObjectType, path: str | None, stored: dict[int, PropVariant]
+    ) -> Guid:
+        """The partition of a new object; ``stored`` learns where it hangs (ownership.py)."""
+        if object_type is ObjectType.QUEUE:
+            host = machine_of(path or "", self.transaction)
+            stored[PropId.Q_QMID] = PropVariant(VarType.CLSID, host.id)
+            return host.partition
+        if object_type is ObjectType.MACHINE:
+            if self.own_site is not None:
+                own = PropVariant(VarType.VECTOR_CLSID, (self.own_site,))
+                stored.setdefault(PropId.QM_SITE_IDS, own)
+            return site_of(stored)
+        return ENTERPRISE_PARTITION
+
+    def _replace(self, old: DirectoryObject, changes: dict[int, PropVariant]) -> DirectoryObject:
+        new = old.with_properties(changes, self._next_seq(old.partition))
+        if new.path != old.path and new.path is not None:
+            check_path(new.type, new.path)
+            other = self.transaction.find(new.type, new.path)
+            if other is not None and other.id != old.id:
+                raise _exists(new.type, new.path)
+        self.transaction.update(old, new)
+        return new
+
+    def _next_seq(self, partition: Guid) -> SequenceNumber:
+        state = partition_or_new(partition, self.transaction)
+        seq = state.last_seq.increment()
+        if seq in (SequenceNumber.MIN, SequenceNumber.MAX):
+            raise StorageError(f"partition {partition} has no sequence numbers left")
+        self.transaction.put_partition(replace(state, last_seq=seq))
+        return seq
+
+
+def _exists(object_type: ObjectType, name: str) -> DirectoryError:
+    code = _EXISTS.get(object_type, HResult.MQ_ERROR_QUEUE_EXISTS)
+    return DirectoryError(code, f"{object_type.label} {name!r} is in the directory already")

@@ -1,0 +1,82 @@
+"""Which properties every store indexes, and under which keys.
+
+One function for all stores, so that the same lookup is fast, and gives the same answer, in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, Value
+
+#: Beyond path, identifier, owner and sequence number. A list is indexed element by element.
+INDEXED: dict[ObjectType, tuple[PropId, ...]] = {
+    ObjectType.QUEUE: (PropId.Q_LABEL, PropId.Q_TYPE),
+    ObjectType.MACHINE: (PropId.QM_SITE_IDS, PropId.QM_CNS),
+    ObjectType.USER: (PropId.U_SID, PropId.U_DIGEST),
+    ObjectType.ROUTINGLINK: (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2),
+}
+
+#: A longer key is replaced by its digest.
+MAX_KEY_BYTES = 1024
+
+
+def owner_of(obj: DirectoryObject) -> Guid:
+    """A machine owns its queues, a site its machines, the enterprise everything else.
+
+    (MS-MQDS 3.1.4.21.1; the null GUID stands for the enterprise.)
+    """
+    if obj.type is ObjectType.QUEUE:
+        machine = obj.value(PropId.Q_QMID)
+        return machine if isinstance(machine, Guid) else Guid.NULL
+    if obj.type is ObjectType.MACHINE:
+        sites = obj.value(PropId.QM_SITE_IDS)
+        if isinstance(sites, tuple) and sites and isinstance(sites[0], Guid):
+            return sites[0]
+    return Guid.NULL
+
+
+def key_of(value: Value | PropVariant) -> bytes | None:
+    """The index key of one value; None for one that no index holds.
+
+    Zero, empty and null are what an object has when nobody chose anything. Half of all objects
+    share them, so an index on them costs and never helps.
+    """
+    if not value:
+        return None
+    if isinstance(value, str):
+        return path_key(value)
+    if isinstance(value, Guid):
+        return value.raw
+    if isinstance(value, bytes):
+        return _bounded(value)
+    return None
+
+
+def index_keys(obj: DirectoryObject) -> Iterator[tuple[PropId, bytes]]:
+    """Every (property, key) under which ``obj`` is to be found, each once."""
+    for propid in INDEXED.get(obj.type, ()):
+        value = obj.value(propid)
+        elements = value if isinstance(value, tuple) else (value,)
+        for key in dict.fromkeys(key_of(element) for element in elements):
+            if key is not None:
+                yield propid, key
+
+
+def path_key(path: str) -> bytes:
+    """Names are unit sequences that may not be valid text, so they are keyed as bytes."""
+    return _bounded(name_key(path).encode("utf-8", "surrogatepass"))
+
+
+def _bounded(key: bytes) -> bytes:
+    """Databases bound their keys (PostgreSQL: 2,704 bytes), a peer's strings are not bounded."""
+    return key if len(key) <= MAX_KEY_BYTES else sha256(key).digest()
+
+
+assert all(PROPERTIES[p].object_type is t for t, ids in INDEXED.items() for p in ids)

@@ -1,0 +1,157 @@
+"""What the directory holds: objects, the tombstones they leave, and the partitions they lie in.
+
+An object is its type, its identifier, its place in the replication order and a bag of *stored*
+properties. Several identifiers can show the same attribute (201 and 222, 803 and 812, 1102 and
+1101); just one of them is stored, ``reading`` and ``writing`` map the others to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from types import MappingProxyType
+
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propertybag import Properties, PropertyBag
+from mqis.wire.propvariant import PropVariant, Value, VarType
+from mqis.wire.seqnum import SequenceNumber
+
+#: The partition that enterprise-wide objects lie in (MC-MQDSRP 3.1.1.2.3).
+ENTERPRISE_PARTITION = Guid.NULL
+
+#: MS-MQDS 3.1.4.21.3: the property that is the object's identifier.
+IDENTIFIER_PROPERTY: dict[ObjectType, PropId] = {
+    ObjectType.QUEUE: PropId.Q_INSTANCE,
+    ObjectType.MACHINE: PropId.QM_MACHINE_ID,
+    ObjectType.SITE: PropId.S_SITEID,
+    ObjectType.CN: PropId.CN_GUID,
+    ObjectType.ENTERPRISE: PropId.E_ID,
+    ObjectType.USER: PropId.U_ID,
+    ObjectType.ROUTINGLINK: PropId.L_ID,
+}
+#: MS-MQDS 3.1.4.21.4: the property that is its name. Users and links have none (2.2.9).
+NAME_PROPERTY: dict[ObjectType, PropId] = {
+    ObjectType.QUEUE: PropId.Q_PATHNAME,
+    ObjectType.MACHINE: PropId.QM_PATHNAME,
+    ObjectType.SITE: PropId.S_PATHNAME,
+    ObjectType.CN: PropId.CN_NAME,
+    ObjectType.ENTERPRISE: PropId.E_NAME,
+}
+#: Where each type keeps its sequence number when it is asked for as a property.
+SEQUENCE_PROPERTY: dict[ObjectType, PropId] = {
+    ObjectType.QUEUE: PropId.Q_SEQNUM,
+    ObjectType.MACHINE: PropId.QM_SEQNUM,
+    ObjectType.SITE: PropId.S_SEQNUM,
+    ObjectType.CN: PropId.CN_SEQNUM,
+    ObjectType.ENTERPRISE: PropId.E_SEQNUM,
+    ObjectType.USER: PropId.U_SEQNUM,
+    ObjectType.ROUTINGLINK: PropId.L_SEQNUM,
+}
+#: And its partition.
+PARTITION_PROPERTY: dict[ObjectType, PropId] = {
+    ObjectType.QUEUE: PropId.Q_PARTITIONID,
+    ObjectType.MACHINE: PropId.QM_PARTITIONID,
+    ObjectType.SITE: PropId.S_PARTITIONID,
+    ObjectType.CN: PropId.CN_PARTITIONID,
+    ObjectType.ENTERPRISE: PropId.E_PARTITIONID,
+    ObjectType.USER: PropId.U_PARTITIONID,
+    ObjectType.ROUTINGLINK: PropId.L_PARTITIONID,
+}
+#: The stored property that holds the security descriptor; users and links have none.
+SECURITY_PROPERTY: dict[ObjectType, PropId] = {
+    ObjectType.QUEUE: PropId.Q_SECURITY,
+    ObjectType.MACHINE: PropId.QM_SECURITY,
+    ObjectType.SITE: PropId.S_SECURITY,
+    ObjectType.CN: PropId.CN_SECURITY,
+    ObjectType.ENTERPRISE: PropId.E_SECURITY,
+}
+
+
+class Scope(IntEnum):
+    """How far a queue or a tombstone is known (MS-MQMQ 2.3.1.14, MC-MQDSRP 3.1.1.2.2)."""
+
+    SITE = 0
+    ENTERPRISE = 1
+
+
+def name_key(name: str) -> str:
+    """The form in which names are compared: Windows names ignore case."""
+    return name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryObject:
+    """One object as it stands after its last change."""
+
+    type: ObjectType
+    id: Guid
+    partition: Guid
+    seq: SequenceNumber
+    properties: Properties
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.properties, (MappingProxyType, PropertyBag)):
+            object.__setattr__(self, "properties", MappingProxyType(dict(self.properties)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = (self.type, self.id, self.partition, self.seq, dict(self.properties))
+        return DirectoryObject, fields
+
+    @property
+    def path(self) -> str | None:
+        """The name that addresses the object; None for types that have no name."""
+        propid = NAME_PROPERTY.get(self.type)
+        found = None if propid is None else self.properties.get(propid)
+        return None if found is None else str(found.value)
+
+    def value(self, propid: int) -> Value:
+        """The stored value, or None where there is none."""
+        found = self.properties.get(propid)
+        return None if found is None else found.value
+
+    def with_properties(self, changes: Properties, seq: SequenceNumber) -> DirectoryObject:
+        return replace(self, seq=seq, properties={**self.properties, **changes})
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedObject:
+    """A tombstone: what is left of a deleted object, so that the deletion can replicate."""
+
+    id: Guid
+    partition: Guid
+    seq: SequenceNumber
+    object_type: ObjectType
+    scope: Scope
+
+    def as_properties(self) -> dict[PropId, PropVariant]:
+        """Under the identifiers of MS-MQMQ 2.3.13."""
+        return {
+            PropId.D_SEQNUM: PropVariant(VarType.BLOB, self.seq.to_bytes()),
+            PropId.D_PARTITIONID: PropVariant(VarType.CLSID, self.partition),
+            PropId.D_SCOPE: PropVariant(VarType.UI1, self.scope),
+            PropId.D_OBJTYPE: PropVariant(VarType.UI1, self.object_type),
+            PropId.D_IDENTIFIER: PropVariant(VarType.CLSID, self.id),
+        }
+
+
+class PurgeState(IntEnum):
+    """Where a partition stands in a full synchronisation (MC-MQDSRP 3.1.1.2.3, E39)."""
+
+    NORMAL = 0
+    STARTING_SYNC0 = 1
+    IN_SYNC0 = 2
+    COMPLETING_SYNC0 = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The replication state of one partition, as far as it is stored."""
+
+    id: Guid
+    owner: str
+    last_seq: SequenceNumber = SequenceNumber.MIN
+    purged_seq: SequenceNumber = SequenceNumber.MIN
+    allowed_purge_seq: SequenceNumber = SequenceNumber.MIN
+    purge_state: PurgeState = PurgeState.NORMAL

@@ -1,0 +1,69 @@
+"""Who decides: the partition an object lies in, and the server that is its authority.
+
+Enterprise-wide objects (enterprise, sites, links, users, networks) lie in the enterprise
+partition, which the PEC owns. Machines and queues lie in the partition of their site, which the
+PSC of that site owns (MS-MQDS 3.1.4.21.1, MC-MQDSRP 1.3.1).
+"""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    DirectoryObject,
+    Partition,
+)
+from mqis.protocol.directory.paths import QueuePath
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propertybag import Properties
+
+#: Types whose objects a site owns; all others belong to the enterprise.
+SITE_TYPES = frozenset({ObjectType.QUEUE, ObjectType.MACHINE})
+
+
+def enterprise(view: View) -> DirectoryObject | None:
+    """The one Enterprise object, found by being the only one of its type (3.1.1.14)."""
+    return next(iter(view.objects(ObjectType.ENTERPRISE)), None)
+
+
+def machine_of(path: str, view: View) -> DirectoryObject:
+    """The machine that hosts the queue ``path``."""
+    computer = QueuePath.parse(path).computer
+    machine = view.find(ObjectType.MACHINE, computer)
+    if machine is None:
+        raise DirectoryError(
+            HResult.MQ_ERROR_MACHINE_NOT_FOUND, f"no machine {computer!r} for queue {path!r}"
+        )
+    return machine
+
+
+def site_of(stored: Properties) -> Guid:
+    """The site that a new machine names, which is its partition too."""
+    sites = stored.get(PropId.QM_SITE_IDS)
+    first = sites.value[0] if sites is not None and isinstance(sites.value, tuple) else None
+    if not isinstance(first, Guid):
+        raise DirectoryError(
+            HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, "a machine needs its site (PROPID_QM_SITE_ID)"
+        )
+    return first
+
+
+def authority(partition: Guid, view: View) -> str | None:
+    """The machine name of the server that owns a partition; None if the directory has none."""
+    if partition == ENTERPRISE_PARTITION:
+        root = enterprise(view)
+        name = None if root is None else root.value(PropId.E_PECNAME)
+    else:
+        site = view.get(ObjectType.SITE, partition)
+        name = None if site is None else site.value(PropId.S_PSC)
+    return name if isinstance(name, str) and name else None
+
+
+def partition_or_new(partition: Guid, view: View) -> Partition:
+    """The stored state of a partition, or the state that it starts with."""
+    found = view.partition(partition)
+    return found or Partition(partition, authority(partition, view) or "")

@@ -1,0 +1,165 @@
+"""Lookups (MS-MQDS 3.1.4.17, 3.1.6.7): restriction, columns, sort; checked, planned, run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from mqis.protocol.directory.indexing import INDEXED, key_of
+from mqis.protocol.directory.objects import (
+    IDENTIFIER_PROPERTY,
+    NAME_PROPERTY,
+    DirectoryObject,
+)
+from mqis.protocol.directory.reading import read_property
+from mqis.protocol.directory.restrictions import (
+    MAX_ENTRIES,
+    Relation,
+    Restriction,
+    comparable,
+)
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.property import PRIVATE_FLOOR
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+_NULL = PropVariant(VarType.NULL, None)
+
+
+class Order(IntEnum):
+    ASCENDING = 0
+    DESCENDING = 1
+
+    @classmethod
+    def from_wire(cls, number: int) -> Order:
+        if number not in (0, 1):
+            raise DirectoryError(
+                HResult.MQ_ERROR_ILLEGAL_SORT, f"sort order {number} is neither 0 nor 1"
+            )
+        return cls(number)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    propid: PropId
+    order: Order = Order.ASCENDING
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A checked lookup. Columns keep the client's order, duplicates included (3.1.6.7)."""
+
+    object_type: ObjectType
+    columns: tuple[PropId, ...]
+    restrictions: tuple[Restriction, ...] = ()
+    sort: tuple[SortKey, ...] = ()
+
+    @classmethod
+    def make(
+        cls,
+        columns: Sequence[int],
+        restrictions: Sequence[Restriction] = (),
+        sort: Sequence[SortKey] = (),
+    ) -> Query:
+        """The lookup of the one type that all identifiers belong to, or ``DirectoryError``."""
+        for what, entries in (("columns", columns), ("restrictions", restrictions), ("keys", sort)):
+            if len(entries) > MAX_ENTRIES:
+                raise DirectoryError(
+                    HResult.MQ_ERROR_INVALID_PARAMETER,
+                    f"{len(entries)} {what}, at most {MAX_ENTRIES} are allowed",
+                )
+        object_type = _type_of_columns(columns)
+        for restriction in restrictions:
+            _expect_type(
+                object_type, restriction.propid, HResult.MQ_ERROR_ILLEGAL_RESTRICTION_PROPID
+            )
+        for key in sort:
+            _expect_type(object_type, key.propid, HResult.MQ_ERROR_ILLEGAL_SORT_PROPID)
+        if len({key.propid for key in sort}) < len(sort):
+            raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_SORT, "a sort column is named twice")
+        return cls(object_type, tuple(map(PropId, columns)), tuple(restrictions), tuple(sort))
+
+    def objects(self, view: View) -> list[DirectoryObject]:
+        """What matches, sorted; without a sort set, by identifier, so that order is stable."""
+        found = [
+            obj
+            for obj in self._candidates(view)
+            if all(restriction.matches(obj, view) for restriction in self.restrictions)
+        ]
+        for key in reversed(self.sort):  # sorting is stable: the most significant key goes last
+            found.sort(
+                key=lambda obj, propid=key.propid: _sort_value(obj, propid, view),  # type: ignore[misc]
+                reverse=key.order is Order.DESCENDING,
+            )
+        return found
+
+    def rows(self, view: View) -> Iterator[tuple[PropVariant, ...]]:
+        """The columns of each match; a column without a value is VT_NULL, so rows keep their
+        length."""
+        for obj in self.objects(view):
+            yield tuple(read_property(obj, propid, view) or _NULL for propid in self.columns)
+
+    def _candidates(self, view: View) -> Iterator[DirectoryObject]:
+        """All objects that can match, from the best index there is."""
+        for restriction in self.restrictions:
+            if restriction.relation is Relation.EQ:
+                found = _by_index(self.object_type, restriction, view)
+                if found is not None:
+                    return found
+        return view.objects(self.object_type)
+
+
+def _by_index(
+    object_type: ObjectType, restriction: Restriction, view: View
+) -> Iterator[DirectoryObject] | None:
+    propid, value = restriction.propid, restriction.constant.value
+    if propid == IDENTIFIER_PROPERTY[object_type] and isinstance(value, Guid):
+        return _one(view.get(object_type, value))
+    if propid == NAME_PROPERTY.get(object_type) and isinstance(value, str):
+        return _one(view.find(object_type, value))
+    if propid in (PropId.Q_QMID, PropId.QM_SITE_ID) and isinstance(value, Guid) and value:
+        return view.owned_by(object_type, value)
+    if propid in INDEXED.get(object_type, ()) and not isinstance(value, tuple):
+        key = key_of(value)
+        return None if key is None else view.having(object_type, propid, key)
+    return None
+
+
+def _one(obj: DirectoryObject | None) -> Iterator[DirectoryObject]:
+    return iter(() if obj is None else (obj,))
+
+
+def _type_of_columns(columns: Sequence[int]) -> ObjectType:
+    if not columns:
+        raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS, "a lookup needs columns")
+    for propid in columns:
+        if propid not in PROPERTIES or propid >= PRIVATE_FLOOR:
+            raise DirectoryError(
+                HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS, f"property {propid} cannot be a column"
+            )
+    types = {PROPERTIES[propid].object_type for propid in columns}
+    if len(types) > 1:
+        names = ", ".join(sorted(object_type.label for object_type in types))
+        raise DirectoryError(
+            HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS, f"the columns belong to several types: {names}"
+        )
+    return types.pop()
+
+
+def _expect_type(object_type: ObjectType, propid: int, code: HResult) -> None:
+    entry = PROPERTIES.get(propid)
+    if entry is None or entry.private or entry.object_type is not object_type:
+        raise DirectoryError(code, f"property {propid} is not one of a {object_type.label}")
+
+
+def _sort_value(obj: DirectoryObject, propid: PropId, view: View) -> tuple[bool, Any]:
+    """Objects without a value come first."""
+    shown = read_property(obj, propid, view)
+    return (False, 0) if shown is None else (True, comparable(shown.value))

@@ -1,0 +1,118 @@
+"""Restrictions (MS-MQDS 2.2.11, 2.2.12): what a lookup asks of each object.
+
+They compare what a property shows, not what is stored: clients ask for 210 greater than 1 and for
+201 equal to a site, and both are computed (MQDS-3.1.4.17-04).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.protocol.directory.reading import read_property
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, Value
+
+#: A restriction, a column set and a sort set have at most this many entries (2.2.12 to 2.2.15).
+MAX_ENTRIES = 128
+
+
+class Relation(IntEnum):
+    """How the property stands to the constant. The numbers beyond 5 that an IDL declares are
+    not legal here."""
+
+    LT = 0
+    LE = 1
+    GT = 2
+    GE = 3
+    EQ = 4
+    NE = 5
+
+    @classmethod
+    def from_wire(cls, number: int) -> Relation:
+        try:
+            return cls(number)
+        except ValueError:
+            raise DirectoryError(
+                HResult.MQ_ERROR_ILLEGAL_RELATION, f"relation {number} is not one of 0 to 5"
+            ) from None
+
+    @property
+    def symbol(self) -> str:
+        return _SYMBOLS[self]
+
+
+_SYMBOLS = {
+    Relation.LT: "<",
+    Relation.LE: "<=",
+    Relation.GT: ">",
+    Relation.GE: ">=",
+    Relation.EQ: "=",
+    Relation.NE: "!=",
+}
+_COMPARE: dict[Relation, Callable[[Any, Any], bool]] = {
+    Relation.LT: operator.lt,
+    Relation.LE: operator.le,
+    Relation.GT: operator.gt,
+    Relation.GE: operator.ge,
+    Relation.EQ: operator.eq,
+    Relation.NE: operator.ne,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """property <relation> constant."""
+
+    relation: Relation
+    propid: PropId
+    constant: PropVariant
+
+    def __post_init__(self) -> None:
+        entry = PROPERTIES.get(self.propid)
+        if entry is None:
+            raise DirectoryError(
+                HResult.MQ_ERROR_ILLEGAL_RESTRICTION_PROPID, f"no property {self.propid}"
+            )
+        if self.constant.vt is not entry.vt:
+            raise DirectoryError(
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
+                f"{entry.name} is {entry.vt}, compared with {self.constant.vt}",
+            )
+
+    def matches(self, obj: DirectoryObject, view: View) -> bool:
+        """An object that has no value for the property matches nothing, not even NE."""
+        shown = read_property(obj, self.propid, view)
+        if shown is None:
+            return False
+        compare = _COMPARE[self.relation]
+        return compare(comparable(shown.value), comparable(self.constant.value))
+
+    def __str__(self) -> str:
+        return f"{self.propid.name} {self.relation.symbol} {self.constant.value!r}"
+
+
+def comparable(value: Value | PropVariant) -> Any:
+    """The form in which values are compared and sorted.
+
+    Text ignores case, as the databases behind these directories always have; a GUID sorts as its
+    text does; a list compares element by element.
+    """
+    if isinstance(value, str):
+        return name_key(value)
+    if isinstance(value, Guid):
+        return value.big_endian
+    if isinstance(value, tuple):
+        return tuple(comparable(element) for element in value)
+    if isinstance(value, PropVariant):
+        return (int(value.vt), comparable(value.value))
+    return value

@@ -1,0 +1,79 @@
+"""What a queue manager does for others: PROPID_QM_SERVICE and its kin.
+
+Four attributes (RoutingServer, RemoteAccessServer, DirectoryServer, DirectoryServerType) show as
+one bit set (210) and as flags of their own (227, 228). Stored are 210 and 228: a directory server
+that is neither PEC, PSC nor BSC sets no bit in 210, so 228 alone remembers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntFlag
+
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+
+class ServiceBits(IntFlag):
+    """MS-MQDS 3.1.4.21.8.1.2."""
+
+    ROUTING = 0x01
+    BSC = 0x02
+    PSC = 0x04
+    PEC = 0x08
+    RAS = 0x10
+
+
+_ROLES = (ServiceBits.PEC, ServiceBits.PSC, ServiceBits.BSC)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The four attributes. ``role`` None with ``directory_server`` means a stand-alone one."""
+
+    routing: bool = False
+    remote_access: bool = False
+    directory_server: bool = False
+    role: ServiceBits | None = None
+
+    @classmethod
+    def of(cls, obj: DirectoryObject) -> Service:
+        bits = obj.value(PropId.QM_SERVICE)
+        service = cls.from_bits(bits if isinstance(bits, int) else 0)
+        if obj.value(PropId.QM_SERVICE_DSSERVER) == 1:
+            service = replace(service, directory_server=True)
+        return service
+
+    @classmethod
+    def from_bits(cls, bits: int) -> Service:
+        """MS-MQDS 3.1.4.21.8.3.2. Of several roles the highest wins."""
+        role = next((role for role in _ROLES if bits & role), None)
+        return cls(
+            routing=bool(bits & ServiceBits.ROUTING),
+            remote_access=bool(bits & ServiceBits.RAS),
+            directory_server=role is not None,
+            role=role,
+        )
+
+    @property
+    def bits(self) -> int:
+        bits = self.role or 0
+        if self.routing:
+            bits |= ServiceBits.ROUTING
+        if self.remote_access:
+            bits |= ServiceBits.RAS
+        return int(bits)
+
+    def with_routing(self, flag: bool) -> Service:
+        return replace(self, routing=flag)
+
+    def with_directory_server(self, flag: bool) -> Service:
+        """Writing 228: a stand-alone server, or none (MS-MQDS 3.1.4.21.8.2.1)."""
+        return replace(self, directory_server=flag, role=None)
+
+    def as_properties(self) -> dict[int, PropVariant]:
+        return {
+            PropId.QM_SERVICE: PropVariant(VarType.UI4, self.bits),
+            PropId.QM_SERVICE_DSSERVER: PropVariant(VarType.UI1, int(self.directory_server)),
+        }

@@ -1,0 +1,126 @@
+"""Group commit: the one writer of a store.
+
+Operations of any number of tasks wait in a queue. A thread drains it into one transaction, a
+savepoint each, and acknowledges all of them after the one commit; while that flushes, the next
+ones gather. So a lone writer pays for one flush, and sixteen share it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Store, Transaction
+
+T = TypeVar("T")
+
+#: More than this in one transaction would make its first operation wait for the last.
+MAX_BATCH = 256
+
+
+@dataclass(slots=True)
+class _Waiting:
+    operation: Callable[[Transaction], Any]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    result: Any = None
+    error: BaseException | None = None
+
+    def settle(self) -> None:
+        if self.future.done():  # its task was cancelled; the operation is durable all the same
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class GroupCommitWriter:
+    """Runs operations on a store in order, each atomic, acknowledged when durable.
+
+    An operation is a plain function of the transaction. One that raises is undone alone: the
+    others of its group commit, and its sequence numbers are given out again. If the commit itself
+    fails, every operation of the group fails with that ``StorageError``.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._closed = False
+        self._closing = Lock()
+        self.commits = 0
+        self.operations = 0
+        self._thread = Thread(target=self._work, name="mqis-writer", daemon=True)
+        self._thread.start()
+
+    async def submit(self, operation: Callable[[Transaction], T]) -> T:
+        """Run ``operation`` and return its result once it is committed."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        with self._closing:  # loops of several threads may submit: nothing goes behind the end
+            if self._closed:
+                raise StorageError("the store is closed for writing")
+            self._queue.put(_Waiting(operation, future, loop))
+        return await future
+
+    async def close(self) -> None:
+        """Finish what was submitted, then stop."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        while (first := self._queue.get()) is not None:
+            batch = [first]
+            last = self._gather(batch)
+            self._commit(batch)
+            if last:
+                return
+
+    def _gather(self, batch: list[_Waiting]) -> bool:
+        """Add what waits already; True if the end was among it."""
+        while len(batch) < MAX_BATCH:
+            try:
+                waiting = self._queue.get_nowait()
+            except Empty:
+                return False
+            if waiting is None:
+                return True
+            batch.append(waiting)
+        return False
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        try:
+            with self._store.write() as transaction:
+                for waiting in batch:
+                    try:
+                        with transaction.savepoint():
+                            waiting.result = waiting.operation(transaction)
+                    except StopIteration as error:  # which a future cannot carry
+                        waiting.error = RuntimeError("the operation raised StopIteration")
+                        waiting.error.__cause__ = error
+                    except Exception as error:  # it goes to whoever submitted the operation
+                        waiting.error = error
+        except Exception as error:
+            for waiting in batch:
+                waiting.error = waiting.error or error
+        self.commits += 1
+        self.operations += len(batch)
+        for loop in {waiting.loop for waiting in batch}:
+            mine = [waiting for waiting in batch if waiting.loop is loop]
+            try:
+                loop.call_soon_threadsafe(_settle, mine)
+            except RuntimeError:  # that loop is closed: nobody is left to tell
+                continue
+
+
+def _settle(batch: list[_Waiting]) -> None:
+    for waiting in batch:
+        waiting.settle()

@@ -1,0 +1,84 @@
+"""``ports.Store`` over a database: one writer, any number of readers, the schema, the check."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import Lock
+from typing import ClassVar
+
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Transaction, View
+from mqis.storage.pool import Pool
+from mqis.storage.rowfaults import database_faults
+from mqis.storage.schema import VERSION, migrate
+from mqis.storage.session import Session
+from mqis.storage.sql import SqlTransaction, SqlView
+
+
+class DatabaseStore(ABC):
+    """Any thread may use it; writers take turns. A database adds its sessions and its words."""
+
+    BEGIN_READ: ClassVar[str]
+    BEGIN_WRITE: ClassVar[str]
+    BLOB: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._turn = Lock()
+        self._readers = Pool(self._connect, self.BEGIN_READ)
+        self._writers = Pool(self._connect, self.BEGIN_WRITE)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        """Bring the tables to this version, in one transaction."""
+        with self._writers.transaction() as session:
+            version = self._read_version(session)
+            if version != VERSION:
+                migrate(session, version, self.BLOB)
+                self._write_version(session, VERSION)
+
+    @contextmanager
+    def read(self) -> Iterator[View]:
+        with self._readers.transaction() as session:
+            yield SqlView(session)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with self._turn, self._writers.transaction() as session:
+            yield SqlTransaction(session)
+
+    def check(self) -> list[str]:
+        """The database's own check, then rows against bodies, then the rules of the directory."""
+        if self._readers.closed:
+            raise StorageError("the store is closed")
+        try:
+            # A new connection, because a used one could answer from its cache.
+            with closing(self._connect()) as session, session.transaction(self.BEGIN_READ):
+                return self._damage(session) or list(dict.fromkeys(database_faults(session)))
+        except StorageError as error:
+            return [str(error)]
+
+    def close(self) -> None:
+        """Wait for the writer, then close every connection."""
+        with self._turn:
+            self._readers.close()
+            self._writers.close()
+
+    def _damage(self, session: Session) -> list[str]:
+        """What the database itself finds wrong."""
+        return []
+
+    @abstractmethod
+    def _connect(self) -> Session: ...
+
+    @abstractmethod
+    def _read_version(self, session: Session) -> int:
+        """The schema version; 0 where there are no tables yet."""
+
+    @abstractmethod
+    def _write_version(self, session: Session, version: int) -> None: ...

@@ -1,0 +1,103 @@
+"""What ``mqis store check`` looks for in a database, beyond the content that ``faults`` judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from mqis.protocol.directory.indexing import index_keys
+from mqis.protocol.errors import StorageError
+from mqis.storage.faults import view_faults
+from mqis.storage.records import (
+    hex_id,
+    object_row,
+    read_object,
+    read_partition,
+    read_tombstone,
+    read_whole_object,
+)
+from mqis.storage.sql import PAGE, Connection, SqlView
+
+T = TypeVar("T")
+
+_OBJECT = ("object_type", "id", "path_key", "owner", "partition_id", "seq", "body")
+_TOMBSTONE = ("id", "partition_id", "seq", "object_type", "scope")
+_PARTITION = ("id", "owner", "last_seq", "purged_seq", "allowed_purge_seq", "purge_state")
+
+
+def database_faults(connection: Connection) -> Iterator[str]:
+    """Rows against what they hold, then the content of those rows that can be read."""
+    yield from _object_faults(connection)
+    yield from _tombstone_faults(connection)
+    for row in connection.run(f"SELECT {', '.join(_PARTITION)} FROM partitions ORDER BY id"):
+        yield from _damage(read_partition, row)
+    yield from view_faults(_SoundRows(connection))
+
+
+class _SoundRows(SqlView):
+    """What can be read of a damaged store; the functions below name the rest."""
+
+    def _each(self, read: Callable[[Any], T], rows: Iterable[Any]) -> Iterator[T]:
+        whole = read_whole_object if read is read_object else read
+        for row in rows:
+            if not list(_damage(whole, row)):
+                yield read(row)
+
+
+def _damage(read: Callable[[Any], object], row: object) -> Iterator[str]:
+    try:
+        read(row)
+    except StorageError as error:
+        yield str(error)
+
+
+def _object_faults(connection: Connection) -> Iterator[str]:
+    """Columns and index entries that do not say what the object's body says."""
+    accounted = 0
+    for row in _object_rows(connection):
+        try:
+            obj = read_whole_object((row[0], row[1], *row[4:]))
+        except StorageError as error:
+            yield str(error)
+            accounted += _count(connection, "WHERE object_type=? AND id=?", *row[:2])
+            continue
+        where = f"object {obj.id.raw.hex()} of type {row[0]}"
+        for column, stored, wanted in zip(_OBJECT, row, object_row(obj), strict=True):
+            if stored != wanted:
+                yield f"{where}: column {column} does not agree with the object"
+        for propid, key in index_keys(obj):
+            entry = "WHERE object_type=? AND propid=? AND key=? AND id=?"
+            found = _count(connection, entry, obj.type, propid, key, obj.id.raw)
+            accounted += found
+            if not found:
+                yield f"{where}: is not indexed under property {int(propid)}"
+    strays = _count(connection) - accounted
+    if strays:
+        yield f"{strays} index entries lead to no object that has them"
+
+
+def _count(connection: Connection, where: str = "", *parameters: object) -> int:
+    return int(connection.run(f"SELECT count(*) FROM lookup_keys {where}", parameters)[0][0])
+
+
+def _object_rows(connection: Connection) -> Iterator[Any]:
+    sql = (
+        f"SELECT {', '.join(_OBJECT)} FROM objects WHERE object_type>? OR (object_type=? AND id>?)"
+        f" ORDER BY object_type, id LIMIT {PAGE}"
+    )
+    last: tuple[int, bytes] = (-1 << 31, b"")
+    while rows := connection.run(sql, (last[0], *last)):
+        yield from rows
+        last = rows[-1][0], rows[-1][1]
+
+
+def _tombstone_faults(connection: Connection) -> Iterator[str]:
+    partitions = {row[0] for row in connection.run("SELECT id FROM partitions")}
+    sql = f"SELECT {', '.join(_TOMBSTONE)} FROM tombstones WHERE id>? ORDER BY id LIMIT {PAGE}"
+    last = b""
+    while rows := connection.run(sql, (last,)):
+        for row in rows:
+            yield from _damage(read_tombstone, row)
+            if row[1] not in partitions:
+                yield f"tombstone {hex_id(row[0])} lies in a partition that is not known"
+        last = rows[-1][0]

@@ -1,0 +1,73 @@
+"""The tables, as the steps that make them: a new store takes them all, an old one the rest.
+
+A step is never edited once released; a change is a new step. ``{blob}`` is the database's word
+for bytes. Sequence numbers are eight bytes, whose order in an index is their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mqis.protocol.directory.indexing import index_keys
+from mqis.protocol.errors import StorageError
+from mqis.storage.records import read_object
+from mqis.storage.sql import PAGE, Connection
+
+Step = Callable[[Connection, str], None]
+
+
+def _objects_tombstones_partitions(connection: Connection, blob: str) -> None:
+    for statement in (
+        f"""CREATE TABLE objects (
+            object_type INTEGER NOT NULL, id {blob} NOT NULL, path_key {blob},
+            owner {blob} NOT NULL, partition_id {blob} NOT NULL, seq {blob} NOT NULL,
+            body {blob} NOT NULL)""",
+        "CREATE UNIQUE INDEX objects_by_id ON objects (object_type, id)",
+        "CREATE UNIQUE INDEX objects_by_path ON objects (object_type, path_key)",
+        "CREATE INDEX objects_by_owner ON objects (object_type, owner, id)",
+        "CREATE INDEX objects_by_seq ON objects (partition_id, seq)",
+        f"""CREATE TABLE tombstones (
+            id {blob} NOT NULL PRIMARY KEY, partition_id {blob} NOT NULL, seq {blob} NOT NULL,
+            object_type INTEGER NOT NULL, scope INTEGER NOT NULL)""",
+        "CREATE INDEX tombstones_by_seq ON tombstones (partition_id, seq)",
+        f"""CREATE TABLE partitions (
+            id {blob} NOT NULL PRIMARY KEY, owner {blob} NOT NULL, last_seq {blob} NOT NULL,
+            purged_seq {blob} NOT NULL, allowed_purge_seq {blob} NOT NULL,
+            purge_state INTEGER NOT NULL)""",
+    ):
+        connection.run(statement)
+
+
+def _lookup_keys(connection: Connection, blob: str) -> None:
+    """Secondary keys, filled from the objects that are there already."""
+    connection.run(
+        f"""CREATE TABLE lookup_keys (
+            object_type INTEGER NOT NULL, propid INTEGER NOT NULL, key {blob} NOT NULL,
+            id {blob} NOT NULL, PRIMARY KEY (object_type, propid, key, id))"""
+    )
+    insert = "INSERT INTO lookup_keys (object_type, propid, key, id) VALUES (?, ?, ?, ?)"
+    select = (
+        "SELECT object_type, id, partition_id, seq, body FROM objects "
+        f"WHERE object_type>? OR (object_type=? AND id>?) ORDER BY object_type, id LIMIT {PAGE}"
+    )
+    last: tuple[int, bytes] = (0, b"")
+    while rows := connection.run(select, (last[0], *last)):
+        for obj in map(read_object, rows):
+            for propid, key in index_keys(obj):
+                connection.run(insert, (obj.type, propid, key, obj.id.raw))
+        last = rows[-1][0], rows[-1][1]
+
+
+STEPS: tuple[Step, ...] = (_objects_tombstones_partitions, _lookup_keys)
+VERSION = len(STEPS)
+
+
+def migrate(connection: Connection, version: int, blob: str) -> None:
+    """Bring a store from ``version`` (0: empty) to ``VERSION``; the caller records and commits."""
+    if version > VERSION:
+        raise StorageError(
+            f"the store has schema version {version}, this mqis knows up to {VERSION}: "
+            "open it with the newer mqis that wrote it"
+        )
+    for step in STEPS[version:]:
+        step(connection, blob)

@@ -1,0 +1,205 @@
+"""The storage port over SQL, as far as the databases agree; each adds connections and types.
+
+Statements use ``?`` and are rewritten once for a database that wants another mark. Long results
+are read in pages by key, so that no database has to hold them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from heapq import merge
+from typing import Any, Protocol, TypeVar
+
+from mqis.protocol.directory.indexing import index_keys, path_key
+from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Change
+from mqis.storage.records import (
+    object_row,
+    partition_row,
+    read_object,
+    read_partition,
+    read_tombstone,
+    tombstone_row,
+)
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.seqnum import SequenceNumber
+
+T = TypeVar("T")
+
+PAGE = 500
+
+_OBJECT = "SELECT object_type, id, partition_id, seq, body FROM objects"
+_TOMBSTONE = "SELECT id, partition_id, seq, object_type, scope FROM tombstones"
+_PARTITION = (
+    "SELECT id, owner, last_seq, purged_seq, allowed_purge_seq, purge_state FROM partitions"
+)
+
+
+class Connection(Protocol):
+    """One database connection: runs a statement, gives its rows, raises ``StorageError``."""
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
+
+
+class SqlView:
+    """``ports.View`` over one connection inside one transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._run = connection.run
+
+    def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
+        rows = self._run(f"{_OBJECT} WHERE object_type=? AND id=?", (object_type, id.raw))
+        return next(self._each(read_object, rows), None)
+
+    def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
+        sql = f"{_OBJECT} WHERE object_type=? AND path_key=?"
+        rows = self._run(sql, (object_type, path_key(path)))
+        return next(self._each(read_object, rows), None)
+
+    def objects(self, object_type: ObjectType) -> Iterator[DirectoryObject]:
+        sql = f"{_OBJECT} WHERE object_type=? AND id>? ORDER BY id LIMIT {PAGE}"
+        rows = self._pages(sql, (object_type,), b"", lambda row: row[1])
+        return self._each(read_object, rows)
+
+    def owned_by(self, object_type: ObjectType, owner: Guid) -> Iterator[DirectoryObject]:
+        sql = f"{_OBJECT} WHERE object_type=? AND owner=? AND id>? ORDER BY id LIMIT {PAGE}"
+        rows = self._pages(sql, (object_type, owner.raw), b"", lambda row: row[1])
+        return self._each(read_object, rows)
+
+    def having(
+        self, object_type: ObjectType, propid: PropId, key: bytes
+    ) -> Iterator[DirectoryObject]:
+        sql = (
+            "SELECT o.object_type, o.id, o.partition_id, o.seq, o.body FROM lookup_keys k "
+            "JOIN objects o ON o.object_type=k.object_type AND o.id=k.id "
+            "WHERE k.object_type=? AND k.propid=? AND k.key=? AND k.id>? "
+            f"ORDER BY k.id LIMIT {PAGE}"
+        )
+        rows = self._pages(sql, (object_type, propid, key), b"", lambda row: row[1])
+        return self._each(read_object, rows)
+
+    def changes(self, partition: Guid, after: SequenceNumber) -> Iterator[Change]:
+        limits = f"WHERE partition_id=? AND seq>? ORDER BY seq LIMIT {PAGE}"
+        start = after.to_bytes()
+        objects = self._pages(f"{_OBJECT} {limits}", (partition.raw,), start, lambda row: row[3])
+        deleted = self._pages(f"{_TOMBSTONE} {limits}", (partition.raw,), start, lambda row: row[2])
+        live: Iterator[Change] = self._each(read_object, objects)
+        dead: Iterator[Change] = self._each(read_tombstone, deleted)
+        return merge(live, dead, key=lambda change: change.seq)
+
+    def tombstone(self, id: Guid) -> DeletedObject | None:  # noqa: A002
+        rows = self._run(f"{_TOMBSTONE} WHERE id=?", (id.raw,))
+        return next(self._each(read_tombstone, rows), None)
+
+    def partition(self, id: Guid) -> Partition | None:  # noqa: A002
+        rows = self._run(f"{_PARTITION} WHERE id=?", (id.raw,))
+        return next(self._each(read_partition, rows), None)
+
+    def partitions(self) -> list[Partition]:
+        found = self._each(read_partition, self._run(_PARTITION))
+        return sorted(found, key=lambda partition: partition.id)
+
+    def count(self, object_type: ObjectType) -> int:
+        rows = self._run("SELECT count(*) FROM objects WHERE object_type=?", (object_type,))
+        return int(rows[0][0])
+
+    def _pages(
+        self, sql: str, fixed: tuple[object, ...], start: bytes, key: Callable[[Any], bytes]
+    ) -> Iterator[Any]:
+        """Every row of ``sql``, whose last parameter is the key that the page starts behind."""
+        while rows := self._run(sql, (*fixed, start)):
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            start = key(rows[-1])
+
+    def _each(self, read: Callable[[Any], T], rows: Iterable[Any]) -> Iterator[T]:
+        return map(read, rows)
+
+
+class SqlTransaction(SqlView):
+    """``ports.Transaction``: the statements that change something."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._depth = 0
+
+    def insert(self, obj: DirectoryObject) -> None:
+        self._run(
+            "INSERT INTO objects (object_type, id, path_key, owner, partition_id, seq, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            object_row(obj),
+        )
+        self._add_keys(obj, index_keys(obj))
+
+    def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
+        row = object_row(new)
+        changed = self._run(
+            "UPDATE objects SET path_key=?, owner=?, partition_id=?, seq=?, body=? "
+            "WHERE object_type=? AND id=? RETURNING 1",
+            (*row[2:], *row[:2]),
+        )
+        if not changed:
+            raise StorageError(f"{new.type.label} {new.id} is not in the store")
+        before, after = set(index_keys(old)), set(index_keys(new))
+        self._drop_keys(old, before - after)
+        self._add_keys(new, sorted(after - before))
+
+    def delete(self, obj: DirectoryObject) -> None:
+        sql = "DELETE FROM objects WHERE object_type=? AND id=? RETURNING 1"
+        if not self._run(sql, (obj.type, obj.id.raw)):
+            raise StorageError(f"{obj.type.label} {obj.id} is not in the store")
+        self._drop_keys(obj, index_keys(obj))
+
+    def bury(self, tombstone: DeletedObject) -> None:
+        self._run(
+            "INSERT INTO tombstones (id, partition_id, seq, object_type, scope) "
+            "VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET partition_id="
+            "excluded.partition_id, seq=excluded.seq, object_type=excluded.object_type, "
+            "scope=excluded.scope",
+            tombstone_row(tombstone),
+        )
+
+    def unbury(self, id: Guid) -> None:  # noqa: A002
+        self._run("DELETE FROM tombstones WHERE id=?", (id.raw,))
+
+    def put_partition(self, partition: Partition) -> None:
+        self._run(
+            "INSERT INTO partitions (id, owner, last_seq, purged_seq, allowed_purge_seq, "
+            "purge_state) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            "owner=excluded.owner, last_seq=excluded.last_seq, purged_seq=excluded.purged_seq, "
+            "allowed_purge_seq=excluded.allowed_purge_seq, purge_state=excluded.purge_state",
+            partition_row(partition),
+        )
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        self._depth += 1
+        name = f"s{self._depth}"
+        self._run(f"SAVEPOINT {name}")
+        try:
+            yield
+        except BaseException:
+            # Where even this fails the transaction is lost, and its commit will say so.
+            with suppress(StorageError):
+                self._run(f"ROLLBACK TO SAVEPOINT {name}")
+                self._run(f"RELEASE SAVEPOINT {name}")
+            raise
+        else:
+            self._run(f"RELEASE SAVEPOINT {name}")
+        finally:
+            self._depth -= 1
+
+    def _add_keys(self, obj: DirectoryObject, keys: Iterable[tuple[PropId, bytes]]) -> None:
+        sql = "INSERT INTO lookup_keys (object_type, propid, key, id) VALUES (?, ?, ?, ?)"
+        for propid, key in keys:
+            self._run(sql, (obj.type, propid, key, obj.id.raw))
+
+    def _drop_keys(self, obj: DirectoryObject, keys: Iterable[tuple[PropId, bytes]]) -> None:
+        sql = "DELETE FROM lookup_keys WHERE object_type=? AND propid=? AND key=? AND id=?"
+        for propid, key in keys:
+            self._run(sql, (obj.type, propid, key, obj.id.raw))

@@ -1,0 +1,124 @@
+"""The default store: one SQLite file.
+
+Write-ahead log with ``synchronous=FULL``: a commit returns after its log frames are flushed, so
+what a caller was told is done survives the loss of the process and of the machine.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mqis.protocol.errors import StorageError
+from mqis.storage.database import DatabaseStore
+from mqis.storage.session import BUSY_TIMEOUT_S, Session
+
+#: "mqis" in the header of the file (PRAGMA application_id), so that no other file is taken for one.
+APPLICATION_ID = 0x6D716973
+
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    # macOS: its fsync leaves data in the drive's cache, this one does not. No effect elsewhere.
+    "PRAGMA fullfsync=ON",
+    "PRAGMA checkpoint_fullfsync=ON",
+    "PRAGMA cache_size=-65536",
+    "PRAGMA foreign_keys=ON",
+)
+#: By the start of SQLite's own name for the error: what to tell and what to do.
+_EXPLAINED = {
+    "SQLITE_FULL": "no room left, nothing was written; free some space and try again: ",
+    "SQLITE_READONLY": "the file is read-only, nothing was written; check its owner and mode: ",
+    "SQLITE_CANTOPEN": "cannot be opened; check that it exists and may be written: ",
+    "SQLITE_BUSY": "another process is writing; stop it or try again: ",
+    "SQLITE_NOTADB": "is not an mqis store: ",
+    "SQLITE_CORRUPT": "the file is damaged; restore it from an export: ",
+    "SQLITE_IOERR": "the disk failed, nothing was written: ",
+}
+
+
+class _SqliteSession(Session):
+    """A connection to the file, with sqlite3's errors told in our words."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        super().__init__()
+        self._path = path
+        mode = "rwc" if create else "rw"
+        try:
+            self._database = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}",
+                uri=True,
+                timeout=BUSY_TIMEOUT_S,
+                isolation_level=None,  # transactions are begun and ended here, never guessed
+                check_same_thread=False,  # the pool hands each connection to one user at a time
+                cached_statements=256,
+            )
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _execute(self, sql: str, parameters: Sequence[object]) -> list[Any]:
+        try:
+            return self._database.execute(sql, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._database.in_transaction
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _explained(self, error: sqlite3.Error) -> StorageError:
+        code = getattr(error, "sqlite_errorname", "")
+        reason = next((text for key, text in _EXPLAINED.items() if code.startswith(key)), "")
+        return StorageError(f"{self._path}: {reason}{error}")
+
+
+class SqliteStore(DatabaseStore):
+    """``ports.Store`` in a file. Closing the last connection folds the log into the file."""
+
+    BEGIN_READ = "BEGIN"
+    BEGIN_WRITE = "BEGIN IMMEDIATE"
+    BLOB = "BLOB"
+
+    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+        self.path = Path(path)
+        if not create and not self.path.exists():
+            raise StorageError(f"{self.path}: there is no store; make one with 'mqis import'")
+        self._create = create
+        super().__init__()
+        self._create = False  # a file that vanishes later is an error, not a new store
+
+    def _connect(self) -> Session:
+        session = _SqliteSession(self.path, create=self._create)
+        try:
+            self._recognise(session)
+            for pragma in _PRAGMAS:
+                session.run(pragma)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _recognise(self, session: Session) -> None:
+        """Before anything is set, because WAL mode stays in a file and this may not be ours."""
+        with session.transaction(self.BEGIN_READ):
+            application: int = session.run("PRAGMA application_id")[0][0]
+            tables = session.run("SELECT 1 FROM sqlite_master LIMIT 1")
+        if application != APPLICATION_ID and tables:
+            raise StorageError(f"{self.path}: is an SQLite file, but not an mqis store")
+
+    def _read_version(self, session: Session) -> int:
+        version: int = session.run("PRAGMA user_version")[0][0]
+        return version
+
+    def _write_version(self, session: Session, version: int) -> None:
+        session.run(f"PRAGMA application_id={APPLICATION_ID}")
+        session.run(f"PRAGMA user_version={version}")
+
+    def _damage(self, session: Session) -> list[str]:
+        found = session.run("PRAGMA integrity_check(20)")
+        return [row[0] for row in found if row[0] != "ok"]

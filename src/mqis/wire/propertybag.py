@@ -1,0 +1,120 @@
+"""A set of properties as one run of bytes: what a store keeps of an object.
+
+    u16      count
+    count x  u32 PROPID, u16 variant type, u32 offset of the value behind the table
+             packed values (propvariant), in the order of the table
+
+Ascending by PROPID, so that equal sets have equal bytes. Unlike the replication form every value
+carries its type: a store must be readable without the catalogue that wrote it. The table comes
+first because most readers want one property of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from struct import Struct
+
+from mqis.wire.errors import WireError
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.reader import Reader
+from mqis.wire.writer import Writer
+
+Properties = Mapping[int, PropVariant]
+
+_COUNT = Struct("<H")
+_ENTRY = Struct("<IHI")
+
+
+def encode_properties(properties: Properties) -> bytes:
+    if isinstance(properties, PropertyBag):
+        return properties.data
+    table, values = bytearray(_COUNT.pack(len(properties))), Writer()
+    for propid in sorted(properties):
+        variant = properties[propid]
+        table += _ENTRY.pack(propid, variant.vt, len(values))
+        variant.encode(values)
+    return bytes(table) + values.getvalue()
+
+
+def decode_properties(data: bytes) -> dict[int, PropVariant]:
+    """All of them, every byte checked."""
+    bag = PropertyBag(data)
+    entries = [(propid, *bag.entry(propid)) for propid in bag]
+    for (propid, *_), (follower, *_) in pairwise(entries):
+        if follower <= propid:
+            raise WireError(f"property {follower} after {propid}: not ascending", 2)
+    properties: dict[int, PropVariant] = {}
+    at = bag.values_at
+    for propid, number, start in entries:
+        if start != at:
+            raise WireError(f"the value of property {propid} does not start at {at}", start)
+        reader = Reader(data, at)
+        properties[propid] = _decode(reader, number)
+        at = reader.offset
+    Reader(data, at).expect_end("the properties")
+    return properties
+
+
+class PropertyBag(Mapping[int, PropVariant]):
+    """The properties in ``data``, each decoded when it is asked for.
+
+    For bytes that a store wrote and guards; ``decode_properties`` is for bytes from elsewhere. A
+    damaged value raises ``WireError`` when it is looked at.
+    """
+
+    __slots__ = ("_decoded", "_entries", "data", "values_at")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        count = Reader(data).u16()
+        self.values_at = _COUNT.size + count * _ENTRY.size
+        if self.values_at > len(data):
+            raise WireError(f"a table of {count} properties does not fit in {len(data)} bytes", 0)
+        table = _ENTRY.iter_unpack(data[_COUNT.size : self.values_at])
+        self._entries: dict[int, tuple[int, int]] = {entry[0]: entry[1:] for entry in table}
+        if len(self._entries) != count:
+            raise WireError("a property stands twice in the table", _COUNT.size)
+        self._decoded: dict[int, PropVariant] = {}
+
+    def entry(self, propid: int) -> tuple[int, int]:
+        """Variant type and absolute offset of the value."""
+        number, offset = self._entries[propid]
+        return number, self.values_at + offset
+
+    def __getitem__(self, propid: int) -> PropVariant:
+        found = self._decoded.get(propid)
+        if found is None:
+            number, offset = self.entry(propid)
+            if offset > len(self.data):
+                raise WireError(f"property {propid} lies behind the end", offset)
+            found = self._decoded[propid] = _decode(Reader(self.data, offset), number)
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, propid: object) -> bool:
+        return propid in self._entries
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._entries))
+
+    def __reduce__(self) -> tuple[type[PropertyBag], tuple[bytes]]:
+        return PropertyBag, (self.data,)
+
+    def __repr__(self) -> str:
+        return f"PropertyBag({dict(self)!r})"
+
+
+_BY_NUMBER = {int(vt): vt for vt in VarType}
+
+
+def _decode(reader: Reader, number: int) -> PropVariant:
+    vt = _BY_NUMBER.get(number)
+    if vt is None:
+        raise reader.error(f"variant type 0x{number:04x} is not one of MS-MQDS 2.2.3")
+    return PropVariant.decode(reader, vt)

@@ -1,0 +1,143 @@
+"""Checks the ``req`` marks of the tests and records what a full run of them proves.
+
+A mark that names an unknown id, or claims too much, stops the run before the first test. A full
+run leaves ``.build/conformance.json`` for ``tools/conformance.py``; any other run leaves that file
+alone. The rules are in docs/conformance/README.md.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tools.ledger import (
+    RESULTS,
+    TABLES,
+    CaseResult,
+    LedgerError,
+    Outcome,
+    Requirement,
+    Results,
+    load_tables,
+    save_results,
+)
+from tools.worktree import UNKNOWN, tree_state
+
+MAX_IDS = 5
+"""A test that claims more proves none of them in particular."""
+
+PHASES = {"setup", "call", "teardown"}
+
+# Each of these runs fewer tests than there are, or other ones, or judges them differently.
+NARROWING = (
+    "keyword",
+    "markexpr",
+    "ignore",
+    "ignore_glob",
+    "deselect",
+    "lf",
+    "collectonly",
+    "setuponly",
+    "setupplan",
+    "runxfail",
+    "inifilename",
+)
+
+
+def claim_errors(
+    marks: Sequence[pytest.Mark], requirements: Mapping[str, Requirement]
+) -> list[str]:
+    """What is wrong with all the ``req`` marks of one test together."""
+    errors = []
+    if any(mark.kwargs or not mark.args for mark in marks):
+        errors.append("req wants ids and nothing else")
+    ids = [argument for mark in marks for argument in mark.args]
+    for id_ in ids:
+        if not isinstance(id_, str):
+            errors.append(f"{id_!r} is not a string")
+        elif id_ not in requirements:
+            errors.append(f"{id_!r} is in no table of {TABLES}")
+    if len(ids) > MAX_IDS:
+        errors.append(f"{len(ids)} ids, at most {MAX_IDS} are allowed: {', '.join(map(str, ids))}")
+    return errors
+
+
+def is_narrowed(config: pytest.Config) -> bool:
+    """Whether the command line asks for anything but all the configured tests."""
+    wanted = {(config.rootpath / path).resolve() for path in config.getini("testpaths")}
+    asked = {Path(config.invocation_params.dir, path).resolve() for path in config.args}
+    # --strict-markers and --strict-config arrive as overrides too; they leave out no test.
+    overrides = [o for o in config.getoption("override_ini") or () if not o.startswith("strict")]
+    narrowing = any(config.getoption(name, None) for name in NARROWING)
+    return wanted != asked or narrowing or bool(overrides)
+
+
+class Recorder:
+    """Gathers the phases of every test, and at the end writes down what a full run came to."""
+
+    def __init__(self, config: pytest.Config, requirements: Mapping[str, Requirement]) -> None:
+        self._requirements = requirements
+        self._root = config.rootpath
+        self._complete = not is_narrowed(config)
+        # Taken before any test module is imported: the results belong to this tree.
+        self._tree = tree_state(self._root) if self._complete else UNKNOWN
+        self._claims: dict[str, tuple[tuple[str, ...], bool]] = {}
+        self._passed: dict[str, set[str]] = {}
+        self._spoiled: dict[str, Outcome] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        errors = []
+        for item in items:
+            marks = list(item.iter_markers("req"))
+            errors += [f"{item.nodeid}: {e}" for e in claim_errors(marks, self._requirements)]
+            ids = tuple(str(id_) for mark in marks for id_ in mark.args)
+            self._claims[item.nodeid] = ids, item.get_closest_marker("interop") is not None
+        if errors:
+            raise pytest.UsageError(*errors)
+
+    def pytest_deselected(self) -> None:
+        self._complete = False
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._complete = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._spoiled[report.nodeid] = "failed"
+        elif report.skipped or hasattr(report, "wasxfail"):
+            self._spoiled.setdefault(report.nodeid, "skipped")
+        elif report.when is not None:
+            self._passed.setdefault(report.nodeid, set()).add(report.when)
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        ended = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
+        if not ended or session.shouldstop or session.shouldfail or not self._complete:
+            return
+        tests = {
+            nodeid: CaseResult(ids, self._outcome(nodeid), interop)
+            for nodeid, (ids, interop) in self._claims.items()
+        }
+        # A tree that was edited meanwhile is neither the one nor the other.
+        tree = self._tree if tree_state(self._root) == self._tree else UNKNOWN
+        save_results(
+            self._root / RESULTS,
+            Results(tree.commit, tree.dirty, True, platform.python_version(), tests),
+        )
+
+    def _outcome(self, nodeid: str) -> Outcome:
+        if nodeid in self._spoiled:
+            return self._spoiled[nodeid]
+        return "passed" if self._passed.get(nodeid) == PHASES else "failed"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    try:
+        requirements = load_tables(config.rootpath / TABLES)
+    except LedgerError as error:
+        raise pytest.UsageError(str(error)) from error
+    config.pluginmanager.register(Recorder(config, requirements), "conformance-recorder")

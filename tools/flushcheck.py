@@ -1,0 +1,254 @@
+"""Checks in a trace of system calls that nothing was acknowledged before it was flushed.
+
+Usage: strace -f -qq -y -s 256 -e trace=CALLS -o TRACE python tools/crash_worker.py STORE ...
+       python tools/flushcheck.py TRACE STORE [--new]        (CALLS: see ``CALLS`` below)
+
+For each line ``ack TASK OPERATION ID ...`` that the traced process wrote, at the instant the
+kernel was asked to write it:
+
+1. Every change that the process ever made to the store's file or its write-ahead log (write,
+   truncate) is covered by an fsync or fdatasync of that file that began after the change had
+   returned and has itself returned 0. A flush under way does not count.
+2. At least one such change came after the process had written ``try TASK OPERATION ID ...``:
+   otherwise the acknowledgement came before its own write, or had none.
+3. With ``--new`` (the store did not exist): the directory was flushed after the files were
+   made, so that their names are on the disk too.
+
+What that proves: the process had the kernel's word that everything was on stable storage before
+it told anybody. Strace holds a thread at the entry and at the exit of a call until it has written
+it down, so the order of lines is the order of events wherever one caused the other.
+
+What it does not prove: that kernel and drive keep their word; that what was written is the right
+thing, or can be read back after a crash (``tools/crash.py`` looks at that); anything about runs
+other than the traced one. It sees writes through descriptors only: a writable shared mapping of
+the files is reported as a violation, because writes through it leave no trace; the shared-memory
+index (-shm) and the rollback journal (-journal) are left out, because SQLite rebuilds the one and
+needs the other only until the log exists; io_uring is not looked for.
+
+Rule 1 asks for more than is needed where commits overlap: the log may hold unflushed frames of
+the next commit while the previous one is being acknowledged, and that is reported although
+nothing is wrong with it. The worker's ``--groups`` keeps commits apart. The check is never wrong
+in the other direction for that reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+CHANGES = frozenset({"write", "pwrite64", "writev", "pwritev", "pwritev2", "ftruncate"})
+FLUSHES = frozenset({"fsync", "fdatasync"})
+CALLS = ",".join(sorted(CHANGES | FLUSHES | {"openat", "mmap"}))
+
+_LINE = re.compile(r"(?P<thread>\d+)\s+(?:\d+[.:][\d.:]+\s+)?(?P<rest>\S.*)")
+_NOTE = re.compile(r"(\+\+\+|---) .* (\+\+\+|---)")
+_UNFINISHED = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?),?\s*<unfinished \.\.\.>")
+_RESUMED = re.compile(r"<\.\.\. (?P<name>\w+) resumed>(?P<arguments>.*)\)\s+= (?P<result>.+)")
+_WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.+)")
+_DESCRIPTOR = re.compile(r"(\d+)<(?P<path>[^>]*)>")
+_SAID = re.compile(r'\d+<[^>]*>, "(?:try|ack) ')
+_TEXT = re.compile(r'\d+<[^>]*>, "(?P<text>(?:try|ack)(?: [^\s"\\]+){3,})\\n", \d+')
+
+
+class Event(NamedTuple):
+    """A call entered (``result`` None) or left."""
+
+    line: int
+    thread: str
+    name: str
+    arguments: str
+    result: str | None
+
+
+def events(lines: Iterable[str]) -> Iterator[Event]:
+    """Entries and exits of calls in order. A line that is none of the known forms is an error."""
+    under_way: dict[str, Event] = {}
+    for number, line in enumerate(lines, start=1):
+        match = _LINE.fullmatch(line.strip())
+        if match is None:
+            raise ValueError(f"line {number} is not strace's: {line[:80]!r}")
+        thread, rest = match["thread"], match["rest"]
+        if _NOTE.fullmatch(rest):
+            continue
+        if call := _UNFINISHED.fullmatch(rest):
+            under_way[thread] = Event(number, thread, call["name"], call["arguments"], None)
+            yield under_way[thread]
+        elif (call := _RESUMED.fullmatch(rest)) and thread in under_way:
+            entry = under_way.pop(thread)
+            if entry.name != call["name"]:
+                raise ValueError(f"line {number} resumes {call['name']}, not {entry.name}")
+            yield entry._replace(line=number, result=call["result"])
+        elif call := _WHOLE.fullmatch(rest):
+            entry = Event(number, thread, call["name"], call["arguments"], None)
+            yield entry
+            yield entry._replace(result=call["result"])
+        else:
+            raise ValueError(f"line {number} is not a call: {line[:80]!r}")
+
+
+@dataclass(slots=True)
+class File:
+    """Which changes of one file are not yet known to be on the disk."""
+
+    changes: int = 0
+    flushes: int = 0
+    under_way: set[str] = field(default_factory=set)
+    """Threads inside a change; a flush that begins meanwhile may miss it."""
+    returned: int = 0
+    """How many changes had returned when none was under way last, from the first one on."""
+    flushed: int = 0
+    flushing: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def unflushed(self) -> int:
+        return self.changes - self.flushed
+
+    def change(self, event: Event) -> None:
+        if event.result is None:
+            self.changes += 1
+            self.under_way.add(event.thread)
+            return
+        self.under_way.discard(event.thread)
+        if not self.under_way:
+            self.returned = self.changes
+
+    def flush(self, event: Event) -> None:
+        if event.result is None:
+            self.flushing[event.thread] = self.returned
+            return
+        covered = self.flushing.pop(event.thread)
+        if event.result == "0":
+            self.flushes += 1
+            self.flushed = max(self.flushed, covered)
+
+
+@dataclass(slots=True)
+class Report:
+    """What a trace showed. Without acknowledgements it showed nothing."""
+
+    store: File = field(default_factory=File)
+    log: File = field(default_factory=File)
+    acknowledgements: int = 0
+    violations: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.acknowledgements} acknowledgements, {len(self.violations)} violations; "
+            f"store: {self.store.changes} changes, {self.store.flushes} flushes; "
+            f"log: {self.log.changes} changes, {self.log.flushes} flushes"
+        )
+
+
+class _Checker:
+    def __init__(self, store: str, *, new: bool) -> None:
+        self.report = Report()
+        self._files = {store: self.report.store, f"{store}-wal": self.report.log}
+        self._directory = str(Path(store).parent)
+        # The names in the directory are a file of their own: making one changes it.
+        self._names = File()
+        self._made: set[str] = set() if new else set(self._files)
+        self._tries: dict[str, int] = {}
+
+    def take(self, event: Event) -> None:
+        if event.name == "openat":
+            self._open(event)
+            return
+        if event.name == "mmap":
+            self._map(event)
+            return
+        descriptor = _DESCRIPTOR.match(event.arguments)
+        file = self._file(descriptor["path"]) if descriptor else None
+        if file is None:
+            self._speak(event)
+        elif event.name in CHANGES:
+            file.change(event)
+        elif event.name in FLUSHES:
+            file.flush(event)
+
+    def _file(self, path: str) -> File | None:
+        return self._names if path == self._directory else self._files.get(path)
+
+    def _open(self, event: Event) -> None:
+        """The first opening that may make a file is taken for the one that does."""
+        opened = _DESCRIPTOR.match(event.result or "")
+        if opened is None or "O_CREAT" not in event.arguments:
+            return
+        path = opened["path"]
+        if path in self._files and path not in self._made:
+            self._made.add(path)
+            self._names.change(event._replace(result=None))
+            self._names.change(event)
+
+    def _map(self, event: Event) -> None:
+        writable = "PROT_WRITE" in event.arguments and "MAP_SHARED" in event.arguments
+        if event.result is None and writable:
+            for path in self._files:
+                if f"<{path}>" in event.arguments:
+                    self._violation(event, f"{path} is mapped for writing")
+
+    def _speak(self, event: Event) -> None:
+        if event.name != "write" or event.result is not None or not _SAID.match(event.arguments):
+            return
+        said = _TEXT.fullmatch(event.arguments)
+        if said is None:
+            raise ValueError(f"line {event.line} is cut off, or tells of several operations")
+        verb, *words = said["text"].split()
+        operation = " ".join(words[:3])
+        if verb == "try":
+            self._tries[operation] = self._changes()
+        else:
+            self._acknowledge(event, operation)
+
+    def _acknowledge(self, event: Event, operation: str) -> None:
+        self.report.acknowledgements += 1
+        tried_at = self._tries.pop(operation, None)
+        if tried_at is None:
+            self._violation(event, f"'{operation}' is acknowledged, but nobody tried it")
+        elif self._changes() == tried_at:
+            self._violation(event, f"'{operation}' is acknowledged before anything was written")
+        for path, file in {**self._files, self._directory: self._names}.items():
+            if file.unflushed:
+                reason = f"{file.unflushed} changes of {path} are not flushed"
+                self._violation(event, f"'{operation}' is acknowledged, but {reason}")
+
+    def _changes(self) -> int:
+        return sum(file.changes for file in self._files.values())
+
+    def _violation(self, event: Event, text: str) -> None:
+        self.report.violations.append(f"line {event.line}: {text}")
+
+
+def check(lines: Iterable[str], store: str, *, new: bool = False) -> Report:
+    """Apply the rules above to the lines of ``strace -f -y``; ``store`` is the path it shows."""
+    checker = _Checker(store, new=new)
+    for event in events(lines):
+        checker.take(event)
+    return checker.report
+
+
+def strace(output: Path, command: Iterable[str]) -> list[str]:
+    """The command that traces ``command`` the way ``check`` wants it."""
+    return ["strace", "-f", "-qq", "-y", "-s256", f"-etrace={CALLS}", "-o", str(output), *command]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="looks for acknowledgements before their flush")
+    parser.add_argument("trace", type=Path)
+    parser.add_argument("store", type=Path)
+    parser.add_argument("--new", action="store_true", help="the store was made during the trace")
+    arguments = parser.parse_args()
+    with arguments.trace.open(encoding="utf-8") as lines:
+        report = check(lines, str(arguments.store.resolve()), new=arguments.new)
+    print(report)
+    for violation in report.violations:
+        print(violation)
+    return 0 if report.acknowledgements and not report.violations else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""The conformance ledger: requirement tables, waivers and test results, loaded and counted.
+
+Pure apart from reading the files it is pointed at. ``tests/plugins/conformance.py`` writes the
+results, ``tools/conformance.py`` shows the counts; docs/conformance/README.md has the rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+TABLES = Path("docs/conformance")
+RESULTS = Path(".build/conformance.json")
+WAIVERS = "waivers.tsv"
+
+COLUMNS = ("id", "spec", "section", "level", "role", "kind", "summary", "ambiguity")
+WAIVER_COLUMNS = ("id", "reason")
+LEVELS = ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "FACT")
+
+Outcome = Literal["passed", "failed", "skipped"]
+
+
+class LedgerError(Exception):
+    """A table, a waiver or a result file is wrong: which, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What the ledger needs of a row; the other columns are for readers and test writers."""
+
+    table: str
+    id: str
+    level: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What one test, or one case of a parametrised test, claims and how it ended."""
+
+    ids: tuple[str, ...]
+    outcome: Outcome
+    interop: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One full run of the tests. ``commit`` and ``dirty`` say of which tree."""
+
+    commit: str | None
+    dirty: str | None
+    full: bool
+    python: str
+    tests: Mapping[str, CaseResult]
+
+    @property
+    def failed(self) -> list[str]:
+        return [nodeid for nodeid, test in self.tests.items() if test.outcome == "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    covered: int = 0
+    open: int = 0
+    waived: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            self.covered + other.covered, self.open + other.open, self.waived + other.waived
+        )
+
+
+Counts = dict[str, dict[str, Count]]
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a table with the place of each. No quoting: a tab always separates."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines or tuple(lines[0].split("\t")) != columns:
+        raise LedgerError(f"{path}:1: the header is not {', '.join(columns)}")
+    for number, line in enumerate(lines[1:], start=2):
+        cells = line.split("\t")
+        if len(cells) != len(columns):
+            raise LedgerError(f"{path}:{number}: {len(cells)} cells, {len(columns)} expected")
+        yield f"{path}:{number}", dict(zip(columns, cells, strict=True))
+
+
+def load_tables(directory: Path) -> dict[str, Requirement]:
+    """Every requirement by its id; each ``*.tsv`` but the waivers is a table."""
+    requirements: dict[str, Requirement] = {}
+    for path in sorted(directory.glob("*.tsv")):
+        if path.name == WAIVERS:
+            continue
+        for place, row in _rows(path, COLUMNS):
+            if not row["id"] or not row["summary"]:
+                raise LedgerError(f"{place}: id or summary is empty")
+            if row["level"] not in LEVELS:
+                raise LedgerError(f"{place}: {row['level']!r} is not one of {', '.join(LEVELS)}")
+            if row["id"] in requirements:
+                raise LedgerError(f"{place}: {row['id']} occurs twice")
+            requirements[row["id"]] = Requirement(
+                path.stem, row["id"], row["level"], row["summary"]
+            )
+    if not requirements:
+        raise LedgerError(f"{directory}: no requirement tables")
+    return requirements
+
+
+def load_waivers(directory: Path, requirements: Mapping[str, Requirement]) -> dict[str, str]:
+    """The reason of each waived id."""
+    waivers: dict[str, str] = {}
+    for place, row in _rows(directory / WAIVERS, WAIVER_COLUMNS):
+        if row["id"] not in requirements:
+            raise LedgerError(f"{place}: {row['id']!r} is in no table")
+        if row["id"] in waivers:
+            raise LedgerError(f"{place}: {row['id']} is waived twice")
+        if not row["reason"].strip():
+            raise LedgerError(f"{place}: {row['id']} is waived without a reason")
+        waivers[row["id"]] = row["reason"]
+    return waivers
+
+
+def load_results(path: Path) -> Results | None:
+    """The last full run, or None where there is none that can be read."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        tests = {
+            nodeid: CaseResult(tuple(test["ids"]), test["outcome"], test["interop"])
+            for nodeid, test in raw["tests"].items()
+        }
+        return Results(raw["commit"], raw["dirty"], raw["full"], raw["python"], tests)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def save_results(path: Path, results: Results) -> None:
+    """Whole or not at all: a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(asdict(results), indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def covered_ids(tests: Iterable[CaseResult]) -> set[str]:
+    """The ids that a passing test of our own proves; interop tests may be skipped elsewhere."""
+    return {id_ for t in tests if t.outcome == "passed" and not t.interop for id_ in t.ids}
+
+
+def open_rows(
+    requirements: Mapping[str, Requirement], covered: set[str], waivers: Mapping[str, str]
+) -> list[Requirement]:
+    return [r for r in requirements.values() if r.id not in covered and r.id not in waivers]
+
+
+def check_waivers_needed(waivers: Mapping[str, str], covered: set[str]) -> None:
+    if needless := sorted(covered & waivers.keys()):
+        raise LedgerError(f"{WAIVERS}: tests prove what is waived: {', '.join(needless)}")
+
+
+def count(
+    requirements: Mapping[str, Requirement], covered: set[str], waivers: Mapping[str, str]
+) -> Counts:
+    """table -> level -> count, the levels in their usual order and only those that occur."""
+    counts: Counts = {}
+    for level in LEVELS:
+        for row in requirements.values():
+            if row.level == level:
+                levels = counts.setdefault(row.table, {})
+                levels[level] = levels.get(level, Count()) + _one(row, covered, waivers)
+    return dict(sorted(counts.items()))
+
+
+def _one(row: Requirement, covered: set[str], waivers: Mapping[str, str]) -> Count:
+    if row.id in covered:
+        return Count(covered=1)
+    return Count(waived=1) if row.id in waivers else Count(open=1)
+
+
+def as_json(counts: Counts) -> dict[str, dict[str, dict[str, int]]]:
+    return {t: {lv: asdict(c) for lv, c in levels.items()} for t, levels in counts.items()}
