@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.plugins.conformance"]
+pytest_plugins = ["tests.plugins.conformance", "tests.plugins.stores"]

@@ -32,7 +32,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, unique
 from pathlib import Path
 from random import Random, SystemRandom
 from time import monotonic
@@ -51,16 +51,20 @@ WORKER = Path(__file__).resolve().with_name("crash_worker.py")
 SILENCE_S = 30.0
 
 
+@unique
 class Kill(Enum):
-    """When a worker is killed: after which line, and how long after it at least and at most."""
+    """When a worker is killed: after which line, how long after it at least and at most.
 
-    BUSY = ("ack", 0.005, 0.400)
-    OPENING = ("open", 0.0, 0.030)
-    FRESH = ("open", 0.0, 0.060)
+    And of which store: the one that lives on, or a new one.
+    """
+
+    BUSY = ("ack", 0.005, 0.400, "old")
+    OPENING = ("open", 0.0, 0.012, "old")
+    MAKING = ("open", 0.0, 0.012, "new")
 
     @classmethod
     def of_round(cls, number: int) -> Kill:
-        return {3: cls.FRESH, 7: cls.OPENING}.get(number % 10, cls.BUSY)
+        return {3: cls.MAKING, 7: cls.OPENING}.get(number % 10, cls.BUSY)
 
 
 @dataclass(slots=True)
@@ -173,11 +177,11 @@ class Crasher:
         """One worker started, killed and examined; what was found wrong."""
         self.summary.rounds += 1
         number, kill = self.summary.rounds, Kill.of_round(self.summary.rounds)
+        trigger, at_least_s, at_most_s, store = kill.value
         path, history = self.directory / "store.db", self.history
-        if kill is Kill.FRESH:
-            path, history = self.directory / f"fresh-{number}" / "store.db", History()
+        if store == "new":
+            path, history = self.directory / f"new-{number}" / "store.db", History()
             path.parent.mkdir()
-        trigger, at_least_s, at_most_s = kill.value
         delay_s = self.random.uniform(at_least_s, at_most_s)
         command = self._command(path, number)
         in_place = self.random.random() < 0.5
@@ -192,7 +196,7 @@ class Crasher:
         self.summary.killed_busy += bool(history.pending)
         self.summary.killed_opening += "opened" not in said
         faults = examine(path, history) if in_place else examine_copy(path, history)
-        if kill is Kill.FRESH and not faults:
+        if store == "new" and not faults:
             shutil.rmtree(path.parent)
         return faults
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.crash import Crasher
+from tools.crash import Crasher, Kill
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,6 +19,7 @@ def test_no_acknowledged_write_is_lost(tmp_path: Path) -> None:
 
     assert summary.faults == []
     assert summary.rounds == 10
+    assert {Kill.of_round(number) for number in range(1, 11)} == set(Kill)
     assert summary.killed_busy >= 5
     assert summary.acknowledged >= 100
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from struct import Struct
+from struct import error as struct_error
 
 from mqis.wire.errors import WireError
 from mqis.wire.propvariant import PropVariant, VarType
@@ -29,11 +30,15 @@ _ENTRY = Struct("<IHI")
 def encode_properties(properties: Properties) -> bytes:
     if isinstance(properties, PropertyBag):
         return properties.data
-    table, values = bytearray(_COUNT.pack(len(properties))), Writer()
-    for propid in sorted(properties):
-        variant = properties[propid]
-        table += _ENTRY.pack(propid, variant.vt, len(values))
-        variant.encode(values)
+    values = Writer()
+    try:
+        table = bytearray(_COUNT.pack(len(properties)))
+        for propid in sorted(properties):
+            variant = properties[propid]
+            table += _ENTRY.pack(propid, variant.vt, len(values))
+            variant.encode(values)
+    except struct_error as error:
+        raise ValueError(f"the properties do not fit their table: {error}") from None
     return bytes(table) + values.getvalue()
 
 

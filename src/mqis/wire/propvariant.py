@@ -24,7 +24,8 @@ from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
 VECTOR = 0x1000
-#: Longest string and longest vector that a decoder accepts; a blob is bounded by its message.
+#: Longest string, longest vector, deepest vectors of variants. A value beyond them can neither be
+#: made nor decoded, so whatever was encoded can be read again. A blob is bounded by its message.
 MAX_STRING_UNITS = 65_535
 MAX_VECTOR_ITEMS = 65_536
 MAX_VARIANT_DEPTH = 4
@@ -137,7 +138,14 @@ def _integer(low: int, high: int) -> Callable[[object], str | None]:
 def _text(value: object) -> str | None:
     if not isinstance(value, str):
         return f"wants text, got {value!r}"
-    return "text cannot hold a zero character" if "\0" in value else None
+    if "\0" in value:
+        return "text cannot hold a zero character"
+    # A character takes one unit or two, so most texts need no counting.
+    if 2 * len(value) > MAX_STRING_UNITS:
+        units = len(value.encode("utf-16-le", "surrogatepass")) // 2
+        if units > MAX_STRING_UNITS:
+            return f"text has at most {MAX_STRING_UNITS} UTF-16 units, not {units}"
+    return None
 
 
 def _octets(value: object) -> str | None:
@@ -149,13 +157,27 @@ def _guid(value: object) -> str | None:
 
 
 def _variant(value: object) -> str | None:
-    return None if isinstance(value, PropVariant) else f"wants a PropVariant, got {value!r}"
+    if not isinstance(value, PropVariant):
+        return f"wants a PropVariant, got {value!r}"
+    if _depth(value) >= MAX_VARIANT_DEPTH:
+        return f"variants nest deeper than {MAX_VARIANT_DEPTH}"
+    return None
+
+
+def _depth(value: object) -> int:
+    """How many vectors of variants lie in one another."""
+    if not isinstance(value, PropVariant) or value.vt is not VarType.VECTOR_VARIANT:
+        return 0
+    assert isinstance(value.value, tuple)
+    return 1 + max(map(_depth, value.value), default=0)
 
 
 def _vector(item: Callable[[object], str | None]) -> Callable[[object], str | None]:
     def fault(value: object) -> str | None:
         if not isinstance(value, tuple):
             return f"wants a tuple, got {value!r}"
+        if len(value) > MAX_VECTOR_ITEMS:
+            return f"has at most {MAX_VECTOR_ITEMS} items, not {len(value)}"
         return next((f for f in map(item, value) if f is not None), None)
 
     return fault

@@ -6,25 +6,29 @@ tombstone and its partition's last number change together or not at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from mqis.protocol.directory.indexing import key_of
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     IDENTIFIER_PROPERTY,
     NAME_PROPERTY,
+    PARTITION_PROPERTY,
     DeletedObject,
     DirectoryObject,
     Scope,
 )
-from mqis.protocol.directory.ownership import machine_of, partition_or_new, site_of
+from mqis.protocol.directory.ownership import enterprise, machine_of, partition_or_new, site_of
 from mqis.protocol.directory.paths import check_path
-from mqis.protocol.directory.rules import Profile
+from mqis.protocol.directory.rules import Profile, on_create, on_update
 from mqis.protocol.directory.writing import (
     client_create,
     client_update,
     event_create,
     event_update,
     named,
+    with_certificates,
 )
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Transaction
@@ -32,6 +36,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.property import WriteRule
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
@@ -69,6 +74,8 @@ class DirectoryEvents:
     ) -> DirectoryObject:
         """What a client creates; the server gives names, identifiers and times."""
         self._check_creatable(object_type)
+        if object_type not in NAME_PROPERTY:
+            path = None  # clients name links all the same (MQDS-2.2.9-02)
         stored = client_create(object_type, properties, self.profile)
         given = properties.get(IDENTIFIER_PROPERTY[object_type])
         takes_identifier = object_type not in (ObjectType.QUEUE, ObjectType.USER)
@@ -83,26 +90,44 @@ class DirectoryEvents:
             path = check_path(object_type, path)
             stored |= named(object_type, path)
         if object_type is ObjectType.USER:
-            stored[PropId.U_SIGN_CERT] = self._as_list(stored[PropId.U_SIGN_CERT])
+            self._list_certificates(stored)
+            known = self._user_of(stored)
+            if known is not None:
+                return self._replace(known, with_certificates(known, stored))
         if object_type in _CREATE_TIME:
             time = PropVariant(VarType.I4, self.now)
             stored |= {_CREATE_TIME[object_type]: time, _MODIFY_TIME[object_type]: time}
-        return self._add(object_type, path, stored, given if takes_identifier else None)
+        partition = self._chosen_partition(object_type, properties, on_create)
+        return self._add(object_type, path, stored, given if takes_identifier else None, partition)
 
     def update(self, obj: DirectoryObject, properties: Properties) -> DirectoryObject:
         """What a client changes; an update that changes nothing still takes a number."""
+        if obj.type is ObjectType.CN and self.profile is Profile.STANDARD:
+            raise DirectoryError(
+                HResult.MQ_ERROR_INVALID_PARAMETER, "a network cannot be changed (note <46>)"
+            )
         changes = client_update(obj, properties, self.profile)
+        self._list_certificates(changes)
         if obj.type in _MODIFY_TIME:
             changes[_MODIFY_TIME[obj.type]] = PropVariant(VarType.I4, self.now)
-        return self._replace(obj, changes)
+        partition = self._chosen_partition(obj.type, properties, on_update)
+        return self._replace(obj, changes, partition)
 
     # --- the events themselves: MS-MQDS 3.1.6.3 to 3.1.6.5 ----------------------------------------
 
     def create_directory_object(
         self, object_type: ObjectType, properties: Properties
     ) -> DirectoryObject:
-        """3.1.6.3: identifier, name and times come from the properties."""
+        """3.1.6.3: identifier, name and times come from the properties.
+
+        There is one Enterprise: another one takes its place (MQDS-3.1.6.3-07).
+        """
+        if object_type is ObjectType.DELETEDOBJECT:
+            raise DirectoryError(
+                HResult.MQ_ERROR_INVALID_PARAMETER, "a tombstone is no object to create"
+            )
         stored = event_create(object_type, properties)
+        self._list_certificates(stored)
         path: str | None = None
         if object_type in NAME_PROPERTY:
             name = stored.get(NAME_PROPERTY[object_type])
@@ -112,13 +137,19 @@ class DirectoryEvents:
                 )
             path = check_path(object_type, str(name.value))
         given = properties.get(IDENTIFIER_PROPERTY[object_type])
+        if object_type is ObjectType.ENTERPRISE:
+            replaced = enterprise(self.transaction)
+            if replaced is not None:
+                self.transaction.delete(replaced)
         return self._add(object_type, path, stored, given)
 
     def update_directory_object(
         self, obj: DirectoryObject, properties: Properties
     ) -> DirectoryObject:
         """3.1.6.4: every stored property may change, what is unknown is skipped."""
-        return self._replace(obj, event_update(obj, properties))
+        changes = event_update(obj, properties)
+        self._list_certificates(changes)
+        return self._replace(obj, changes)
 
     def delete_directory_object(self, obj: DirectoryObject) -> DeletedObject:
         """3.1.6.5: the object goes, a tombstone with the next number comes."""
@@ -147,11 +178,36 @@ class DirectoryEvents:
                 HResult.MQ_ERROR_INVALID_PARAMETER, f"a {object_type.label} cannot be created"
             )
 
-    def _as_list(self, certificates: PropVariant) -> PropVariant:
+    def _list_certificates(self, stored: dict[int, PropVariant]) -> None:
         """A bare certificate becomes a list of one (MQDS-3.1.4.4-25)."""
-        assert isinstance(certificates.value, bytes)
-        listed = UserSignCerts.from_property(certificates.value, self.entropy.guid())
-        return PropVariant(VarType.BLOB, listed.to_bytes())
+        found = stored.get(PropId.U_SIGN_CERT)
+        if found is not None:
+            assert isinstance(found.value, bytes)
+            listed = UserSignCerts(())
+            if found.value:
+                listed = UserSignCerts.from_property(found.value, self.entropy.guid())
+            stored[PropId.U_SIGN_CERT] = PropVariant(VarType.BLOB, listed.to_bytes())
+
+    def _user_of(self, stored: Properties) -> DirectoryObject | None:
+        """The user who has the SID of a new one: there is one for each (MQDS-3.1.4.4-24)."""
+        sid = stored.get(PropId.U_SID)
+        key = None if sid is None else key_of(sid.value)
+        if key is None:
+            return None
+        return next(iter(self.transaction.having(ObjectType.USER, PropId.U_SID, key)), None)
+
+    def _chosen_partition(
+        self,
+        object_type: ObjectType,
+        properties: Properties,
+        rule: Callable[[PropId, Profile], WriteRule],
+    ) -> Guid | None:
+        """The partition that a client names, where the tables let it (8.2.1, 8.2.4, 8.3.3)."""
+        propid = PARTITION_PROPERTY[object_type]
+        found = properties.get(propid)
+        if found is None or rule(propid, self.profile) is not WriteRule.APPLY:
+            return None
+        return found.value if isinstance(found.value, Guid) else None
 
     def _add(
         self,
@@ -159,6 +215,7 @@ class DirectoryEvents:
         path: str | None,
         stored: dict[int, PropVariant],
         given: PropVariant | None,
+        chosen_partition: Guid | None = None,
     ) -> DirectoryObject:
         tx = self.transaction
         if path is not None and tx.find(object_type, path) is not None:
@@ -171,6 +228,8 @@ class DirectoryEvents:
         if tx.get(object_type, identifier) is not None:
             raise _exists(object_type, str(identifier))
         partition = self._place(object_type, path, stored)
+        if chosen_partition is not None:
+            partition = chosen_partition
         obj = DirectoryObject(object_type, identifier, partition, self._next_seq(partition), stored)
         tx.insert(obj)
         tx.unbury(identifier)
@@ -191,13 +250,20 @@ class DirectoryEvents:
             return site_of(stored)
         return ENTERPRISE_PARTITION
 
-    def _replace(self, old: DirectoryObject, changes: dict[int, PropVariant]) -> DirectoryObject:
-        new = old.with_properties(changes, self._next_seq(old.partition))
+    def _replace(
+        self,
+        old: DirectoryObject,
+        changes: dict[int, PropVariant],
+        chosen_partition: Guid | None = None,
+    ) -> DirectoryObject:
+        new = old.with_properties(changes, old.seq)
         if new.path != old.path and new.path is not None:
             check_path(new.type, new.path)
             other = self.transaction.find(new.type, new.path)
             if other is not None and other.id != old.id:
                 raise _exists(new.type, new.path)
+        partition = old.partition if chosen_partition is None else chosen_partition
+        new = replace(new, partition=partition, seq=self._next_seq(partition))
         self.transaction.update(old, new)
         return new
 

@@ -69,6 +69,25 @@ SECURITY_PROPERTY: dict[ObjectType, PropId] = {
 }
 
 
+def object_type_of(propid: int) -> ObjectType | None:
+    """The type that an identifier belongs to by its number (MC-MQDSRP 3.1.1.4); None if unknown.
+
+    Numbers 400 and 1400 are nobody's: a tombstone's properties do not tell what was deleted (E59).
+    """
+    quotient = (propid - 1000 if propid > 1000 else propid) // 100
+    return _TYPES.get(quotient)
+
+
+def deleted_type_of(properties: Properties) -> ObjectType | None:
+    """What a deletion deletes, from the property that says it (E59); None if unknown."""
+    found = properties.get(PropId.D_OBJTYPE)
+    number = None if found is None else found.value
+    return _TYPES.get(number) if isinstance(number, int) else None
+
+
+_TYPES = {int(kind): kind for kind in ObjectType if kind is not ObjectType.DELETEDOBJECT}
+
+
 class Scope(IntEnum):
     """How far a queue or a tombstone is known (MS-MQMQ 2.3.1.14, MC-MQDSRP 3.1.1.2.2)."""
 
@@ -124,6 +143,10 @@ class DeletedObject:
     seq: SequenceNumber
     object_type: ObjectType
     scope: Scope
+
+    def __post_init__(self) -> None:
+        if self.object_type is ObjectType.DELETEDOBJECT:
+            raise ValueError("a tombstone tells the type that the object had")
 
     def as_properties(self) -> dict[PropId, PropVariant]:
         """Under the identifiers of MS-MQMQ 2.3.13."""

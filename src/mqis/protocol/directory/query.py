@@ -13,7 +13,7 @@ from mqis.protocol.directory.objects import (
     NAME_PROPERTY,
     DirectoryObject,
 )
-from mqis.protocol.directory.reading import read_property
+from mqis.protocol.directory.reading import is_readable, read_property
 from mqis.protocol.directory.restrictions import (
     MAX_ENTRIES,
     Relation,
@@ -26,7 +26,6 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.property import PRIVATE_FLOOR
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 
@@ -93,6 +92,7 @@ class Query:
             for obj in self._candidates(view)
             if all(restriction.matches(obj, view) for restriction in self.restrictions)
         ]
+        found.sort(key=lambda obj: obj.id.raw)
         for key in reversed(self.sort):  # sorting is stable: the most significant key goes last
             found.sort(
                 key=lambda obj, propid=key.propid: _sort_value(obj, propid, view),  # type: ignore[misc]
@@ -140,7 +140,7 @@ def _type_of_columns(columns: Sequence[int]) -> ObjectType:
     if not columns:
         raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS, "a lookup needs columns")
     for propid in columns:
-        if propid not in PROPERTIES or propid >= PRIVATE_FLOOR:
+        if not is_readable(propid):
             raise DirectoryError(
                 HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS, f"property {propid} cannot be a column"
             )
@@ -155,8 +155,10 @@ def _type_of_columns(columns: Sequence[int]) -> ObjectType:
 
 def _expect_type(object_type: ObjectType, propid: int, code: HResult) -> None:
     entry = PROPERTIES.get(propid)
-    if entry is None or entry.private or entry.object_type is not object_type:
-        raise DirectoryError(code, f"property {propid} is not one of a {object_type.label}")
+    if entry is None or not is_readable(propid) or entry.object_type is not object_type:
+        raise DirectoryError(
+            code, f"property {propid} is not one that a client reads of a {object_type.label}"
+        )
 
 
 def _sort_value(obj: DirectoryObject, propid: PropId, view: View) -> tuple[bool, Any]:

@@ -12,7 +12,7 @@ from mqis.protocol.directory.objects import (
     DirectoryObject,
 )
 from mqis.protocol.directory.service import Service
-from mqis.protocol.directory.values import MAX_LINK_COST
+from mqis.protocol.directory.values import MAX_LINK_COST, NEW_DIRECTORY
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.information import SecurityInformation
@@ -23,11 +23,24 @@ from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_PROVIDER, PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, Value
+from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.security.descriptor import Control, SecurityDescriptor
 
 #: Readable although no table lists it: clients need the protocol they may set (8.1.10).
 _ALSO_READABLE = {PropId.CN_PROTOCOLID}
+
+
+#: What a property shows that no table gives a default, as long as nobody has set it.
+_UNSET: dict[int, PropVariant] = {
+    PropId.QM_GROUP_IN_CLUSTER: PropVariant(VarType.UI1, 0),
+    PropId.E_VERSION: PropVariant(VarType.UI2, NEW_DIRECTORY),
+}
+
+
+def is_readable(propid: int) -> bool:
+    """Whether a read table lists the identifier."""
+    entry = PROPERTIES.get(propid)
+    return entry is not None and (entry.readable or entry.id in _ALSO_READABLE)
 
 
 def check_readable(object_type: ObjectType, propid: int) -> PropId:
@@ -38,7 +51,7 @@ def check_readable(object_type: ObjectType, propid: int) -> PropId:
             HResult.MQ_ERROR_ILLEGAL_PROPID,
             f"property {propid} is not one that a client reads of a {object_type.label}",
         )
-    if not entry.readable and entry.id not in _ALSO_READABLE:
+    if not is_readable(propid):
         raise DirectoryError(
             HResult.E_ADS_PROPERTY_NOT_FOUND, f"{entry.name} is not readable through this protocol"
         )
@@ -55,7 +68,7 @@ def read_property(obj: DirectoryObject, propid: int, view: View) -> PropVariant 
         return None
     compute = COMPUTED.get(propid)
     if compute is None:
-        return obj.properties.get(propid) or entry.default
+        return obj.properties.get(propid) or entry.default or _UNSET.get(propid)
     value = compute(obj, view)
     return None if value is None else PropVariant(entry.vt, value)
 

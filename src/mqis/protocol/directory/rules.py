@@ -29,8 +29,6 @@ _CREATE: dict[int, WriteRule] = {
     PropId.QM_ENCRYPT_PKS: WriteRule.APPLY,
     # 3.1.4.4 takes the SID of a new user from it, although no table lists it.
     PropId.U_SID: WriteRule.APPLY,
-    # The documented client sends the list; it is refused just beside 201 (writing.py).
-    PropId.QM_SITE_IDS: WriteRule.APPLY,
 }
 
 _OWN_STORE_UPDATE: dict[int, WriteRule] = {
@@ -43,6 +41,8 @@ _OWN_STORE_UPDATE: dict[int, WriteRule] = {
 _OWN_STORE_CREATE: dict[int, WriteRule] = {
     PropId.QM_ADDRESS: WriteRule.APPLY,  # <111>: else clients find no address
     PropId.QM_CNS: WriteRule.APPLY,
+    # The documented client sends the list; it is refused just beside 201 (writing.py).
+    PropId.QM_SITE_IDS: WriteRule.APPLY,
     PropId.S_PSC: WriteRule.APPLY,  # <120>: nobody else could name the authority of the site
     PropId.Q_PARTITIONID: WriteRule.IGNORE,
 }
@@ -68,7 +68,7 @@ REQUIRED: dict[ObjectType, tuple[PropId, ...]] = {
     ObjectType.ROUTINGLINK: (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2),
 }
 
-#: Nobody reads them; peers fill them with zero (E68) and what comes is dropped.
+#: Peers fill them with zero (E68), and what comes is dropped.
 RESERVED: frozenset[int] = frozenset(
     {
         PropId.Q_HASHKEY,
@@ -76,6 +76,7 @@ RESERVED: frozenset[int] = frozenset(
         PropId.Q_ADS_PATH,
         PropId.QM_HASHKEY,
         PropId.QM_UPGRADE_DACL,
+        PropId.S_DONOTHING,  # reads as zero; that a write has no effect is a MUST (8.2.8)
         PropId.E_S_INTERVAL1,
         PropId.E_S_INTERVAL2,
         PropId.E_CRL,

@@ -78,15 +78,23 @@ def _one_of(known: dict[int, str]) -> Callable[[Value], Value]:
 
 
 def _label(value: Value) -> Value:
-    if isinstance(value, str) and len(value) > MAX_LABEL:
-        raise ValueError(f"a label has at most {MAX_LABEL} characters, not {len(value)}")
+    """Windows counts UTF-16 units, of which a character beyond the BMP has two."""
+    if isinstance(value, str) and len(value.encode("utf-16-le", "surrogatepass")) > 2 * MAX_LABEL:
+        raise ValueError(f"a label has at most {MAX_LABEL} UTF-16 units")
     return value
 
 
-def _not_empty(value: Value) -> Value:
+def _site(value: Value) -> Value:
+    """A null site would put the machine in the enterprise's partition."""
     if not value:
-        raise ValueError("the list must not be empty")
+        raise ValueError("the null GUID is not a site")
     return value
+
+
+def _sites(value: Value) -> Value:
+    if not isinstance(value, tuple) or not value:
+        raise ValueError("the list must not be empty")
+    return tuple(map(_site, value))  # type: ignore[arg-type]
 
 
 def _cost(value: Value) -> Value:
@@ -145,18 +153,22 @@ _CONVERSIONS: dict[int, Callable[[Value], Value]] = {
     PropId.Q_TRANSACTION: _flag,
     PropId.Q_SCOPE: _one_of({0: "site", 1: "enterprise"}),
     PropId.Q_SECURITY: _DESCRIPTOR,
+    PropId.Q_OBJ_SECURITY: _DESCRIPTOR,
+    PropId.QM_SITE_ID: _site,
     PropId.QM_ADDRESS: _parsed(AddressList.from_bytes),
     PropId.QM_FOREIGN: _flag,
     PropId.QM_OS: _one_of(OPERATING_SYSTEMS),
-    PropId.QM_SITE_IDS: _not_empty,
+    PropId.QM_SITE_IDS: _sites,
     PropId.QM_SERVICE_ROUTING: _flag,
     PropId.QM_SERVICE_DSSERVER: _flag,
     PropId.QM_SERVICE_DEPCLIENTS: _flag,
+    PropId.QM_GROUP_IN_CLUSTER: _flag,
     PropId.QM_ENCRYPT_PKS: _KEYS,
     PropId.QM_SIGN_PKS: _KEYS,
     PropId.QM_SIGN_PK: _KEYS,
     PropId.QM_ENCRYPT_PK: _KEYS,
     PropId.QM_SECURITY: _DESCRIPTOR,
+    PropId.QM_OBJ_SECURITY: _DESCRIPTOR,
     PropId.S_NT4_STUB: _flag,
     PropId.S_FOREIGN: _flag,
     PropId.S_SECURITY: _DESCRIPTOR,
@@ -188,7 +200,9 @@ _CODES: dict[int, HResult] = {
     **dict.fromkeys(
         (
             PropId.Q_SECURITY,
+            PropId.Q_OBJ_SECURITY,
             PropId.QM_SECURITY,
+            PropId.QM_OBJ_SECURITY,
             PropId.S_SECURITY,
             PropId.CN_SECURITY,
             PropId.E_SECURITY,

@@ -135,7 +135,7 @@ def access_check(
 
 
 class _Walk:
-    """Which rights are decided so far, and how. Every right is decided at most once."""
+    """Which rights are decided so far. What is allowed stays so, whatever is refused later."""
 
     __slots__ = (
         "_is_owner",
@@ -205,9 +205,8 @@ class _Walk:
             self._decide(index, readable)
 
     def _refuse(self, index: int, mask: int) -> None:
-        bits = mask & ~self.allowed & ~self._refused
-        self._refused |= bits
-        self._refusals.append((index, bits))
+        self._refused |= mask
+        self._refusals.append((index, mask))
 
 
 def _is_for_owner_rights(ace: Ace) -> bool:

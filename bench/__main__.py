@@ -1,0 +1,88 @@
+"""Runs the benchmarks: ``python -m bench [NAME ...]``.
+
+No result changes the exit code: a shared machine is no judge. Another entry is another module
+with a ``BENCH``, and a line in ``ENTRIES``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from bench import stores
+from bench.environment import environment
+from bench.render import as_json, show
+from bench.run import Bench, Run
+
+ENTRIES: dict[str, Bench] = {
+    entry.BENCH.name: entry.BENCH for entry in (stores,)
+}
+#: Not /tmp, which is often memory, where a flush costs nothing.
+DIRECTORY = Path("/var/tmp")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="runs the benchmarks")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="one of --list; all if none")
+    parser.add_argument("--list", action="store_true", help="what there is")
+    parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
+    parser.add_argument("--json", action="store_true", help="results for machines on stdout")
+    parser.add_argument(
+        "--directory",
+        type=Path,
+        default=DIRECTORY,
+        help="where the stores go; take the disk that is to be measured (%(default)s)",
+    )
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in ENTRIES]
+    if unknown:
+        parser.error(f"no entry {', '.join(unknown)}; there are {', '.join(ENTRIES)}")
+    if not arguments.directory.is_dir():
+        parser.error(f"{arguments.directory} is not a directory; name one with --directory")
+    return arguments
+
+
+@contextmanager
+def _run(arguments: argparse.Namespace, say: Callable[[str], None]) -> Iterator[Run]:
+    prefix, below = "mqis-bench-", arguments.directory
+    with TemporaryDirectory(prefix=prefix, dir=below) as name, ExitStack() as resources:
+        directory = Path(name)
+        directory.chmod(0o711)  # the PostgreSQL server can run as another user, and must get in
+        yield Run(arguments.quick, directory, say, resources)
+
+
+def main() -> int:
+    arguments = _arguments()
+    console = Console()
+    if arguments.list:
+        for bench in ENTRIES.values():
+            console.print(f"{bench.name:12}{bench.what}")
+        return 0
+    done = []
+    watched = Console(stderr=True)
+    with watched.status("starting") as status, _run(arguments, status.update) as run:
+        where = environment(run.directory, run.sample_s)
+        if not arguments.json:
+            console.print(where, highlight=False)
+            if run.quick:
+                console.print("quick: this shows that everything runs, not how fast")
+        for bench in (ENTRIES[name] for name in arguments.names or ENTRIES):
+            results = bench.run(run)
+            done.append((bench, results))
+            if not arguments.json:
+                show(console, bench, results)
+    if arguments.json:
+        json.dump(as_json(where, arguments.quick, done), sys.stdout, indent=2)
+        print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Timing. A sample is one round of one contender; a contest runs rounds of all of them in turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    operations: int
+    elapsed_ns: int
+    #: Of each operation, ascending; empty where one is too short to be timed alone.
+    latencies_ns: Sequence[int] = ()
+
+    @property
+    def per_second(self) -> float:
+        return self.operations * 1e9 / self.elapsed_ns
+
+    def percentile_ms(self, percent: int) -> float:
+        """The latency that ``percent`` of a hundred operations do not exceed."""
+        last = len(self.latencies_ns) - 1
+        return self.latencies_ns[-(-last * percent // 100)] / 1e6
+
+
+def timed_alone(operation: Callable[[], object], seconds: float) -> Sample:
+    """One operation after the other, each timed."""
+    latencies = []
+    start = now = perf_counter_ns()
+    stop = start + int(seconds * 1e9)
+    while now < stop:
+        operation()
+        before, now = now, perf_counter_ns()
+        latencies.append(now - before)
+    return Sample(len(latencies), now - start, sorted(latencies))
+
+
+def timed_together(batch: Callable[[], int], seconds: float) -> Sample:
+    """Calls of ``batch``, which tells how many operations it did, timed as a whole."""
+    operations = 0
+    start = now = perf_counter_ns()
+    stop = start + int(seconds * 1e9)
+    while now < stop:
+        operations += batch()
+        now = perf_counter_ns()
+    return Sample(operations, now - start)
+
+
+def timed_tasks(operation: Callable[[], Awaitable[object]], tasks: int, seconds: float) -> Sample:
+    """So many tasks, each of which starts its next operation when the last is done."""
+
+    async def client(stop: int, latencies: list[int]) -> None:
+        now = perf_counter_ns()
+        while now < stop:
+            await operation()
+            before, now = now, perf_counter_ns()
+            latencies.append(now - before)
+
+    async def clients() -> Sample:
+        latencies: list[int] = []
+        start = perf_counter_ns()
+        stop = start + int(seconds * 1e9)
+        await asyncio.gather(*(client(stop, latencies) for _ in range(tasks)))
+        return Sample(len(latencies), perf_counter_ns() - start, sorted(latencies))
+
+    return asyncio.run(clients())
+
+
+def once(operation: Callable[[], int]) -> Sample:
+    """One call that tells how many operations it did: for what is too long to repeat."""
+    start = perf_counter_ns()
+    operations = operation()
+    return Sample(operations, perf_counter_ns() - start)
+
+
+def contest(rounds: int, contenders: Mapping[str, Callable[[], Sample]]) -> dict[str, list[Sample]]:
+    """Every contender once per round, so that a busy minute of the machine hits them all."""
+    samples: dict[str, list[Sample]] = {name: [] for name in contenders}
+    for number in range(rounds):
+        names = list(contenders)
+        first = number % len(names)  # nobody always runs in the wake of the same neighbour
+        for name in names[first:] + names[:first]:
+            samples[name].append(contenders[name]())
+    return samples

@@ -1,0 +1,74 @@
+"""What an entry hands back: rows of numbers, aims and how they fared, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from bench.measure import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table. A ratio is this row's rate through the peer's: above 1 we are faster."""
+
+    table: str
+    name: str
+    per_second: float
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    mb_per_second: float | None = None
+    seconds: float | None = None
+    ratio: float | None = None
+    peer: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: str,
+        name: str,
+        rounds: Sequence[Sample],
+        *,
+        peer: tuple[str, Sequence[Sample]] | None = None,
+        size: int | None = None,
+    ) -> Row:
+        """The medians of the rounds. ``size`` is how many bytes one operation works on."""
+        rate = median(sample.per_second for sample in rounds)
+        timed = [sample for sample in rounds if sample.latencies_ns]
+        return cls(
+            table,
+            name,
+            rate,
+            p50_ms=median(sample.percentile_ms(50) for sample in timed) if timed else None,
+            p99_ms=median(sample.percentile_ms(99) for sample in timed) if timed else None,
+            mb_per_second=None if size is None else rate * size / 1e6,
+            ratio=None if peer is None else ratio(rounds, peer[1]),
+            peer=None if peer is None else peer[0],
+        )
+
+
+def ratio(ours: Sequence[Sample], peers: Sequence[Sample]) -> float:
+    """The median of the ratios of each round: what slows a whole round down cancels out."""
+    pairs = zip(ours, peers, strict=True)
+    return median(our.per_second / peer.per_second for our, peer in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What the project wants, and what this run measured. Nothing fails when it is missed."""
+
+    goal: str
+    measured: str
+    met: bool
+
+    def __str__(self) -> str:
+        return f"aim: {self.goal}: {self.measured}  {'met' if self.met else 'missed'}"
+
+
+@dataclass(slots=True)
+class Results:
+    rows: list[Row] = field(default_factory=list)
+    aims: list[Aim] = field(default_factory=list)
+    #: Sentences for the reader: what was left out and why, how something was counted.
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,205 @@
+"""Every store: durable creates alone and together, and reads; against doing without us.
+
+Writes are acknowledged through the group commit writer. Their peer runs the same operation on the
+same store, each in a transaction of its own. The peer of reads is the bare database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count, cycle
+
+from bench import backends, flushes
+from bench.backends import Backend, Unavailable
+from bench.enterprise import create_machines, create_queue, create_queues, label, path
+from bench.measure import Sample, contest, timed_alone, timed_tasks
+from bench.results import Aim, Results, Row, ratio
+from bench.run import Bench, Run
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.query import Query
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.ports import Store
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+WRITERS = 16
+#: More than any run creates: machines have to be there before.
+ROOM = 400_000
+
+
+def _run(run: Run) -> Results:
+    results = Results()
+    for make in backends.ALL:
+        try:
+            backend = make(run, "stores")
+        except Unavailable as reason:
+            results.notes.append(str(reason))
+            continue
+        _measure(run, backend, results)
+    return results
+
+
+BENCH = Bench("stores", "durable creates and reads on every store", _run)
+
+
+def _measure(run: Run, backend: Backend, results: Results) -> None:
+    queues = run.scaled(10_000, quick=300)
+    run.say(f"stores: {backend.name}, {queues:,} queues to start with")
+    create_machines(backend.store, ROOM if not run.quick else 10_000)
+    ids = create_queues(backend.store, range(queues))
+    numbers = count(queues)
+    _writes(run, backend, numbers, results)
+    _reads(run, backend, ids, results)
+    _flushes(run, backend, next(numbers), results)
+
+
+# --- writes ---------------------------------------------------------------------------------------
+
+
+def _writes(run: Run, backend: Backend, numbers: Iterator[int], results: Results) -> None:
+    run.say(f"stores: {backend.name}, writes")
+    store, seconds = backend.store, run.sample_s
+    one, many = "create, 1 writer", f"create, {WRITERS} writers"
+    alone = f"{WRITERS} writers, one commit per write"
+    contenders: dict[str, Callable[[], Sample]] = {
+        one: lambda: grouped(store, numbers, 1, seconds),
+        many: lambda: grouped(store, numbers, WRITERS, seconds),
+    }
+    if backend.select is None:
+        samples = contest(run.rounds, contenders)
+        results.rows += [Row.of(backend.name, name, samples[name]) for name in (one, many)]
+        return
+    contenders[alone] = lambda: one_commit_per_write(store, numbers, WRITERS, seconds)
+    samples = contest(run.rounds, contenders)
+    peer = "one commit per write", samples[alone]
+    results.rows += [
+        Row.of(backend.name, one, samples[one]),
+        Row.of(backend.name, many, samples[many], peer=peer),
+        Row.of(backend.name, alone, samples[alone]),
+    ]
+    times = ratio(samples[many], samples[alone])
+    goal = f">= 3x one commit per write, {WRITERS} writers, {backend.name}"
+    results.aims.append(Aim(goal, f"{times:.1f}x", times >= 3))
+
+
+def grouped(store: Store, numbers: Iterator[int], writers: int, seconds: float) -> Sample:
+    writer = GroupCommitWriter(store)
+
+    async def create() -> DirectoryObject:
+        return await writer.submit(create_queue(next(numbers)))
+
+    try:
+        return timed_tasks(create, writers, seconds)
+    finally:
+        asyncio.run(writer.close())
+
+
+def one_commit_per_write(
+    store: Store, numbers: Iterator[int], writers: int, seconds: float
+) -> Sample:
+    def write(number: int) -> None:
+        with store.write() as transaction:
+            create_queue(number)(transaction)
+
+    with ThreadPoolExecutor(1) as thread:
+
+        async def create() -> None:
+            await asyncio.get_running_loop().run_in_executor(thread, write, next(numbers))
+
+        return timed_tasks(create, writers, seconds)
+
+
+def _flushes(run: Run, backend: Backend, first: int, results: Results) -> None:
+    writes = run.scaled(4_000, quick=320)
+    if backend.name == "SQLite":
+        counted = flushes.of_sqlite(backend, writes, WRITERS, first)
+    elif backend.name == "PostgreSQL":
+        counted = flushes.of_postgres(backend, writes, WRITERS, first)
+    else:
+        return
+    results.notes.append(
+        f"{backend.name}: {counted.flushes} flushes for {counted.writes} writes by {WRITERS} "
+        f"writers ({counted.how})"
+    )
+    goal = f"<= 1/8 flush per write, {WRITERS} writers, {backend.name}"
+    measured = f"1/{counted.writes / counted.flushes:.1f}" if counted.flushes else "0"
+    results.aims.append(Aim(goal, measured, counted.per_write <= 1 / 8))
+
+
+# --- reads ----------------------------------------------------------------------------------------
+
+
+def _reads(run: Run, backend: Backend, ids: list[Guid], results: Results) -> None:
+    run.say(f"stores: {backend.name}, reads")
+    table = f"{backend.name}, reads among {len(ids):,} queues and more"
+    results.rows += read_rows(run, backend, ids, table)
+
+
+def read_rows(run: Run, backend: Backend, ids: list[Guid], table: str) -> list[Row]:
+    """Reads of queues number 0 and up, whose identifiers are ``ids``, in an order of no kind."""
+    operations = reads(backend.store, ids)
+    select = backend.select
+    if select is not None:
+        wanted = cycle(scattered(ids))
+        operations["bare SELECT by primary key"] = lambda: select(next(wanted))
+    contenders: dict[str, Callable[[], Sample]] = {
+        name: lambda operation=operation: timed_alone(operation, run.sample_s)  # type: ignore[misc]
+        for name, operation in operations.items()
+    }
+    samples = contest(run.rounds, contenders)
+    bare = samples.get("bare SELECT by primary key")
+    return [
+        Row.of(table, name, rounds, peer=("bare SELECT", bare) if bare and rounds is not bare else None)
+        for name, rounds in samples.items()
+    ]
+
+
+def scattered(items: list[Guid]) -> list[Guid]:
+    return [items[number] for number in scattered_numbers(len(items))]
+
+
+def scattered_numbers(size: int) -> list[int]:
+    """Every number below ``size`` once, neighbours far apart, the same in every run."""
+    step = next(s for s in (7919, 7907, 7901) if size % s)
+    return [index * step % size for index in range(size)]
+
+
+def reads(store: Store, ids: list[Guid]) -> dict[str, Callable[[], object]]:
+    by_id, by_path, by_label = (cycle(scattered_numbers(len(ids))) for _ in range(3))
+
+    def read_by_id() -> object:
+        with store.read() as view:
+            return _label_of(view.get(ObjectType.QUEUE, ids[next(by_id)]))
+
+    def read_by_path() -> object:
+        with store.read() as view:
+            return _label_of(view.find(ObjectType.QUEUE, path(next(by_path))))
+
+    def look_up_label() -> object:
+        with store.read() as view:
+            (row,) = label_query(next(by_label)).rows(view)
+            return row
+
+    return {
+        "read by GUID": read_by_id,
+        "read by path": read_by_path,
+        "lookup, label = x": look_up_label,
+    }
+
+
+def label_query(number: int) -> Query:
+    constant = PropVariant(VarType.LPWSTR, label(number))
+    return Query.make(
+        [PropId.Q_INSTANCE, PropId.Q_PATHNAME],
+        [Restriction(Relation.EQ, PropId.Q_LABEL, constant)],
+    )
+
+
+def _label_of(queue: DirectoryObject | None) -> object:
+    assert queue is not None
+    return queue.value(PropId.Q_LABEL)

@@ -1,0 +1,1 @@
+"""Hostile bytes against everything that decodes."""

@@ -1,0 +1,34 @@
+"""What is fuzzed: every decoder that ``mqis decode`` offers, with the corpus kept for it.
+
+The corpus of a target is ``fuzz/corpus/NAME/*``: valid inputs, and inputs that once broke it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqis.wire.decoders import DECODERS
+
+from mqis.wire.errors import WireError
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A function that takes any bytes, and the errors that are an answer."""
+
+    name: str
+    run: Callable[[bytes], object]
+    answers: tuple[type[Exception], ...] = (WireError,)
+
+    def corpus(self) -> list[bytes]:
+        found = [path.read_bytes() for path in sorted((CORPUS / self.name).glob("*"))]
+        if not found:
+            raise FileNotFoundError(f"no corpus in {CORPUS / self.name}: put a valid input there")
+        return found
+
+
+TARGETS: tuple[Target, ...] = tuple(Target(d.name, d.decode) for d in DECODERS)

@@ -1,0 +1,101 @@
+"""A transaction for very many operations at once.
+
+Every object takes a number, so each create would read and write its partition; every queue asks
+for its machine. Inside one transaction nobody else can see or change these, so they are kept here
+and the partitions are written once, by ``flush``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+from mqis.protocol.directory.objects import (
+    DeletedObject,
+    DirectoryObject,
+    Partition,
+    name_key,
+)
+from mqis.protocol.ports import Change, Transaction
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.seqnum import SequenceNumber
+
+
+class BulkTransaction:
+    """``ports.Transaction`` over another one. Without ``flush`` at the end, numbers are lost."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._tx = transaction
+        self._partitions = {partition.id: partition for partition in transaction.partitions()}
+        self._machines: dict[str, DirectoryObject] = {}
+
+    def flush(self) -> None:
+        for partition in self._partitions.values():
+            self._tx.put_partition(partition)
+
+    # --- kept here --------------------------------------------------------------------------------
+
+    def partition(self, id: Guid) -> Partition | None:  # noqa: A002
+        return self._partitions.get(id)
+
+    def partitions(self) -> list[Partition]:
+        return sorted(self._partitions.values(), key=lambda partition: partition.id)
+
+    def put_partition(self, partition: Partition) -> None:
+        self._partitions[partition.id] = partition
+
+    def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
+        if object_type is not ObjectType.MACHINE:
+            return self._tx.find(object_type, path)
+        key = name_key(path)
+        found = self._machines.get(key) or self._tx.find(object_type, path)
+        if found is not None:
+            self._machines[key] = found
+        return found
+
+    def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
+        self._machines.clear()
+        self._tx.update(old, new)
+
+    def delete(self, obj: DirectoryObject) -> None:
+        self._machines.clear()
+        self._tx.delete(obj)
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        raise NotImplementedError("what is kept here could not be undone")
+
+    # --- passed on --------------------------------------------------------------------------------
+
+    def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
+        return self._tx.get(object_type, id)
+
+    def objects(self, object_type: ObjectType) -> Iterator[DirectoryObject]:
+        return self._tx.objects(object_type)
+
+    def owned_by(self, object_type: ObjectType, owner: Guid) -> Iterator[DirectoryObject]:
+        return self._tx.owned_by(object_type, owner)
+
+    def having(
+        self, object_type: ObjectType, propid: PropId, key: bytes
+    ) -> Iterator[DirectoryObject]:
+        return self._tx.having(object_type, propid, key)
+
+    def changes(self, partition: Guid, after: SequenceNumber) -> Iterator[Change]:
+        return self._tx.changes(partition, after)
+
+    def tombstone(self, id: Guid) -> DeletedObject | None:  # noqa: A002
+        return self._tx.tombstone(id)
+
+    def count(self, object_type: ObjectType) -> int:
+        return self._tx.count(object_type)
+
+    def insert(self, obj: DirectoryObject) -> None:
+        self._tx.insert(obj)
+
+    def bury(self, tombstone: DeletedObject) -> None:
+        self._tx.bury(tombstone)
+
+    def unbury(self, id: Guid) -> None:  # noqa: A002
+        self._tx.unbury(id)

@@ -1,0 +1,58 @@
+"""From what a user writes to an open store.
+
+    sqlite:PATH, or just PATH     one file
+    postgresql://...              a database
+    memory:                       nothing is kept
+
+Each kind is imported when it is asked for: who has no PostgreSQL needs no driver for it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mqis.protocol.ports import Store
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+_POSTGRES = ("postgresql", "postgres")
+
+
+def open_store(url: str, *, create: bool = False) -> Store:
+    """The store at ``url``. A file that is not there is made if ``create``, else an error."""
+    kind, rest = _split(url)
+    if kind == "sqlite":
+        from mqis.storage.sqlite import SqliteStore  # noqa: PLC0415
+
+        return SqliteStore(Path(rest), create=create)
+    if kind == "memory":
+        from mqis.storage.memory import MemoryStore  # noqa: PLC0415
+
+        return MemoryStore()
+    from mqis.storage.postgres import PostgresStore  # noqa: PLC0415
+
+    return PostgresStore(url)
+
+
+def relative_to(url: str, directory: Path) -> str:
+    """``url`` with the path of a file taken from ``directory``; ValueError if it names no store."""
+    kind, rest = _split(url)
+    return f"sqlite:{directory / rest}" if kind == "sqlite" else url
+
+
+def file_of(url: str) -> Path | None:
+    """The file that holds the store, if it is one."""
+    kind, rest = _split(url)
+    return Path(rest) if kind == "sqlite" else None
+
+
+def _split(url: str) -> tuple[str, str]:
+    match = _SCHEME.fullmatch(url)
+    kind, rest = match.groups() if match else ("sqlite", url)
+    if kind == "memory" and not rest:
+        return kind, rest
+    if kind in _POSTGRES and rest.startswith("//"):
+        return kind, rest
+    if kind == "sqlite" and rest:
+        return kind, rest
+    raise ValueError(f"{url!r} is no store: write sqlite:PATH, postgresql://..., or memory:")

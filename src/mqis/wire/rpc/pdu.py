@@ -1,0 +1,174 @@
+"""A whole PDU: header, body, security trailer; bytes in and out.
+
+Requests and responses are the hot path and have code of their own; what is rare goes through
+``Fields``. What a signature covers must be exactly the bytes that travel, so a decoded ``Pdu``
+keeps its bytes and knows where its parts begin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.rpc.bodies import (
+    AlterContext,
+    AlterContextResp,
+    Auth3,
+    Bind,
+    BindAck,
+    BindNak,
+    CoCancel,
+    Fault,
+    Orphaned,
+    Request,
+    Response,
+    Shutdown,
+)
+from mqis.wire.rpc.fields import Fields
+from mqis.wire.rpc.header import HEADER_SIZE, Header, PacketType, PfcFlags
+from mqis.wire.rpc.trailer import TRAILER_SIZE, AuthTrailer
+from mqis.wire.writer import Writer
+
+Body = (
+    Request
+    | Response
+    | Fault
+    | Bind
+    | BindAck
+    | BindNak
+    | AlterContext
+    | AlterContextResp
+    | Auth3
+    | Shutdown
+    | CoCancel
+    | Orphaned
+)
+
+STUB_OFFSET = 24
+OBJECT_STUB_OFFSET = 40
+#: frag_length is a u16.
+MAX_PDU = 0xFFFF
+
+_CALL_LITTLE = Struct("<IHH")
+_CALL_BIG = Struct(">IHH")
+
+_BODIES = {
+    PacketType.FAULT: Fault,
+    PacketType.BIND: Bind,
+    PacketType.BIND_ACK: BindAck,
+    PacketType.BIND_NAK: BindNak,
+    PacketType.ALTER_CONTEXT: AlterContext,
+    PacketType.ALTER_CONTEXT_RESP: AlterContextResp,
+    PacketType.AUTH3: Auth3,
+    PacketType.SHUTDOWN: Shutdown,
+    PacketType.CO_CANCEL: CoCancel,
+    PacketType.ORPHANED: Orphaned,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pdu:
+    """One PDU as it came, with the places that a signature is about."""
+
+    header: Header
+    body: Body
+    auth: AuthTrailer | None
+    data: bytes
+    #: Where the stub starts, and where the security trailer does (or the PDU ends).
+    stub_at: int
+    trailer_at: int
+
+    @property
+    def signed_parts(self) -> tuple[bytes, bytes, bytes]:
+        """Header with the fixed fields, stub with its padding, fixed part of the trailer."""
+        end = self.trailer_at + TRAILER_SIZE if self.auth is not None else self.trailer_at
+        return (
+            self.data[: self.stub_at],
+            self.data[self.stub_at : self.trailer_at],
+            self.data[self.trailer_at : end],
+        )
+
+
+def decode_pdu(data: bytes, header: Header | None = None) -> Pdu:
+    """The PDU that is exactly ``data``; ``WireError`` if it is none."""
+    header = header or Header.decode(data)
+    if header.frag_length != len(data):
+        raise WireError(f"frag_length {header.frag_length}, but {len(data)} bytes", 8)
+    auth, end = _trailer(data, header)
+    body: Body
+    if header.type == PacketType.REQUEST:
+        body, stub_at = _request(data, header, end)
+    elif header.type == PacketType.RESPONSE:
+        body, stub_at = _response(data, header, end)
+    else:
+        kind = _BODIES.get(header.type)  # type: ignore[call-overload]
+        if kind is None:
+            raise WireError(f"packet type {header.type} is not one of a connection", 2)
+        fields = Fields(data, HEADER_SIZE, end, big_endian=header.big_endian)
+        body, stub_at = kind.decode(fields), HEADER_SIZE
+    return Pdu(header, body, auth, data, stub_at, end)
+
+
+def _trailer(data: bytes, header: Header) -> tuple[AuthTrailer | None, int]:
+    if not header.auth_length:
+        return None, len(data)
+    start = len(data) - header.auth_length - TRAILER_SIZE
+    if start < HEADER_SIZE:
+        raise WireError(f"auth_length {header.auth_length} reaches into the header", 10)
+    auth = AuthTrailer.decode(data, start, len(data), big_endian=header.big_endian)
+    return auth, start
+
+
+def _request(data: bytes, header: Header, end: int) -> tuple[Request, int]:
+    stub_at = OBJECT_STUB_OFFSET if header.flags & PfcFlags.OBJECT_UUID else STUB_OFFSET
+    if end < stub_at:
+        raise WireError(f"a request has at least {stub_at} bytes", end)
+    form = _CALL_BIG if header.big_endian else _CALL_LITTLE
+    hint, context_id, opnum = form.unpack_from(data, HEADER_SIZE)
+    target = None
+    if stub_at == OBJECT_STUB_OFFSET:
+        raw = data[STUB_OFFSET:OBJECT_STUB_OFFSET]
+        target = Guid.from_big_endian(raw) if header.big_endian else Guid(raw)
+    return Request(context_id, opnum, data[stub_at:end], target, hint), stub_at
+
+
+def _response(data: bytes, header: Header, end: int) -> tuple[Response, int]:
+    if end < STUB_OFFSET:
+        raise WireError(f"a response has at least {STUB_OFFSET} bytes", end)
+    form = _CALL_BIG if header.big_endian else _CALL_LITTLE
+    hint, context_id, _ = form.unpack_from(data, HEADER_SIZE)
+    return Response(context_id, data[STUB_OFFSET:end], hint, data[22]), STUB_OFFSET
+
+
+def encode_pdu(body: Body, *, call_id: int, flags: int, auth: AuthTrailer | None = None) -> bytes:
+    """The PDU of ``body``, its token as given (authentication legs are never signed)."""
+    writer = Writer()
+    writer.bytes(bytes(HEADER_SIZE))
+    if isinstance(body, Request | Response):
+        writer.bytes(call_prefix(body))
+        writer.bytes(body.stub)
+        if isinstance(body, Request) and body.object is not None:
+            flags |= PfcFlags.OBJECT_UUID
+    else:
+        body.encode(writer)
+    auth_length = 0
+    if auth is not None:
+        writer.bytes(bytes(auth.pad_length))
+        writer.bytes(auth.encode_fixed())
+        writer.bytes(auth.token)
+        auth_length = len(auth.token)
+    data = writer.getvalue()
+    if len(data) > MAX_PDU:
+        raise ValueError(f"a PDU has at most {MAX_PDU} bytes, not {len(data)}")
+    header = Header(body.TYPE, flags, call_id, len(data), auth_length)
+    return header.encode() + data[HEADER_SIZE:]
+
+
+def call_prefix(body: Request | Response) -> bytes:
+    """What stands between the header and the stub."""
+    if isinstance(body, Request):
+        target = b"" if body.object is None else body.object.raw
+        return _CALL_LITTLE.pack(body.alloc_hint, body.context_id, body.opnum) + target
+    return _CALL_LITTLE.pack(body.alloc_hint, body.context_id, body.cancel_count)

@@ -1,0 +1,44 @@
+"""The security trailer: who protects this PDU, how, and the token.
+
+     0  u8  auth_type          4  u32 auth_context_id
+     1  u8  auth_level         8      token, auth_length bytes
+     2  u8  auth_pad_length
+     3  u8  reserved
+
+It ends the PDU, so it starts at frag_length - auth_length - 8. The padding before it brings the
+stub to a multiple of sixteen bytes (MS-RPCE 2.2.2.12); a receiver takes any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+
+TRAILER_SIZE = 8
+PAD_TO = 16
+
+_LITTLE = Struct("<BBBBI")
+_BIG = Struct(">BBBBI")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthTrailer:
+    """auth_verifier_co_t with its token."""
+
+    type: int
+    level: int
+    context_id: int
+    token: bytes
+    pad_length: int = 0
+    reserved: int = 0
+
+    def encode_fixed(self) -> bytes:
+        """The eight bytes before the token, which a signature covers too."""
+        return _LITTLE.pack(self.type, self.level, self.pad_length, self.reserved, self.context_id)
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int, end: int, *, big_endian: bool) -> AuthTrailer:
+        """From bytes whose length the caller has checked."""
+        form = _BIG if big_endian else _LITTLE
+        kind, level, pad, reserved, context = form.unpack_from(data, offset)
+        return cls(kind, level, context, data[offset + TRAILER_SIZE : end], pad, reserved)

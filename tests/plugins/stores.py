@@ -1,0 +1,133 @@
+"""Every store that there is, for tests that must hold on all of them.
+
+``store`` is each of memory, sqlite and postgres in turn; ``database`` is each of the two that
+outlive their process. The PostgreSQL server is private to the run; where the package is not
+installed those tests are skipped and say so.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg
+import pytest
+
+from mqis.protocol.ports import Store
+from mqis.storage.memory import MemoryStore
+from mqis.storage.postgres import PostgresStore
+from mqis.storage.sqlite import SqliteStore
+
+SCRIPT = Path(__file__).parents[2] / "tools" / "postgres.sh"
+NOT_INSTALLED = 3
+
+
+class Database(Protocol):
+    """A place where a store can be opened again, and be tampered with behind its back."""
+
+    def open(self) -> Store: ...
+
+    def execute(self, sql: str, *parameters: object) -> list[Any]:
+        """Run one statement, with ``?`` marks, and commit it."""
+
+
+class SqliteFile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self) -> SqliteStore:
+        return SqliteStore(self.path)
+
+    def execute(self, sql: str, *parameters: object) -> list[Any]:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            return connection.execute(sql, parameters).fetchall()
+
+
+class PostgresSchema:
+    def __init__(self, conninfo: str) -> None:
+        self.conninfo = conninfo
+
+    def open(self) -> PostgresStore:
+        return PostgresStore(self.conninfo)
+
+    def execute(self, sql: str, *parameters: object) -> list[Any]:
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            cursor = connection.execute(sql.replace("?", "%s").encode(), parameters)
+            return [] if cursor.description is None else cursor.fetchall()
+
+
+class PostgresServer:
+    """A server of its own in a directory of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._numbers = count(1)
+        self.start()
+
+    def start(self) -> None:
+        result = self._script("start")
+        if result.returncode == NOT_INSTALLED:
+            pytest.skip(result.stderr.strip())
+        assert result.returncode == 0, result.stderr
+        self.conninfo = result.stdout.strip()
+
+    def stop(self) -> None:
+        result = self._script("stop")
+        assert result.returncode == 0, result.stderr
+
+    def _script(self, action: str) -> subprocess.CompletedProcess[str]:
+        command = [str(SCRIPT), action, str(self.directory)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    def new_schema(self) -> PostgresSchema:
+        name = f"store{next(self._numbers)}"
+        PostgresSchema(self.conninfo).execute(f"CREATE SCHEMA {name}")
+        return PostgresSchema(f"{self.conninfo} options='-c search_path={name}'")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    # Not below pytest's own directory: that is closed to the user that the server runs as.
+    directory = Path(tempfile.mkdtemp(prefix="mqis-postgres-"))
+    try:
+        server = PostgresServer(directory)
+        yield server
+        server.stop()
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.fixture
+def postgres_schema(postgres_server: PostgresServer) -> PostgresSchema:
+    return postgres_server.new_schema()
+
+
+@pytest.fixture
+def sqlite_file(tmp_path: Path) -> SqliteFile:
+    return SqliteFile(tmp_path / "mqis.db")
+
+
+@pytest.fixture(params=["sqlite_file", "postgres_schema"], ids=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> Database:
+    found: Database = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    opened: Store
+    if request.param == "memory":
+        opened = MemoryStore()
+    elif request.param == "sqlite":
+        opened = request.getfixturevalue("sqlite_file").open()
+    else:
+        opened = request.getfixturevalue("postgres_schema").open()
+    with closing(opened):
+        yield opened

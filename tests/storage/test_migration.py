@@ -1,0 +1,169 @@
+"""Stores of an older, a newer and an unfinished schema version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.errors import StorageError
+from mqis.storage import schema
+from mqis.storage.records import object_row, partition_row
+from mqis.storage.sql import PAGE, Connection
+from mqis.storage.sqlite import APPLICATION_ID
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from tests.builders import SITE, machine, partition, queue, user
+from tests.plugins.stores import Database, PostgresSchema, SqliteFile
+
+OLD = [queue(1, label="Old"), queue(2), machine(3), user(4)]
+
+
+class Direct:
+    """``sql.Connection`` without a store around it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        return self._database.execute(sql, *parameters)
+
+
+def set_version(database: Database, version: int) -> None:
+    if isinstance(database, SqliteFile):
+        database.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version={version}")
+    else:
+        database.execute("CREATE TABLE IF NOT EXISTS mqis_schema (version INTEGER NOT NULL)")
+        database.execute("DELETE FROM mqis_schema")
+        database.execute("INSERT INTO mqis_schema (version) VALUES (?)", version)
+
+
+def version_of(database: Database) -> int:
+    if isinstance(database, SqliteFile):
+        return int(database.execute("PRAGMA user_version")[0][0])
+    return int(database.execute("SELECT version FROM mqis_schema")[0][0])
+
+
+def tables_of(database: Database) -> set[str]:
+    if isinstance(database, SqliteFile):
+        rows = database.execute("SELECT name FROM sqlite_master WHERE type='table'")
+    else:
+        rows = database.execute("SELECT tablename FROM pg_tables WHERE schemaname=current_schema()")
+    return {row[0] for row in rows} - {"mqis_schema"}
+
+
+def make_version_1(database: Database, objects: Sequence[DirectoryObject] = OLD) -> None:
+    blob = "BLOB" if isinstance(database, SqliteFile) else "BYTEA"
+    schema.STEPS[0](Direct(database), blob)
+    marks = "(?, ?, ?, ?, ?, ?, ?)"
+    columns = "(object_type, id, path_key, owner, partition_id, seq, body)"
+    for start in range(0, len(objects), 100):
+        rows = [object_row(obj) for obj in objects[start : start + 100]]
+        values = [value for row in rows for value in row]
+        every = ", ".join([marks] * len(rows))
+        database.execute(f"INSERT INTO objects {columns} VALUES {every}", *values)
+    for id_ in {obj.partition for obj in objects}:
+        row = partition_row(partition(id_))
+        database.execute("INSERT INTO partitions VALUES (?, ?, ?, ?, ?, ?)", *row)
+    set_version(database, 1)
+
+
+def test_version_1_is_brought_up_to_date(database: Database) -> None:
+    make_version_1(database)
+    store = database.open()
+    assert version_of(database) == schema.VERSION
+    with store.read() as view:
+        assert [view.get(obj.type, obj.id) for obj in OLD] == OLD
+        assert list(view.having(ObjectType.QUEUE, PropId.Q_LABEL, b"old")) == [OLD[0]]
+        assert list(view.having(ObjectType.MACHINE, PropId.QM_SITE_IDS, SITE.raw)) == [OLD[2]]
+    assert store.check() == []
+    store.close()
+
+
+def test_more_objects_than_a_page_are_brought_along(database: Database) -> None:
+    """The page ends within a type, and the types do not end with a page."""
+    many = [queue(n, label="q") for n in range(1, PAGE + 51)]
+    many += [machine(n) for n in range(1, PAGE + 51)]
+    make_version_1(database, many)
+    store = database.open()
+    with store.read() as view:
+        assert len(list(view.having(ObjectType.QUEUE, PropId.Q_LABEL, b"q"))) == PAGE + 50
+        found = view.having(ObjectType.MACHINE, PropId.QM_SITE_IDS, SITE.raw)
+        assert len(list(found)) == PAGE + 50
+    store.close()
+
+
+def test_a_second_opening_migrates_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.open().close()
+
+    def never(_connection: Connection, _blob: str) -> None:
+        raise AssertionError("migrated again")
+
+    monkeypatch.setattr(schema, "STEPS", (never, never))
+    database.open().close()
+
+
+def test_an_interrupted_migration_leaves_the_old_version(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_version_1(database)
+    before = tables_of(database)
+
+    def interrupted(connection: Connection, blob: str) -> None:
+        schema._lookup_keys(connection, blob)
+        raise RuntimeError("the power went")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "STEPS", (schema.STEPS[0], interrupted))
+        with pytest.raises(RuntimeError, match="the power went"):
+            database.open()
+    assert version_of(database) == 1
+    assert tables_of(database) == before
+    store = database.open()
+    with store.read() as view:
+        assert list(view.having(ObjectType.QUEUE, PropId.Q_LABEL, b"old")) == [OLD[0]]
+    store.close()
+
+
+def test_an_interrupted_creation_leaves_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_connection: Connection, _blob: str) -> None:
+        raise RuntimeError("the power went")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "STEPS", (schema.STEPS[0], interrupted))
+        with pytest.raises(RuntimeError, match="the power went"):
+            database.open()
+    assert tables_of(database) == set()
+    store = database.open()
+    assert store.check() == []
+    store.close()
+
+
+def test_a_version_from_the_future_is_refused(database: Database) -> None:
+    database.open().close()
+    set_version(database, schema.VERSION + 1)
+    with pytest.raises(StorageError, match=f"version {schema.VERSION + 1}.*newer mqis"):
+        database.open()
+    assert version_of(database) == schema.VERSION + 1
+
+
+def test_a_damaged_old_object_is_named_and_nothing_is_changed(database: Database) -> None:
+    make_version_1(database)
+    database.execute("UPDATE objects SET body=? WHERE id=?", b"\xff\xff", OLD[0].id.raw)
+    with pytest.raises(StorageError, match=f"object {OLD[0].id.raw.hex()} of type 1 is damaged"):
+        database.open()
+    assert version_of(database) == 1
+
+
+def test_several_version_rows_are_refused(postgres_schema: PostgresSchema) -> None:
+    postgres_schema.open().close()
+    postgres_schema.execute("INSERT INTO mqis_schema (version) VALUES (1)")
+    with pytest.raises(StorageError, match="2 rows instead of one"):
+        postgres_schema.open()

@@ -1,0 +1,248 @@
+"""Two stores are given the same random operations and must never differ in anything visible."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from mqis.protocol.directory.indexing import INDEXED, index_keys
+from mqis.protocol.directory.objects import DirectoryObject, Partition
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Change, Store, Transaction, View
+from mqis.storage.memory import MemoryStore
+from mqis.storage.sqlite import SqliteStore
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.seqnum import SequenceNumber
+from tests.builders import guid, machine, queue, tombstone, user
+from tests.plugins.stores import PostgresServer
+from tests.strategies.directory import partition_states
+
+T = TypeVar("T")
+
+# Few of each, so that operations meet: the same identifiers, names, owners, keys, partitions.
+NUMBERS = range(1, 5)
+OWNERS = [Guid.NULL, guid(0x2001), guid(0x2002)]
+PARTITIONS = [guid(0x3001), guid(0x3002)]
+NAMES = ["one", "ONE", "two", "drei\ud800"]
+LABELS = ["", "x", "X", "y"]
+TYPES = [ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.USER]
+
+seqs = st.integers(0, 40)
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> DirectoryObject:
+    number, where = draw(st.sampled_from(NUMBERS)), draw(st.sampled_from(PARTITIONS))
+    name, seq = draw(st.sampled_from(NAMES)), draw(seqs)
+    match draw(st.sampled_from(TYPES)):
+        case ObjectType.QUEUE:
+            owner, label = draw(st.sampled_from(OWNERS)), draw(st.sampled_from(LABELS))
+            return queue(number, name, machine=owner, label=label, partition=where, seq=seq)
+        case ObjectType.MACHINE:
+            sites = tuple(draw(st.lists(st.sampled_from(PARTITIONS), max_size=3)))
+            return machine(number, name, sites=sites, partition=where, seq=seq)
+        case _:
+            digests = tuple(draw(st.lists(st.sampled_from(OWNERS), max_size=2)))
+            return user(number, digests=digests, seq=seq)
+
+
+def by_number(change: Change) -> tuple[int, str, int, bytes]:
+    kind = change.type if isinstance(change, DirectoryObject) else change.object_type
+    return change.seq.value, type(change).__name__, kind, change.id.raw
+
+
+def everything(view: View) -> dict[object, object]:
+    """All that a view shows, through every method that it has."""
+    seen: dict[object, object] = {"partitions": view.partitions()}
+    for kind in TYPES:
+        found = list(view.objects(kind))
+        seen["objects", kind] = found
+        seen["count", kind] = view.count(kind)
+        seen["get", kind] = [view.get(kind, guid(number)) for number in NUMBERS]
+        seen["find", kind] = [view.find(kind, name) for name in NAMES]
+        seen["owned", kind] = [list(view.owned_by(kind, owner)) for owner in OWNERS + PARTITIONS]
+        keys = {key for obj in found for key in index_keys(obj)}
+        keys |= {(propid, b"x") for propid in INDEXED[kind]}
+        seen["having", kind] = {key: list(view.having(kind, *key)) for key in keys}
+    for where in [Guid.NULL, *PARTITIONS]:
+        changes = list(view.changes(where, SequenceNumber(3)))
+        assert [c.seq for c in changes] == sorted(c.seq for c in changes)
+        # Numbers are unique in a sound store; where they are not, the order is not promised.
+        seen["changes", where] = sorted(changes, key=by_number)
+        seen["partition", where] = view.partition(where)
+    seen["tombstones"] = [view.tombstone(guid(number)) for number in NUMBERS]
+    return seen
+
+
+class UndoError(Exception):
+    """Raised to roll back."""
+
+
+class Twins(RuleBasedStateMachine):
+    """A store to test beside the one in memory, both in the same transaction or in none."""
+
+    def __init__(self, opener: Callable[[], tuple[Store, ExitStack]]) -> None:
+        super().__init__()
+        tested, self.cleanup = opener()
+        self.stores: list[Store] = [MemoryStore(), tested]
+        self.open: list[AbstractContextManager[Transaction]] = []
+        self.transactions: list[Transaction] = []
+        self.savepoints: list[list[AbstractContextManager[None]]] = []
+
+    @initialize()
+    def compare_at_the_start(self) -> None:
+        self.same_for_readers()
+
+    # --- transactions and savepoints
+
+    @precondition(lambda self: not self.transactions)
+    @rule()
+    def begin(self) -> None:
+        self.open = [store.write() for store in self.stores]
+        self.transactions = [opened.__enter__() for opened in self.open]
+
+    @precondition(lambda self: self.transactions and len(self.savepoints) < 3)
+    @rule()
+    def set_savepoint(self) -> None:
+        self.savepoints.append([transaction.savepoint() for transaction in self.transactions])
+        for savepoint in self.savepoints[-1]:
+            savepoint.__enter__()
+
+    @precondition(lambda self: self.savepoints)
+    @rule(keep=st.booleans())
+    def end_savepoint(self, keep: bool) -> None:
+        for savepoint in self.savepoints.pop():
+            self.end(savepoint, keep)
+
+    @precondition(lambda self: self.transactions)
+    @rule(keep=st.booleans())
+    def end_transaction(self, keep: bool) -> None:
+        while self.savepoints:
+            self.end_savepoint(keep)
+        for opened in self.open:
+            self.end(opened, keep)
+        self.open, self.transactions = [], []
+        self.same_for_readers()
+
+    def end(self, context: AbstractContextManager[object], keep: bool) -> None:
+        if keep:
+            context.__exit__(None, None, None)
+        else:
+            undo = UndoError()
+            assert not context.__exit__(UndoError, undo, undo.__traceback__)
+
+    # --- what a transaction can do
+
+    @precondition(lambda self: self.transactions)
+    @rule(obj=objects())
+    def insert(self, obj: DirectoryObject) -> None:
+        self.both(lambda transaction: transaction.insert(obj))
+
+    @precondition(lambda self: self.transactions)
+    @rule(obj=objects())
+    def update(self, obj: DirectoryObject) -> None:
+        self.both(lambda t: t.update(t.get(obj.type, obj.id) or obj, obj))
+
+    @precondition(lambda self: self.transactions)
+    @rule(obj=objects())
+    def delete(self, obj: DirectoryObject) -> None:
+        self.both(lambda t: t.delete(t.get(obj.type, obj.id) or obj))
+
+    @precondition(lambda self: self.transactions)
+    @rule(number=st.sampled_from(NUMBERS), where=st.sampled_from(PARTITIONS), seq=seqs)
+    def bury(self, number: int, where: Guid, seq: int) -> None:
+        self.both(lambda t: t.bury(tombstone(number, partition=where, seq=seq)))
+
+    @precondition(lambda self: self.transactions)
+    @rule(number=st.sampled_from(NUMBERS))
+    def unbury(self, number: int) -> None:
+        self.both(lambda transaction: transaction.unbury(guid(number)))
+
+    @precondition(lambda self: self.transactions)
+    @rule(state=partition_states(st.sampled_from([Guid.NULL, *PARTITIONS])))
+    def put_partition(self, state: Partition) -> None:
+        self.both(lambda transaction: transaction.put_partition(state))
+
+    def both(self, operation: Callable[[Transaction], None]) -> None:
+        """Each in a savepoint, as the group commit does it; both succeed or both refuse."""
+        refused = [False, False]
+        for which, transaction in enumerate(self.transactions):
+            try:
+                with transaction.savepoint():
+                    operation(transaction)
+            except StorageError:
+                refused[which] = True
+        assert refused[0] == refused[1]
+
+    # --- what must hold
+
+    @invariant()
+    def same_for_the_transaction(self) -> None:
+        if self.transactions:
+            memory, tested = map(everything, self.transactions)
+            assert tested == memory
+
+    def same_for_readers(self) -> None:
+        """Outside transactions; that nothing shows earlier is in the contract tests."""
+        with self.stores[0].read() as memory, self.stores[1].read() as tested:
+            assert everything(tested) == everything(memory)
+
+    def teardown(self) -> None:
+        if self.transactions:
+            self.end_transaction(keep=False)
+        self.cleanup.close()
+
+
+def test_sqlite_like_memory() -> None:
+    def opener() -> tuple[Store, ExitStack]:
+        cleanup = ExitStack()
+        directory = cleanup.enter_context(tempfile.TemporaryDirectory())
+        store = SqliteStore(Path(directory) / "mqis.db")
+        cleanup.callback(store.close)
+        return store, cleanup
+
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        lambda: Twins(opener),
+        settings=settings(max_examples=60, stateful_step_count=40, deadline=None),
+    )
+
+
+def test_postgres_like_memory(postgres_server: PostgresServer) -> None:
+    store = postgres_server.new_schema().open()
+    examples = count()
+
+    def opener() -> tuple[Store, ExitStack]:
+        """One store for all, emptied: a new schema each time would be most of the run."""
+        if next(examples):
+            with store.write() as transaction:
+                for kind in TYPES:
+                    for obj in list(transaction.objects(kind)):
+                        transaction.delete(obj)
+                for number in NUMBERS:
+                    transaction.unbury(guid(number))
+                run = transaction._run  # type: ignore[attr-defined]
+                run("DELETE FROM partitions")
+                assert run("SELECT count(*) FROM lookup_keys") == [(0,)]
+        return store, ExitStack()
+
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        lambda: Twins(opener),
+        settings=settings(max_examples=25, stateful_step_count=30, deadline=None),
+    )
+    store.close()
