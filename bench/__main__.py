@@ -16,13 +16,13 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from bench import stores
+from bench import codecs, lookup100k, stores, transfer
 from bench.environment import environment
 from bench.render import as_json, show
 from bench.run import Bench, Run
 
 ENTRIES: dict[str, Bench] = {
-    entry.BENCH.name: entry.BENCH for entry in (stores,)
+    entry.BENCH.name: entry.BENCH for entry in (stores, lookup100k, transfer, codecs)
 }
 #: Not /tmp, which is often memory, where a flush costs nothing.
 DIRECTORY = Path("/var/tmp")
@@ -70,7 +70,7 @@ def main() -> int:
     with watched.status("starting") as status, _run(arguments, status.update) as run:
         where = environment(run.directory, run.sample_s)
         if not arguments.json:
-            console.print(where, highlight=False)
+            console.print(str(where), highlight=False)
             if run.quick:
                 console.print("quick: this shows that everything runs, not how fast")
         for bench in (ENTRIES[name] for name in arguments.names or ENTRIES):

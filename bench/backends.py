@@ -37,7 +37,7 @@ class Backend:
     place: str = ""
 
 
-def memory(run: Run, name: str) -> Backend:  # noqa: ARG001
+def memory(run: Run, name: str) -> Backend:
     return Backend("memory", MemoryStore())
 
 
@@ -74,7 +74,9 @@ def _start_postgres(run: Run) -> str | Unavailable:
     """How to connect to a private server, or why there is none."""
     directory = str(run.directory / "postgres")
     script = str(ROOT / "tools" / "postgres.sh")
-    started = subprocess.run([script, "start", directory], capture_output=True, text=True, check=False)
+    started = subprocess.run(
+        [script, "start", directory], capture_output=True, text=True, check=False
+    )
     if started.returncode:
         return Unavailable(f"PostgreSQL: skipped: {started.stderr.strip()}")
     run.resources.callback(subprocess.run, [script, "stop", directory], check=True)

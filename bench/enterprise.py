@@ -52,7 +52,7 @@ def create_queue(number: int) -> Callable[[Transaction], DirectoryObject]:
     """The operation that a client's create comes down to."""
 
     def operation(transaction: Transaction) -> DirectoryObject:
-        properties = {
+        properties: dict[int, PropVariant] = {
             PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label(number)),
             PropId.Q_SECURITY: _SECURITY,
         }

@@ -35,7 +35,9 @@ class Environment:
 
 def environment(directory: Path, flush_s: float) -> Environment:
     return Environment(
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cores=len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1,
         load=os.getloadavg()[0],
         python=platform.python_version(),
         sqlite=sqlite3.sqlite_version,

@@ -28,7 +28,9 @@ from mqis.storage.postgres import PostgresStore
 from mqis.storage.sqlite import SqliteStore
 
 _SYNCS = b"SELECT wal_sync FROM pg_stat_wal"
-_COUNT = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(?P<calls>\d+)\s.*\b(fsync|fdatasync)$", re.MULTILINE)
+_COUNT = re.compile(
+    r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(?P<calls>\d+)\s.*\b(fsync|fdatasync)$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ def of_sqlite(backend: Backend, writes: int, writers: int, first: int) -> Flushe
     worker = [sys.executable, "-m", "bench.flushes", backend.place, *numbers]
     strace = ["strace", "-f", "--seccomp-bpf", "-c", "-e", "trace=fdatasync,fsync"]
     try:
-        subprocess.run([*strace, "-o", str(trace), *worker], cwd=ROOT, check=True, capture_output=True)
+        subprocess.run(
+            [*strace, "-o", str(trace), *worker], cwd=ROOT, check=True, capture_output=True
+        )
     except (OSError, subprocess.CalledProcessError):
         commits = asyncio.run(_write(backend.store, writes, writers, first))
         return Flushes(writes, commits, "commits; strace is not installed or may not trace")

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -22,9 +23,7 @@ def as_json(
     return {
         "environment": asdict(environment),
         "quick": quick,
-        "entries": {
-            bench.name: {"what": bench.what, **asdict(results)} for bench, results in done
-        },
+        "entries": {bench.name: {"what": bench.what, **asdict(results)} for bench, results in done},
     }
 
 
@@ -55,14 +54,14 @@ _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
 
 
 def _table(title: str, rows: list[Row]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="italic")
-    table.add_column("")
+    table = Table(title=title, title_justify="left", title_style="italic", box=SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
     columns = [(head, show) for head, show in _COLUMNS if any(show(row) for row in rows)]
     for head, _ in columns:
-        table.add_column(head, justify="right")
+        table.add_column(head, justify="right", no_wrap=True)
     peers = any(row.peer for row in rows)
     if peers:
-        table.add_column("against")
+        table.add_column("against", no_wrap=True)
     for row in rows:
         cells = [row.name, *(show(row) for _, show in columns)]
         table.add_row(*map(Text, [*cells, row.peer or ""] if peers else cells))

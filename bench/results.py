@@ -31,7 +31,7 @@ class Row:
         rounds: Sequence[Sample],
         *,
         peer: tuple[str, Sequence[Sample]] | None = None,
-        size: int | None = None,
+        size: float | None = None,
     ) -> Row:
         """The medians of the rounds. ``size`` is how many bytes one operation works on."""
         rate = median(sample.per_second for sample in rounds)

@@ -7,7 +7,7 @@ same store, each in a transaction of its own. The peer of reads is the bare data
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count, cycle
 
@@ -30,6 +30,8 @@ from mqis.wire.propvariant import PropVariant, VarType
 WRITERS = 16
 #: More than any run creates: machines have to be there before.
 ROOM = 400_000
+LOOKUP = "lookup, label = x"
+_BARE = "bare SELECT by key"
 
 
 def _run(run: Run) -> Results:
@@ -65,26 +67,34 @@ def _writes(run: Run, backend: Backend, numbers: Iterator[int], results: Results
     run.say(f"stores: {backend.name}, writes")
     store, seconds = backend.store, run.sample_s
     one, many = "create, 1 writer", f"create, {WRITERS} writers"
-    alone = f"{WRITERS} writers, one commit per write"
     contenders: dict[str, Callable[[], Sample]] = {
         one: lambda: grouped(store, numbers, 1, seconds),
         many: lambda: grouped(store, numbers, WRITERS, seconds),
     }
-    if backend.select is None:
+    if backend.select is None:  # memory: a commit costs nothing that could be shared
         samples = contest(run.rounds, contenders)
         results.rows += [Row.of(backend.name, name, samples[name]) for name in (one, many)]
         return
-    contenders[alone] = lambda: one_commit_per_write(store, numbers, WRITERS, seconds)
+    for threads in (1, WRITERS):
+        contenders[f"peer on {threads}"] = lambda threads=threads: one_commit_per_write(  # type: ignore[misc]
+            store, numbers, threads, seconds
+        )
     samples = contest(run.rounds, contenders)
-    peer = "one commit per write", samples[alone]
+    peer = faster(samples["peer on 1"], samples[f"peer on {WRITERS}"])
     results.rows += [
         Row.of(backend.name, one, samples[one]),
-        Row.of(backend.name, many, samples[many], peer=peer),
-        Row.of(backend.name, alone, samples[alone]),
+        Row.of(backend.name, many, samples[many], peer=("commit each", peer)),
+        Row.of(backend.name, f"{WRITERS} writers, commit each", peer),
     ]
-    times = ratio(samples[many], samples[alone])
+    times = ratio(samples[many], peer)
     goal = f">= 3x one commit per write, {WRITERS} writers, {backend.name}"
     results.aims.append(Aim(goal, f"{times:.1f}x", times >= 3))
+
+
+def faster(first: list[Sample], second: list[Sample]) -> list[Sample]:
+    """The better of two ways to run the peer, round by round: which one it is, load decides."""
+    pairs = zip(first, second, strict=True)
+    return [max(pair, key=lambda sample: sample.per_second) for pair in pairs]
 
 
 def grouped(store: Store, numbers: Iterator[int], writers: int, seconds: float) -> Sample:
@@ -100,18 +110,20 @@ def grouped(store: Store, numbers: Iterator[int], writers: int, seconds: float) 
 
 
 def one_commit_per_write(
-    store: Store, numbers: Iterator[int], writers: int, seconds: float
+    store: Store, numbers: Iterator[int], threads: int, seconds: float
 ) -> Sample:
+    """As many tasks as ever; the store makes threads take turns, so one can do as much as all."""
+
     def write(number: int) -> None:
         with store.write() as transaction:
             create_queue(number)(transaction)
 
-    with ThreadPoolExecutor(1) as thread:
+    with ThreadPoolExecutor(threads) as pool:
 
         async def create() -> None:
-            await asyncio.get_running_loop().run_in_executor(thread, write, next(numbers))
+            await asyncio.get_running_loop().run_in_executor(pool, write, next(numbers))
 
-        return timed_tasks(create, writers, seconds)
+        return timed_tasks(create, WRITERS, seconds)
 
 
 def _flushes(run: Run, backend: Backend, first: int, results: Results) -> None:
@@ -140,27 +152,31 @@ def _reads(run: Run, backend: Backend, ids: list[Guid], results: Results) -> Non
     results.rows += read_rows(run, backend, ids, table)
 
 
-def read_rows(run: Run, backend: Backend, ids: list[Guid], table: str) -> list[Row]:
-    """Reads of queues number 0 and up, whose identifiers are ``ids``, in an order of no kind."""
-    operations = reads(backend.store, ids)
+def read_rows(
+    run: Run,
+    backend: Backend,
+    ids: list[Guid],
+    table: str,
+    more: Mapping[str, Callable[[], object]] | None = None,
+) -> list[Row]:
+    """Reads of the queues numbered from 0, whose identifiers are ``ids``, and of ``more``."""
+    single = reads(backend.store, ids)
+    operations = {**single, **(more or {})}
     select = backend.select
     if select is not None:
-        wanted = cycle(scattered(ids))
-        operations["bare SELECT by primary key"] = lambda: select(next(wanted))
+        wanted = cycle(scattered_numbers(len(ids)))
+        operations[_BARE] = lambda: select(ids[next(wanted)])
     contenders: dict[str, Callable[[], Sample]] = {
         name: lambda operation=operation: timed_alone(operation, run.sample_s)  # type: ignore[misc]
         for name, operation in operations.items()
     }
     samples = contest(run.rounds, contenders)
-    bare = samples.get("bare SELECT by primary key")
+    bare = samples.get(_BARE)
+    peer = None if bare is None else ("bare SELECT", bare)
     return [
-        Row.of(table, name, rounds, peer=("bare SELECT", bare) if bare and rounds is not bare else None)
+        Row.of(table, name, rounds, peer=peer if name in single else None)
         for name, rounds in samples.items()
     ]
-
-
-def scattered(items: list[Guid]) -> list[Guid]:
-    return [items[number] for number in scattered_numbers(len(items))]
 
 
 def scattered_numbers(size: int) -> list[int]:
@@ -188,7 +204,7 @@ def reads(store: Store, ids: list[Guid]) -> dict[str, Callable[[], object]]:
     return {
         "read by GUID": read_by_id,
         "read by path": read_by_path,
-        "lookup, label = x": look_up_label,
+        LOOKUP: look_up_label,
     }
 
 

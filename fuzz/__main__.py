@@ -34,7 +34,7 @@ FINDINGS = Path(".build/fuzz")
 BATCH = 500
 
 
-class Finding(Exception):  # noqa: N818 - it is what a fuzzer reports, not an error
+class Finding(Exception):
     """A target misbehaved."""
 
 

@@ -51,8 +51,20 @@ class SqliteFile:
 
 
 class PostgresSchema:
-    def __init__(self, conninfo: str) -> None:
-        self.conninfo = conninfo
+    """One schema of the server's database."""
+
+    def __init__(self, server: str, name: str = "public") -> None:
+        self.name = name
+        self._server = server
+
+    @property
+    def conninfo(self) -> str:
+        return self.conninfo_with()
+
+    def conninfo_with(self, *settings: str) -> str:
+        """With settings of the session, as ``synchronous_commit=off``."""
+        options = " ".join(f"-c {s}" for s in (f"search_path={self.name}", *settings))
+        return f"{self._server} options='{options}'"
 
     def open(self) -> PostgresStore:
         return PostgresStore(self.conninfo)
@@ -89,7 +101,13 @@ class PostgresServer:
     def new_schema(self) -> PostgresSchema:
         name = f"store{next(self._numbers)}"
         PostgresSchema(self.conninfo).execute(f"CREATE SCHEMA {name}")
-        return PostgresSchema(f"{self.conninfo} options='-c search_path={name}'")
+        return PostgresSchema(self.conninfo, name)
+
+    @property
+    def owner(self) -> tuple[int, int]:
+        """User and group that the server runs as."""
+        status = (self.directory / "data").stat()
+        return status.st_uid, status.st_gid
 
 
 @pytest.fixture(scope="session")

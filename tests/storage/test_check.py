@@ -109,7 +109,7 @@ def test_number_behind_the_last(store: Store) -> None:
 
 def test_property_of_another_type(store: Store) -> None:
     fill(store)
-    foreign = {PropId.QM_QUOTA: PropVariant(VarType.UI4, 1), 77: PropVariant(VarType.UI4, 1)}
+    foreign: dict[int, PropVariant] = dict.fromkeys((77, 214), PropVariant(VarType.UI4, 1))
     with store.write() as transaction:
         transaction.insert(queue(1, "odd").with_properties(foreign, SequenceNumber(1)))
     assert store.check() == [
@@ -119,7 +119,7 @@ def test_property_of_another_type(store: Store) -> None:
 
 def test_property_with_another_variant_type(store: Store) -> None:
     fill(store)
-    wrong = {PropId.U_SIGN_CERT: PropVariant(VarType.LPWSTR, "x")}
+    wrong: dict[int, PropVariant] = {PropId.U_SIGN_CERT: PropVariant(VarType.LPWSTR, "x")}
     with store.write() as transaction:
         transaction.insert(user(1).with_properties(wrong, SequenceNumber(1)))
     expected = f"user {guid(1)} holds PROPID_U_SIGN_CERT as VT_LPWSTR, not VT_BLOB"

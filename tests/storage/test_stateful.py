@@ -209,6 +209,15 @@ class Twins(RuleBasedStateMachine):
         self.cleanup.close()
 
 
+def drive(opener: Callable[[], tuple[Store, ExitStack]], max_examples: int) -> None:
+    class Opened(Twins):
+        def __init__(self) -> None:
+            super().__init__(opener)
+
+    limits = settings(max_examples=max_examples, stateful_step_count=30, deadline=None)
+    run_state_machine_as_test(Opened, settings=limits)
+
+
 def test_sqlite_like_memory() -> None:
     def opener() -> tuple[Store, ExitStack]:
         cleanup = ExitStack()
@@ -217,10 +226,7 @@ def test_sqlite_like_memory() -> None:
         cleanup.callback(store.close)
         return store, cleanup
 
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        lambda: Twins(opener),
-        settings=settings(max_examples=60, stateful_step_count=40, deadline=None),
-    )
+    drive(opener, max_examples=30)
 
 
 def test_postgres_like_memory(postgres_server: PostgresServer) -> None:
@@ -241,8 +247,5 @@ def test_postgres_like_memory(postgres_server: PostgresServer) -> None:
                 assert run("SELECT count(*) FROM lookup_keys") == [(0,)]
         return store, ExitStack()
 
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        lambda: Twins(opener),
-        settings=settings(max_examples=25, stateful_step_count=30, deadline=None),
-    )
+    drive(opener, max_examples=15)
     store.close()

@@ -1,8 +1,9 @@
-"""A transaction for very many operations at once.
+"""A transaction for very many creations at once.
 
 Every object takes a number, so each create would read and write its partition; every queue asks
-for its machine. Inside one transaction nobody else can see or change these, so they are kept here
-and the partitions are written once, by ``flush``.
+for its machine; every name and identifier is looked up to see that it is free. Inside one
+transaction nobody else can change the answers, so they are kept here: partitions are written once,
+by ``flush``, and of a type that the store did not hold at the start everything is known.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ class BulkTransaction:
         self._tx = transaction
         self._partitions = {partition.id: partition for partition in transaction.partitions()}
         self._machines: dict[str, DirectoryObject] = {}
+        # Tombstones lie in partitions: where none of these is, there are none of those.
+        self._buried = bool(self._partitions)
+        self._known = {kind: set[object]() for kind in ObjectType if not transaction.count(kind)}
 
     def flush(self) -> None:
         for partition in self._partitions.values():
@@ -46,30 +50,56 @@ class BulkTransaction:
     def put_partition(self, partition: Partition) -> None:
         self._partitions[partition.id] = partition
 
+    def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
+        return self._tx.get(object_type, id) if self._may_hold(object_type, id.raw) else None
+
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
+        key = name_key(path)
+        if not self._may_hold(object_type, key):
+            return None
         if object_type is not ObjectType.MACHINE:
             return self._tx.find(object_type, path)
-        key = name_key(path)
         found = self._machines.get(key) or self._tx.find(object_type, path)
         if found is not None:
             self._machines[key] = found
         return found
 
+    def insert(self, obj: DirectoryObject) -> None:
+        self._tx.insert(obj)
+        self._remember(obj)
+
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         self._machines.clear()
         self._tx.update(old, new)
+        self._remember(new)
 
     def delete(self, obj: DirectoryObject) -> None:
         self._machines.clear()
         self._tx.delete(obj)
 
+    def bury(self, tombstone: DeletedObject) -> None:
+        self._buried = True
+        self._tx.bury(tombstone)
+
+    def unbury(self, id: Guid) -> None:  # noqa: A002
+        if self._buried:
+            self._tx.unbury(id)
+
     def savepoint(self) -> AbstractContextManager[None]:
         raise NotImplementedError("what is kept here could not be undone")
 
-    # --- passed on --------------------------------------------------------------------------------
+    def _may_hold(self, object_type: ObjectType, key: object) -> bool:
+        known = self._known.get(object_type)
+        return known is None or key in known
 
-    def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
-        return self._tx.get(object_type, id)
+    def _remember(self, obj: DirectoryObject) -> None:
+        known = self._known.get(obj.type)
+        if known is not None:
+            known.add(obj.id.raw)
+            if obj.path is not None:
+                known.add(name_key(obj.path))
+
+    # --- passed on --------------------------------------------------------------------------------
 
     def objects(self, object_type: ObjectType) -> Iterator[DirectoryObject]:
         return self._tx.objects(object_type)
@@ -90,12 +120,3 @@ class BulkTransaction:
 
     def count(self, object_type: ObjectType) -> int:
         return self._tx.count(object_type)
-
-    def insert(self, obj: DirectoryObject) -> None:
-        self._tx.insert(obj)
-
-    def bury(self, tombstone: DeletedObject) -> None:
-        self._tx.bury(tombstone)
-
-    def unbury(self, id: Guid) -> None:  # noqa: A002
-        self._tx.unbury(id)

@@ -237,8 +237,6 @@ class _Create:
         self.result = ImportResult()
         self._bulk = BulkTransaction(tx)
         self._events = DirectoryEvents(self._bulk, int(time()), SystemEntropy())
-        self._header = header
-        self._seen = _Seen()
         self._root = enterprise(tx)
         if self._root is not None and header.enterprise is not None:
             self._expect_name(header.enterprise, 1, "enterprise")
@@ -254,7 +252,6 @@ class _Create:
             self.result.skipped += 1
             return
         check_against_catalogue(entry, line)
-        self._seen.living(entry, line)
         if entry.type is ObjectType.ENTERPRISE and self._root is not None:
             self._expect_name(entry.path or "", line, "path")
             if entry.id != self._root.id:

@@ -79,9 +79,8 @@ class DirectoryEvents:
         stored = client_create(object_type, properties, self.profile)
         given = properties.get(IDENTIFIER_PROPERTY[object_type])
         takes_identifier = object_type not in (ObjectType.QUEUE, ObjectType.USER)
-        if object_type is ObjectType.CN and path is None:
-            name = properties.get(PropId.CN_NAME)
-            path = None if name is None else str(name.value)
+        if object_type is ObjectType.CN and PropId.CN_NAME in stored:
+            path = str(stored[PropId.CN_NAME].value)  # the table copies it (8.3.6)
         if object_type in NAME_PROPERTY:
             if path is None:
                 raise DirectoryError(

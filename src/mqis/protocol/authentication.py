@@ -1,0 +1,145 @@
+"""Who calls, and how a call is protected: the port that security providers stand behind.
+
+A security context is built leg by leg (MS-RPCE 3.3.1.5.2.1), then protects the PDUs of one
+connection in order (3.3.1.5.2.2). What a signature covers depends on provider and level:
+
+level      NTLM with extended session security   Kerberos                         encrypted
+2          nothing                               nothing                          nothing
+3, 4, 5    header, body, trailer                 body; all if headers are signed  nothing
+6          header, body, trailer                 body; all if headers are signed  body
+
+Levels 3 and 4 are signed as 5 is, which the table of 3.3.1.5.2.2 does not ask for and peers do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from mqis.protocol.errors import ProtocolError
+from mqis.protocol.security.access import Token
+from mqis.wire.security import sid as well_known
+from mqis.wire.security.sid import Sid
+
+
+class AuthType(IntEnum):
+    """auth_type (MS-RPCE 2.2.1.1.7). A number that is not listed stays a plain number."""
+
+    NONE = 0x00
+    SPNEGO = 0x09
+    NTLM = 0x0A
+    TLS = 0x0E
+    KERBEROS = 0x10
+    NETLOGON = 0x44
+    MSMQ = 0x64
+
+
+class AuthLevel(IntEnum):
+    """auth_level (MS-RPCE 2.2.1.1.8)."""
+
+    DEFAULT = 0
+    NONE = 1
+    CONNECT = 2
+    CALL = 3
+    PACKET = 4
+    INTEGRITY = 5
+    PRIVACY = 6
+
+
+def auth_type_name(auth_type: int) -> str:
+    """How a message to a person names an authentication type, known or not."""
+    known = auth_type in list(AuthType)
+    return AuthType(auth_type).name if known else f"authentication type {auth_type:#04x}"
+
+
+class AuthenticationError(ProtocolError):
+    """The peer did not prove who it is, or what arrived is not what was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The caller whom an acceptor recognised."""
+
+    domain: str
+    name: str
+    #: None: proven by a third party (Kerberos), but no account here gives it a SID.
+    sid: Sid | None = None
+    groups: frozenset[Sid] = frozenset()
+    anonymous: bool = False
+
+    def __str__(self) -> str:
+        if self.anonymous:
+            return "anonymous"
+        return f"{self.domain}\\{self.name}" if self.domain else self.name
+
+
+ANONYMOUS = Identity("", "", well_known.ANONYMOUS, anonymous=True)
+
+
+def token_for(identity: Identity | None, *, anonymous_in_everyone: bool = False) -> Token:
+    """The token that access checks ask; a caller without a security context is anonymous.
+
+    The groups that everybody has who is recognised (Everyone, Authenticated Users, Network) are
+    added here and stand in no accounts file.
+    """
+    if identity is None or identity.anonymous:
+        return Token.anonymous(in_everyone=anonymous_in_everyone)
+    if identity.sid is not None:
+        return Token.authenticated(identity.sid, identity.groups)
+    implied = (well_known.EVERYONE, well_known.AUTHENTICATED_USERS, well_known.NETWORK)
+    return Token(None, frozenset((*identity.groups, *implied)))
+
+
+class SecurityContext(Protocol):
+    """One side of a security context. It serves one connection, its messages in their order.
+
+    An error is final: a context that raised ``AuthenticationError`` refuses everything after.
+    """
+
+    @property
+    def complete(self) -> bool:
+        """Whether the peer has proven what the level asks for, so that calls may be made."""
+
+    @property
+    def identity(self) -> Identity | None:
+        """The caller: an acceptor knows it once the context is complete, an initiator never."""
+
+    def step(self, token: bytes | None) -> bytes | None:
+        """Take the peer's token (None: make the first one) and return the next, if any."""
+
+    def signature_size(self, level: int) -> int:
+        """How long the signatures of ``protect`` are: 0 at connect."""
+
+    def protect(
+        self, level: int, header: bytes, body: bytes, trailer: bytes, sign_header: bool
+    ) -> tuple[bytes, bytes]:
+        """The body to send, encrypted at privacy, and the signature.
+
+        The three parts are what stands on the wire before the token, in that order, in plain.
+        """
+
+    def unprotect(
+        self,
+        level: int,
+        header: bytes,
+        body: bytes,
+        trailer: bytes,
+        signature: bytes,
+        sign_header: bool,
+    ) -> bytes:
+        """The plain body, if the signature is that of the next message of the peer."""
+
+
+class Authenticator(Protocol):
+    """Makes the server's side of security contexts."""
+
+    def acceptor(self, auth_type: int, level: int) -> SecurityContext:
+        """A context for a new caller; ``AuthenticationError`` if it cannot be had."""
+
+
+class Initiator(Protocol):
+    """Makes the client's side of security contexts, from credentials that it holds."""
+
+    def initiator(self, auth_type: int, level: int, target: str) -> SecurityContext:
+        """A context towards ``target``, a host name or a service principal name (service/host)."""

@@ -1,0 +1,1 @@
+"""DCE/RPC associations without I/O: server and client machines, groups, context handles."""

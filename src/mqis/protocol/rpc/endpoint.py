@@ -1,0 +1,35 @@
+"""What all connections of one server endpoint share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mqis.protocol.authentication import Authenticator
+from mqis.protocol.rpc.groups import AssociationGroups
+from mqis.protocol.rpc.interface import Interface
+from mqis.protocol.rpc.limits import Limits
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What rpc_mgmt_inq_stats tells, and what was refused."""
+
+    calls_in: int = 0
+    calls_out: int = 0
+    packets_in: int = 0
+    packets_out: int = 0
+    faults: int = 0
+    refused: int = 0
+
+
+@dataclass(slots=True)
+class ServerEndpoint:
+    """Interfaces at one address."""
+
+    interfaces: tuple[Interface, ...]
+    groups: AssociationGroups
+    authenticator: Authenticator | None = None
+    #: The port as text: bind_ack carries it as the secondary address.
+    secondary_address: str = ""
+    limits: Limits = field(default_factory=Limits)
+    statistics: Statistics = field(default_factory=Statistics)

@@ -1,0 +1,55 @@
+"""Why a call fails: the status of a fault PDU, and the error that carries it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from mqis.protocol.errors import ProtocolError
+
+
+class FaultStatus(IntEnum):
+    """The status codes that these machines send; any other is passed on as a number."""
+
+    ACCESS_DENIED = 0x0000_0005
+    NO_CALL_ACTIVE = 0x0000_06BD
+    IN_NULL_CONTEXT = 0x0000_06EF
+    NULL_REF_POINTER = 0x0000_06F4
+    ENUM_OUT_OF_RANGE = 0x0000_06F5
+    BYTE_COUNT_TOO_SMALL = 0x0000_06F6
+    BAD_STUB_DATA = 0x0000_06F7
+    SEC_PKG_ERROR = 0x0000_0721
+    INVALID_TAG = 0x1C00_0006
+    INVALID_BOUND = 0x1C00_0007
+    CANCEL = 0x1C00_000D
+    UNSPEC = 0x1C00_0012
+    CONTEXT_MISMATCH = 0x1C00_001A
+    REMOTE_NO_MEMORY = 0x1C00_001B
+    UNSUPPORTED_AUTHN_LEVEL = 0x1C00_001D
+    OP_RNG_ERROR = 0x1C01_0002
+    UNK_IF = 0x1C01_0003
+    PROTO_ERROR = 0x1C01_000B
+    OUT_ARGS_TOO_BIG = 0x1C01_0013
+    SERVER_TOO_BUSY = 0x1C01_0014
+
+
+def status_name(status: int) -> str:
+    try:
+        return FaultStatus(status).name.lower()
+    except ValueError:
+        return f"0x{status:08x}"
+
+
+class RpcFault(ProtocolError):
+    """A call that ends in a fault: raised by a handler to send it, by a client that got it."""
+
+    def __init__(self, status: int, detail: str = "") -> None:
+        super().__init__(f"{detail or 'the call failed'} (fault {status_name(status)})")
+        self.status = int(status)
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[type[RpcFault], tuple[int, str]]:
+        return type(self), (self.status, self.detail)
+
+
+class RpcConnectionError(ProtocolError):
+    """The association is no more: refused, broken by the peer, or closed."""

@@ -1,0 +1,102 @@
+"""Association groups and the context handles that belong to them.
+
+A group is the connections of one client to one server. Handles made on one of them are good on
+all, outlive the connection that made them, and are run down when the last one closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from mqis.protocol.ports import Entropy
+from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.protocol.rpc.interface import Interface
+from mqis.wire.guid import Guid
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """What a context handle stands for; ``rundown`` frees it when its client is gone."""
+
+    value: object
+    interface: Interface
+    rundown: Callable[[], None] | None = None
+
+
+@dataclass(slots=True)
+class AssociationGroup:
+    """One client's connections and handles."""
+
+    id: int
+    #: Who may join: the peer's address and transport.
+    peer: Hashable
+    max_handles: int
+    entropy: Entropy
+    connections: int = 0
+    handles: dict[Guid, Handle] = field(default_factory=dict)
+
+    def create_handle(
+        self, value: object, interface: Interface, rundown: Callable[[], None] | None = None
+    ) -> Guid:
+        if len(self.handles) >= self.max_handles:
+            raise RpcFault(
+                FaultStatus.REMOTE_NO_MEMORY, f"more than {self.max_handles} context handles"
+            )
+        id = self.entropy.guid()  # noqa: A001
+        self.handles[id] = Handle(value, interface, rundown)
+        return id
+
+    def handle(self, id: Guid, interface: Interface) -> object:  # noqa: A002
+        """What a handle stands for, if ``interface`` may use it."""
+        found = self.handles.get(id)
+        if found is None:
+            raise RpcFault(FaultStatus.CONTEXT_MISMATCH, f"no context handle {id}")
+        strict = interface.strict_context_handles or found.interface.strict_context_handles
+        if strict and found.interface is not interface:
+            raise RpcFault(FaultStatus.CONTEXT_MISMATCH, f"handle {id} of another interface")
+        return found.value
+
+    def close_handle(self, id: Guid, interface: Interface) -> object:  # noqa: A002
+        """Forget a handle without rundown: whoever closes it frees what it stands for."""
+        value = self.handle(id, interface)
+        del self.handles[id]
+        return value
+
+
+class AssociationGroups:
+    """All groups of one server."""
+
+    def __init__(self, entropy: Entropy, max_handles: int = 4096) -> None:
+        self._entropy = entropy
+        self._max_handles = max_handles
+        self._groups: dict[int, AssociationGroup] = {}
+        # Starting anywhere makes an id of before a restart unlikely to be one of now.
+        self._next = int.from_bytes(entropy.guid().raw[:3], "little")
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def join(self, id: int, peer: Hashable) -> AssociationGroup | None:  # noqa: A002
+        """A new group for 0, the group of that id for its own peer, None for anybody else."""
+        if id == 0:
+            self._next = self._next % 0xFFFF_FFFF + 1
+            group = AssociationGroup(self._next, peer, self._max_handles, self._entropy)
+            self._groups[group.id] = group
+        else:
+            found = self._groups.get(id)
+            if found is None or found.peer != peer:
+                return None
+            group = found
+        group.connections += 1
+        return group
+
+    def leave(self, group: AssociationGroup) -> list[Handle]:
+        """A connection ends; with the last one, the handles that are to be run down."""
+        group.connections -= 1
+        if group.connections:
+            return []
+        del self._groups[group.id]
+        orphans = list(group.handles.values())
+        group.handles.clear()
+        return orphans

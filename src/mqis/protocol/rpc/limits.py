@@ -1,0 +1,26 @@
+"""What one peer may take. Every number that a stranger could drive up stands here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The budget of a connection."""
+
+    #: Stub bytes of one call, all fragments together; also the largest alloc_hint believed.
+    max_stub: int = 4 * 1024 * 1024
+    #: Calls that wait or run. More are left unread until one ends.
+    max_calls: int = 64
+    max_contexts: int = 1024
+    max_security_contexts: int = 2049
+    #: How deep callbacks and the calls inside them nest.
+    max_callback_depth: int = 4
+    #: From the connection to its first bind, and from the first byte of a PDU to its last.
+    bind_timeout_s: float = 30.0
+    pdu_timeout_s: float = 30.0
+    #: From the first fragment of a call to its last.
+    call_timeout_s: float = 60.0
+    #: Without a call, a handle or a byte.
+    idle_timeout_s: float = 900.0

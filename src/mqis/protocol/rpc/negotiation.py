@@ -1,0 +1,114 @@
+"""Presentation contexts: what of a bind or alter_context is accepted (MS-RPCE 3.3.1.5.3).
+
+Pure: proposals and what is there already in, results out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mqis.protocol.rpc.interface import Interface
+from mqis.wire.rpc.bodies import ContextElement, ContextResult, Reason, Result
+from mqis.wire.rpc.syntax import (
+    KEEP_CONNECTION_ON_ORPHAN,
+    SECURITY_CONTEXT_MULTIPLEXING,
+    SyntaxId,
+    feature_bits,
+)
+
+FEATURES = SECURITY_CONTEXT_MULTIPLEXING | KEEP_CONNECTION_ON_ORPHAN
+
+#: A fragment field of a bind is at least and at most this (MS-RPCE 3.3.1.5.3; peers check it).
+MIN_FRAG, MAX_FRAG = 2048, 5840
+
+
+@dataclass(frozen=True, slots=True)
+class PresentationContext:
+    """An accepted context: which interface, spoken how."""
+
+    id: int
+    interface: Interface
+    transfer: SyntaxId
+
+
+class NegotiationError(Exception):
+    """The proposals contradict each other or what was agreed before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiated:
+    results: tuple[ContextResult, ...]
+    accepted: tuple[PresentationContext, ...]
+    features: int | None
+
+
+def fragment_size(*proposed: int) -> int:
+    """What both sides keep to: the smallest proposal within bounds, a multiple of eight."""
+    return max(MIN_FRAG, min(*proposed, MAX_FRAG)) & ~7
+
+
+def negotiate(
+    proposals: Sequence[ContextElement],
+    interfaces: Sequence[Interface],
+    existing: Mapping[int, PresentationContext],
+) -> Negotiated:
+    """Answer each proposal in order."""
+    results: list[ContextResult] = []
+    accepted: dict[int, PresentationContext] = {}
+    features: int | None = None
+    for element in proposals:
+        if not element.transfers:
+            raise NegotiationError(f"context {element.context_id} names no transfer syntax")
+        bits = feature_bits(element.transfers[0])
+        if bits is not None:
+            if features is not None:
+                raise NegotiationError("features are negotiated twice")
+            features = bits & FEATURES
+            results.append(ContextResult(Result.NEGOTIATE_ACK, features))
+            continue
+        interface = next((i for i in interfaces if i.offers(element.abstract)), None)
+        known = existing.get(element.context_id)
+        if known is not None:
+            _check_unchanged(known, element)
+        if interface is None:
+            results.append(_rejected(Reason.ABSTRACT_SYNTAX_NOT_SUPPORTED))
+            continue
+        transfer = known.transfer if known else _preferred(interface, proposals)
+        again = any(context.interface is interface for context in accepted.values())
+        if transfer not in element.transfers or again:
+            results.append(_rejected(Reason.TRANSFER_SYNTAXES_NOT_SUPPORTED))
+            continue
+        assert transfer is not None
+        context = PresentationContext(element.context_id, interface, transfer)
+        accepted[context.id] = context
+        results.append(ContextResult(Result.ACCEPTANCE, Reason.NOT_SPECIFIED, transfer))
+    return Negotiated(tuple(results), tuple(accepted.values()), features)
+
+
+def _preferred(interface: Interface, proposals: Sequence[ContextElement]) -> SyntaxId | None:
+    """The best syntax that any of these elements offers for the interface.
+
+    A client that speaks several sends an element for each; just one of them is accepted.
+    """
+    offered = {
+        transfer
+        for element in proposals
+        if interface.offers(element.abstract)
+        for transfer in element.transfers
+    }
+    return next((s for s in interface.transfer_syntaxes if s in offered), None)
+
+
+def _check_unchanged(known: PresentationContext, element: ContextElement) -> None:
+    """A context that is there may be proposed again, but not as another one."""
+    if not known.interface.offers(element.abstract):
+        raise NegotiationError(f"context {known.id} is bound to another interface")
+    if known.transfer not in element.transfers:
+        understood = set(known.interface.transfer_syntaxes) & set(element.transfers)
+        if understood:
+            raise NegotiationError(f"context {known.id} is bound with another transfer syntax")
+
+
+def _rejected(reason: Reason) -> ContextResult:
+    return ContextResult(Result.PROVIDER_REJECTION, reason)

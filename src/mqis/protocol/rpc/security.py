@@ -1,0 +1,189 @@
+"""The security contexts of one server connection.
+
+A client negotiates any number of them, each under an auth_context_id of its choice, in legs that
+travel in bind, alter_context and auth3. A request names the one that protects it; one that names
+none runs as the latest connect-level context, until a context has been named once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqis.protocol.authentication import (
+    AuthenticationError,
+    Authenticator,
+    AuthLevel,
+    AuthType,
+    Identity,
+    SecurityContext,
+)
+from mqis.protocol.rpc.faults import FaultStatus
+from mqis.wire.rpc.bodies import NakReason
+from mqis.wire.rpc.pdu import Pdu
+from mqis.wire.rpc.trailer import PAD_TO, TRAILER_SIZE, AuthTrailer
+
+#: Levels whose PDUs carry a signature.
+PROTECTED = frozenset({AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY})
+_LEVELS = PROTECTED | {AuthLevel.CONNECT}
+
+
+class Refused(Exception):
+    """A leg is refused: with which bind_nak, or with which fault."""
+
+    def __init__(self, nak: NakReason, fault: FaultStatus) -> None:
+        super().__init__(nak, fault)
+        self.nak = nak
+        self.fault = fault
+
+
+@dataclass(slots=True)
+class Channel:
+    """One security context and how it is used."""
+
+    id: int
+    type: int
+    level: int
+    context: SecurityContext
+    #: SPNEGO that was closed by auth3 instead of alter_context is not usable.
+    spoiled: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return self.context.complete
+
+    @property
+    def protects(self) -> bool:
+        return self.level in PROTECTED
+
+    def trailer(self, pad_length: int, token: bytes = b"") -> AuthTrailer:
+        return AuthTrailer(self.type, self.level, self.id, token, pad_length)
+
+
+class SecurityContexts:
+    """All channels of a connection."""
+
+    def __init__(self, authenticator: Authenticator | None, max_contexts: int) -> None:
+        self._authenticator = authenticator
+        self._max = max_contexts
+        self._channels: dict[int, Channel] = {}
+        self._latest_connect: Channel | None = None
+        self._named = False
+        self.header_signing = False
+
+    def leg(self, auth: AuthTrailer, *, alter: bool) -> bytes | None:
+        """One leg in bind or alter_context; the token of the answer."""
+        channel = self._channels.get(auth.context_id)
+        if channel is None:
+            channel = self._open(auth)
+        elif channel.complete:
+            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+        self._check_same(channel, auth)
+        token = self._step(channel, auth.token)
+        if channel.complete and alter:
+            self._completed(channel)
+        return token
+
+    def auth3(self, auth: AuthTrailer) -> None:
+        """The last leg of NTLM, which is not answered."""
+        channel = self._channels.get(auth.context_id)
+        if channel is None or channel.complete or channel.spoiled:
+            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.PROTO_ERROR)
+        self._check_same(channel, auth)
+        if channel.type == AuthType.SPNEGO:
+            channel.spoiled = True
+            return
+        try:
+            self._step(channel, auth.token)
+        except Refused:
+            channel.spoiled = True  # no answer is possible now; the first request gets it
+            return
+        self._completed(channel)
+
+    def _open(self, auth: AuthTrailer) -> Channel:
+        if len(self._channels) >= self._max:
+            raise Refused(NakReason.LOCAL_LIMIT_EXCEEDED, FaultStatus.PROTO_ERROR)
+        if auth.level not in _LEVELS and auth.level != AuthLevel.CALL:
+            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+        if auth.type == AuthType.NONE or self._authenticator is None:
+            refused = NakReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED
+            raise Refused(refused, FaultStatus.ACCESS_DENIED)
+        if auth.level == AuthLevel.CALL:  # MS-RPCE would raise it to packet; peers refuse it
+            raise Refused(NakReason.INVALID_CHECKSUM, FaultStatus.ACCESS_DENIED)
+        try:
+            context = self._authenticator.acceptor(auth.type, auth.level)
+        except AuthenticationError:
+            refused = NakReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED
+            raise Refused(refused, FaultStatus.ACCESS_DENIED) from None
+        channel = Channel(auth.context_id, auth.type, auth.level, context)
+        self._channels[channel.id] = channel
+        return channel
+
+    def _check_same(self, channel: Channel, auth: AuthTrailer) -> None:
+        if auth.type not in (channel.type, AuthType.NONE):
+            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.SEC_PKG_ERROR)
+        if auth.type != channel.type or auth.level != channel.level:
+            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+
+    def _step(self, channel: Channel, token: bytes) -> bytes | None:
+        try:
+            return channel.context.step(token)
+        except AuthenticationError:
+            self._channels.pop(channel.id, None)
+            raise Refused(NakReason.INVALID_CHECKSUM, FaultStatus.SEC_PKG_ERROR) from None
+
+    def _completed(self, channel: Channel) -> None:
+        if channel.level == AuthLevel.CONNECT:
+            self._latest_connect = channel
+
+    @property
+    def negotiating(self) -> bool:
+        """A channel is between two legs."""
+        return any(not c.complete and not c.spoiled for c in self._channels.values())
+
+    @property
+    def spoiled(self) -> bool:
+        return any(channel.spoiled for channel in self._channels.values())
+
+    def channel_for(self, auth: AuthTrailer | None) -> Channel | None:
+        """The channel that a request runs under; ``Refused`` if its trailer does not fit."""
+        if auth is None:
+            return None if self._named else self._latest_connect
+        channel = self._channels.get(auth.context_id)
+        fits = channel is not None and channel.complete and not channel.spoiled
+        if channel is None or not fits or (auth.type, auth.level) != (channel.type, channel.level):
+            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+        self._named = True
+        return channel
+
+    def unprotect(self, channel: Channel, pdu: Pdu) -> bytes:
+        """The stub of a protected PDU, verified and without its padding."""
+        auth = pdu.auth
+        header, body, trailer = pdu.signed_parts
+        if auth is None:
+            return body
+        if channel.protects:
+            try:
+                body = channel.context.unprotect(
+                    channel.level, header, body, trailer, auth.token, self.header_signing
+                )
+            except AuthenticationError:
+                raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.SEC_PKG_ERROR) from None
+        if auth.pad_length > len(body):
+            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+        return body[: len(body) - auth.pad_length]
+
+    def overhead(self, channel: Channel) -> int:
+        """What a signed PDU carries beyond its stub, padding aside."""
+        return TRAILER_SIZE + channel.context.signature_size(channel.level)
+
+    def protect(self, channel: Channel, head: bytes, stub: bytes) -> bytes:
+        """The whole PDU; ``head`` ends where the stub starts and has its lengths right."""
+        pad = bytes(-len(stub) % PAD_TO)
+        trailer = channel.trailer(len(pad)).encode_fixed()
+        body, signature = channel.context.protect(
+            channel.level, head, stub + pad, trailer, self.header_signing
+        )
+        return head + body + trailer + signature
+
+    def identity(self, channel: Channel | None) -> Identity | None:
+        return None if channel is None else channel.context.identity

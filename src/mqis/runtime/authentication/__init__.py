@@ -1,0 +1,1 @@
+"""Security contexts from pyspnego: NTLM, Kerberos where it is installed, and Negotiate of both."""

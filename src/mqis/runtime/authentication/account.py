@@ -1,0 +1,87 @@
+"""What an acceptor knows about an account: its names, its SIDs, and the NT hash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from spnego._ntlm_raw.md4 import md4
+
+from mqis.protocol.authentication import Identity
+from mqis.wire.security.sid import Sid
+
+NT_HASH_SIZE = 16
+
+
+def nt_hash(password: str) -> bytes:
+    """NTOWFv1 (MS-NLMP 3.3.1): MD4 of the UTF-16 password.
+
+    OpenSSL 3 leaves MD4 out, so it is pyspnego's. Its own function for this is avoided: a password
+    that looks like two hashes is taken for them there.
+    """
+    return md4(password.encode("utf-16-le", errors="surrogatepass"))
+
+
+def account_key(domain: str, name: str) -> tuple[str, str]:
+    """The form in which accounts are compared: upper case, as NTLM hashes names."""
+    return domain.upper(), name.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A principal of the accounts file. The hash is as good as the password, so never shown."""
+
+    domain: str
+    name: str
+    sid: Sid
+    nt_hash: bytes = field(repr=False)
+    groups: frozenset[Sid] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("an account has a name")
+        if len(self.nt_hash) != NT_HASH_SIZE:
+            raise ValueError(f"an NT hash has {NT_HASH_SIZE} bytes, not {len(self.nt_hash)}")
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.domain, self.name, self.sid, self.groups)
+
+    def __str__(self) -> str:
+        return str(self.identity)
+
+
+class Accounts(Protocol):
+    """Where an acceptor looks accounts up."""
+
+    def find(self, domain: str, name: str) -> Account | None:
+        """The account of exactly this domain ('' for none) and name, in any case."""
+
+
+class MemoryAccounts:
+    """Accounts that are not kept anywhere."""
+
+    def __init__(self, accounts: Iterable[Account] = ()) -> None:
+        self._accounts = {account_key(a.domain, a.name): a for a in accounts}
+
+    def find(self, domain: str, name: str) -> Account | None:
+        return self._accounts.get(account_key(domain, name))
+
+
+def resolve(accounts: Accounts, own_names: tuple[str, ...], domain: str, name: str) -> Account | None:
+    """The account that a caller means by what it sent.
+
+    Some send no domain, or the name of this computer: either means the accounts that belong to
+    ``own_names`` or to no domain. A lone user principal name (user@domain) is taken apart.
+    """
+    found = accounts.find(domain, name)
+    if found is not None:
+        return found
+    if not domain and "@" in name:
+        name, _, domain = name.rpartition("@")
+        found = accounts.find(domain, name)
+    if found is None and domain.upper() in ("", *(own.upper() for own in own_names)):
+        candidates = (accounts.find(own, name) for own in (*own_names, ""))
+        found = next((account for account in candidates if account is not None), None)
+    return found

@@ -1,0 +1,82 @@
+"""GUIDs and context handles: structures that every interface uses, as single items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import ClassVar
+
+from mqis.wire.guid import Guid
+from mqis.wire.ndr.description import Codec, Description, Flat, flat_codec
+from mqis.wire.ndr.stream import Decoder, Encoder
+from mqis.wire.ndr.syntax import Dialect
+
+_FIELDS_LITTLE = Struct("<IHH8s")
+_FIELDS_BIG = Struct(">IHH8s")
+_U32 = Struct("<I")
+_U32_BIG = Struct(">I")
+
+
+def guid_from_big_endian_stub(item: bytes) -> Guid:
+    """The four fields of the structure are swapped, the last eight octets are octets."""
+    return Guid(_FIELDS_LITTLE.pack(*_FIELDS_BIG.unpack(item)))
+
+
+@dataclass(frozen=True, eq=False)
+class GuidDescription(Description[Guid]):
+    """A GUID (MS-DTYP 2.3.4.2): {u32, u16, u16, u8[8]}, hence alignment 4."""
+
+    def compile(self, dialect: Dialect) -> Codec:
+        def dump(_encoder: Encoder, value: Guid) -> bytes:
+            return value.raw
+
+        def load(_decoder: Decoder, item: bytes, _offset: int) -> Guid:
+            return Guid(item)
+
+        def load_big(_decoder: Decoder, item: bytes, _offset: int) -> Guid:
+            return guid_from_big_endian_stub(item)
+
+        loader = load_big if dialect.big_endian else load
+        return flat_codec(dialect, Flat("16s", 16, dump, loader), 4)
+
+
+GUID = GuidDescription()
+
+
+@dataclass(frozen=True, slots=True)
+class ContextHandle:
+    """A server's state by name: 20 bytes in either syntax, all zero if there is none."""
+
+    uuid: Guid
+    attributes: int = 0
+
+    NULL: ClassVar[ContextHandle]
+
+    def __bool__(self) -> bool:
+        return bool(self.uuid) or self.attributes != 0
+
+
+ContextHandle.NULL = ContextHandle(Guid.NULL)
+
+
+@dataclass(frozen=True, eq=False)
+class ContextHandleDescription(Description[ContextHandle]):
+    """ndr_context_handle (C706 14.3.13 and appendix N): u32 attributes, UUID."""
+
+    def compile(self, dialect: Dialect) -> Codec:
+        def dump(_encoder: Encoder, value: ContextHandle) -> bytes:
+            return _U32.pack(value.attributes) + value.uuid.raw
+
+        def load(_decoder: Decoder, item: bytes, _offset: int) -> ContextHandle:
+            return ContextHandle(Guid(item[4:]), _U32.unpack_from(item)[0])
+
+        def load_big(_decoder: Decoder, item: bytes, _offset: int) -> ContextHandle:
+            return ContextHandle(
+                guid_from_big_endian_stub(item[4:]), _U32_BIG.unpack_from(item)[0]
+            )
+
+        loader = load_big if dialect.big_endian else load
+        return flat_codec(dialect, Flat("20s", 20, dump, loader), 4)
+
+
+CONTEXT_HANDLE = ContextHandleDescription()

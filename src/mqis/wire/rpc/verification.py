@@ -1,0 +1,115 @@
+"""The verification trailer (MS-RPCE 2.2.2.13): what the client meant, inside the signed stub.
+
+     0  8  signature 8a e3 13 71 02 f4 36 71
+     8  n  commands: u16 type and flags, u16 length, value
+
+It follows the stub of the last request fragment at a multiple of four. Its fields are always
+little-endian.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from mqis.wire.errors import WireError
+from mqis.wire.reader import Reader
+from mqis.wire.rpc.fields import Fields
+from mqis.wire.rpc.header import DREP
+from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.writer import Writer
+
+SIGNATURE = bytes.fromhex("8ae3137102f43671")
+#: How far from the end a trailer may start; it holds three small commands.
+_REACH = 512
+_END = 0x4000
+_MUST_PROCESS = 0x8000
+
+
+class Command(IntEnum):
+    BITMASK_1 = 1
+    PCONTEXT = 2
+    HEADER2 = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the trailer says; None where it says nothing."""
+
+    client_header_signing: bool | None = None
+    interface: SyntaxId | None = None
+    transfer: SyntaxId | None = None
+    header: tuple[int, bytes, int, int, int] | None = None
+    #: A command that must be understood and is not.
+    unknown: bool = False
+
+    def encode(self) -> bytes:
+        """As a client sends it, each command to be processed."""
+        commands: list[tuple[Command, bytes]] = []
+        if self.client_header_signing is not None:
+            flag = int(self.client_header_signing).to_bytes(4, "little")
+            commands.append((Command.BITMASK_1, flag))
+        if self.interface is not None and self.transfer is not None:
+            writer = Writer()
+            self.interface.encode(writer)
+            self.transfer.encode(writer)
+            commands.append((Command.PCONTEXT, writer.getvalue()))
+        if self.header is not None:
+            ptype, drep, call_id, context_id, opnum = self.header
+            writer = Writer()
+            writer.u32(ptype)
+            writer.bytes(drep)
+            writer.u32(call_id)
+            writer.u16(context_id)
+            writer.u16(opnum)
+            commands.append((Command.HEADER2, writer.getvalue()))
+        result = Writer()
+        result.bytes(SIGNATURE)
+        for number, (command, value) in enumerate(commands, 1):
+            last = _END if number == len(commands) else 0
+            result.u16(command | last | (0 if command is Command.BITMASK_1 else _MUST_PROCESS))
+            result.u16(len(value))
+            result.bytes(value)
+        return result.getvalue()
+
+
+def find_verification(stub: bytes) -> tuple[int, Verification] | None:
+    """Where a trailer starts in ``stub`` and what it says; None if there is none."""
+    start = stub.rfind(SIGNATURE, max(0, len(stub) - _REACH))
+    while start >= 0 and start % 4:
+        start = stub.rfind(SIGNATURE, max(0, len(stub) - _REACH), start)
+    if start < 0:
+        return None
+    return start, _decode(Reader(stub, start + len(SIGNATURE)))
+
+
+def _decode(reader: Reader) -> Verification:
+    signing: bool | None = None
+    interface = transfer = None
+    header = None
+    unknown = False
+    while True:
+        at = reader.offset
+        number, size = reader.u16(), reader.u16()
+        value = reader.sub(size, "command")
+        command = number & 0x3FFF
+        if command == Command.BITMASK_1:
+            signing = bool(value.u32() & 1)
+        elif command == Command.PCONTEXT:
+            data = value.bytes(40, "pcontext")
+            fields = Fields(data, 0, 40, big_endian=False)
+            interface, transfer = SyntaxId.decode(fields), SyntaxId.decode(fields)
+        elif command == Command.HEADER2:
+            ptype, drep = value.u32() & 0xFF, value.bytes(4, "drep")
+            header = (ptype, drep, value.u32(), value.u16(), value.u16())
+        elif number & _MUST_PROCESS:
+            unknown = True
+        if value.remaining:
+            raise WireError(f"verification command {command} has {size} bytes", at)
+        if number & _END:
+            return Verification(signing, interface, transfer, header, unknown)
+
+
+def header_command(call_id: int, context_id: int, opnum: int) -> tuple[int, bytes, int, int, int]:
+    """What HEADER2 says of a request."""
+    return (0, DREP, call_id, context_id, opnum)
