@@ -20,9 +20,9 @@ class Sample:
         return self.operations * 1e9 / self.elapsed_ns
 
     def percentile_ms(self, percent: int) -> float:
-        """The latency that ``percent`` of a hundred operations do not exceed."""
-        last = len(self.latencies_ns) - 1
-        return self.latencies_ns[-(-last * percent // 100)] / 1e6
+        """The smallest latency that ``percent`` of a hundred operations do not exceed."""
+        rank = -(-len(self.latencies_ns) * percent // 100)
+        return self.latencies_ns[rank - 1] / 1e6
 
 
 def timed_alone(operation: Callable[[], object], seconds: float) -> Sample:

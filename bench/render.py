@@ -32,10 +32,12 @@ def show(console: Console, bench: Bench, results: Results) -> None:
     console.print(Text(f"{bench.name}: {bench.what}", style="bold"))
     for title, rows in groupby(results.rows, key=lambda row: row.table):
         console.print(_table(title, list(rows)))
+        console.print()
     for note in results.notes:
-        console.print(Text(note))
+        console.print(note, soft_wrap=True, highlight=False, markup=False)
     for aim in results.aims:
-        console.print(Text(str(aim), style="green" if aim.met else "red"))
+        style = "green" if aim.met else "red"
+        console.print(str(aim), style=style, soft_wrap=True, highlight=False, markup=False)
 
 
 def _rate(value: float) -> str:
@@ -53,8 +55,11 @@ _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
 )
 
 
+_LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "pad_edge": False, "show_edge": False}
+
+
 def _table(title: str, rows: list[Row]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="italic", box=SIMPLE_HEAD)
+    table = Table(title=title, title_justify="left", title_style="italic", **_LOOK)
     table.add_column("", no_wrap=True)
     columns = [(head, show) for head, show in _COLUMNS if any(show(row) for row in rows)]
     for head, _ in columns:

@@ -36,7 +36,7 @@ def _run(run: Run) -> Results:
         _row(table, "export", exported, size),
         _row(table, "import", created, size, peer),
         _row(table, "import --restore", restored, size, peer),
-        _row(table, "bare INSERT of the same rows", bare),
+        _row(table, "bare INSERT, same rows", bare),
     ]
     return Results(rows, [_aim(f"import {queues}", created), _aim(f"restore {queues}", restored)])
 

@@ -23,4 +23,5 @@ def small_disk(directory: Path, size: str) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["umount", str(directory)], check=True)
+        # Lazily: a server may still hold files of it, and closes them in its own time.
+        subprocess.run(["umount", "-l", str(directory)], check=True)

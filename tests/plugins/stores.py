@@ -94,6 +94,8 @@ class PostgresServer:
         result = self._script("stop")
         assert result.returncode == 0, result.stderr
 
+    close = stop
+
     def _script(self, action: str) -> subprocess.CompletedProcess[str]:
         command = [str(SCRIPT), action, str(self.directory)]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -115,9 +117,8 @@ def postgres_server() -> Iterator[PostgresServer]:
     # Not below pytest's own directory: that is closed to the user that the server runs as.
     directory = Path(tempfile.mkdtemp(prefix="mqis-postgres-"))
     try:
-        server = PostgresServer(directory)
-        yield server
-        server.stop()
+        with closing(PostgresServer(directory)) as server:
+            yield server
     finally:
         shutil.rmtree(directory)
 

@@ -77,15 +77,14 @@ async def gathered(
     writer: GroupCommitWriter, *operations: Callable[[Transaction], int]
 ) -> list[int | BaseException]:
     """The outcomes of operations that share one transaction."""
-    gate = Gate()
+    gate, before = Gate(), writer.commits
     first = await gate.closed(writer)
     tasks = [asyncio.create_task(writer.submit(operation)) for operation in operations]
     await asyncio.sleep(0)
     gate.opened.set()
     await first
-    before = writer.commits
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert writer.commits == before + 1
+    assert writer.commits == before + 2  # the gate's own, and one for all of them
     return outcomes
 
 

@@ -119,7 +119,7 @@ class SecurityContext(Protocol):
         The three parts are what stands on the wire before the token, in that order, in plain.
         """
 
-    def unprotect(
+    def unprotect(  # noqa: PLR0917
         self,
         level: int,
         header: bytes,

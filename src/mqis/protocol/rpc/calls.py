@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.negotiation import PresentationContext
-from mqis.protocol.rpc.security import Channel, SecurityContexts
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.header import HEADER_SIZE, Header, PfcFlags
@@ -38,32 +38,29 @@ def fragments(
     *,
     call_id: int,
     max_frag: int,
-    security: SecurityContexts | None = None,
     channel: Channel | None = None,
+    sign_header: bool = False,
 ) -> Iterator[bytes]:
     """The PDUs that carry ``body``, each signed on its own if ``channel`` protects."""
-    protects = channel is not None and channel.protects and security is not None
-    overhead = security.overhead(channel) if protects and security and channel else 0
+    guard = channel if channel is not None and channel.protects else None
     prefix_size = len(call_prefix(body))
-    room = max_frag - HEADER_SIZE - prefix_size - overhead
-    if protects:
-        room -= room % PAD_TO  # fragments are cut where no padding is needed
-    stub, total = body.stub, len(body.stub)
-    for at in range(0, max(total, 1), room):
-        part = stub[at : at + room]
-        flags = (PfcFlags.FIRST if at == 0 else 0) | (PfcFlags.LAST if at + room >= total else 0)
-        if isinstance(body, Request):
-            if body.object is not None:
-                flags |= PfcFlags.OBJECT_UUID
-            prefix = call_prefix(Request(body.context_id, body.opnum, b"", body.object, total - at))
-        else:
-            prefix = call_prefix(Response(body.context_id, b"", total - at, body.cancel_count))
-        if not (protects and security and channel):
-            size = HEADER_SIZE + prefix_size + len(part)
+    room = max_frag - HEADER_SIZE - prefix_size
+    if guard is not None:
+        room -= guard.overhead
+        room -= room % PAD_TO  # cut where no padding is needed
+    total = len(body.stub)
+    for at in range(0, total or 1, room):
+        part = body.stub[at : at + room]
+        flags = PfcFlags.FIRST if at == 0 else PfcFlags(0)
+        if at + room >= total:
+            flags |= PfcFlags.LAST
+        if isinstance(body, Request) and body.object is not None:
+            flags |= PfcFlags.OBJECT_UUID
+        prefix = call_prefix(replace(body, alloc_hint=total - at))
+        size = HEADER_SIZE + prefix_size + len(part)
+        if guard is None:
             yield Header(body.TYPE, flags, call_id, size).encode() + prefix + part
             continue
-        token = channel.context.signature_size(channel.level)
-        padded = len(part) + -len(part) % PAD_TO
-        size = HEADER_SIZE + prefix_size + padded + overhead
-        head = Header(body.TYPE, flags, call_id, size, token).encode() + prefix
-        yield security.protect(channel, head, part)
+        size += -len(part) % PAD_TO + guard.overhead
+        header = Header(body.TYPE, flags, call_id, size, guard.signature_size)
+        yield guard.protect(header.encode() + prefix, part, sign_header=sign_header)

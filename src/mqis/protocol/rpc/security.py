@@ -7,23 +7,19 @@ none runs as the latest connect-level context, until a context has been named on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mqis.protocol.authentication import (
     AuthenticationError,
     Authenticator,
     AuthLevel,
     AuthType,
     Identity,
-    SecurityContext,
 )
+from mqis.protocol.rpc.channel import PROTECTED, Channel
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.wire.rpc.bodies import NakReason
 from mqis.wire.rpc.pdu import Pdu
-from mqis.wire.rpc.trailer import PAD_TO, TRAILER_SIZE, AuthTrailer
+from mqis.wire.rpc.trailer import AuthTrailer
 
-#: Levels whose PDUs carry a signature.
-PROTECTED = frozenset({AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY})
 _LEVELS = PROTECTED | {AuthLevel.CONNECT}
 
 
@@ -34,29 +30,6 @@ class Refused(Exception):
         super().__init__(nak, fault)
         self.nak = nak
         self.fault = fault
-
-
-@dataclass(slots=True)
-class Channel:
-    """One security context and how it is used."""
-
-    id: int
-    type: int
-    level: int
-    context: SecurityContext
-    #: SPNEGO that was closed by auth3 instead of alter_context is not usable.
-    spoiled: bool = False
-
-    @property
-    def complete(self) -> bool:
-        return self.context.complete
-
-    @property
-    def protects(self) -> bool:
-        return self.level in PROTECTED
-
-    def trailer(self, pad_length: int, token: bytes = b"") -> AuthTrailer:
-        return AuthTrailer(self.type, self.level, self.id, token, pad_length)
 
 
 class SecurityContexts:
@@ -156,34 +129,13 @@ class SecurityContexts:
         return channel
 
     def unprotect(self, channel: Channel, pdu: Pdu) -> bytes:
-        """The stub of a protected PDU, verified and without its padding."""
-        auth = pdu.auth
-        header, body, trailer = pdu.signed_parts
-        if auth is None:
-            return body
-        if channel.protects:
-            try:
-                body = channel.context.unprotect(
-                    channel.level, header, body, trailer, auth.token, self.header_signing
-                )
-            except AuthenticationError:
-                raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.SEC_PKG_ERROR) from None
-        if auth.pad_length > len(body):
-            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
-        return body[: len(body) - auth.pad_length]
-
-    def overhead(self, channel: Channel) -> int:
-        """What a signed PDU carries beyond its stub, padding aside."""
-        return TRAILER_SIZE + channel.context.signature_size(channel.level)
-
-    def protect(self, channel: Channel, head: bytes, stub: bytes) -> bytes:
-        """The whole PDU; ``head`` ends where the stub starts and has its lengths right."""
-        pad = bytes(-len(stub) % PAD_TO)
-        trailer = channel.trailer(len(pad)).encode_fixed()
-        body, signature = channel.context.protect(
-            channel.level, head, stub + pad, trailer, self.header_signing
-        )
-        return head + body + trailer + signature
+        """The stub of a request, verified and without its padding."""
+        if pdu.auth is None:
+            return pdu.signed_parts[1]
+        try:
+            return channel.unprotect(pdu, sign_header=self.header_signing)
+        except AuthenticationError:
+            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.SEC_PKG_ERROR) from None
 
     def identity(self, channel: Channel | None) -> Identity | None:
         return None if channel is None else channel.context.identity

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from mqis.protocol.authentication import Identity
 from mqis.protocol.rpc.calls import Call, fragments
+from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.groups import AssociationGroup, Handle
@@ -32,7 +33,7 @@ from mqis.protocol.rpc.negotiation import (
     fragment_size,
     negotiate,
 )
-from mqis.protocol.rpc.security import Channel, Refused, SecurityContexts
+from mqis.protocol.rpc.security import Refused, SecurityContexts
 from mqis.wire.errors import WireError
 from mqis.wire.rpc.bodies import (
     AlterContext,
@@ -435,7 +436,7 @@ class ServerConnection:
             raise _FaultAnswer(FaultStatus.PROTO_ERROR)
         context = self._contexts.get(body.context_id)
         if context is None:
-            raise _FaultAnswer(FaultStatus.UNK_IF, context_id=body.context_id, final=False)
+            raise _FaultAnswer(FaultStatus.UNK_IF, final=False)
         channel = self._channel(pdu, body.context_id)
         call = Call(
             header.call_id, context, body.opnum, body.object, header.big_endian, channel, began=now
@@ -479,7 +480,7 @@ class ServerConnection:
         if self._incoming and not self._multiplexed:
             return self._interleaved(pdu.header, body)
         if self._multiplexed and body.context_id not in self._contexts:
-            return _FaultAnswer(FaultStatus.UNK_IF, context_id=body.context_id, final=False)
+            return _FaultAnswer(FaultStatus.UNK_IF, final=False)
         if self._multiplexed:
             self._channel(pdu, body.context_id)
         return _FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
@@ -592,8 +593,8 @@ class ServerConnection:
             body,
             call_id=call.id,
             max_frag=self._frag,
-            security=self._security,
             channel=call.channel,
+            sign_header=self._security.header_signing,
         ):
             self._send(pdu)
 

@@ -69,7 +69,9 @@ class MemoryAccounts:
         return self._accounts.get(account_key(domain, name))
 
 
-def resolve(accounts: Accounts, own_names: tuple[str, ...], domain: str, name: str) -> Account | None:
+def resolve(
+    accounts: Accounts, own_names: tuple[str, ...], domain: str, name: str
+) -> Account | None:
     """The account that a caller means by what it sent.
 
     Some send no domain, or the name of this computer: either means the accounts that belong to

@@ -16,7 +16,7 @@ What pyspnego 0.12.4 does, and what stands here instead:
   was agreed.
 - It has no anonymous logon (MS-NLMP 3.2.5.1.2). Here it is an identity of its own.
 
-All of it overrides methods that pyspnego does not promise to keep. ``_check_pyspnego`` compares
+All of it overrides methods that pyspnego does not promise to keep. ``check_pyspnego`` compares
 them with what this was written for when the module is imported.
 """
 
@@ -28,9 +28,9 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
+from importlib.metadata import version
+from typing import Any, ClassVar
 
-import spnego
 from spnego import ContextReq, NTLMHash
 from spnego._negotiate import NegotiateProxy
 from spnego._ntlm import NTLMProxy
@@ -70,9 +70,7 @@ _ALWAYS = (
     | NegotiateFlags.target_type_server
 )
 # Without the extended session security a signature is a CRC; without 128 bits a key is guessed.
-_SIGNING = (
-    NegotiateFlags.sign | NegotiateFlags.extended_session_security | NegotiateFlags.key_128
-)
+_SIGNING = NegotiateFlags.sign | NegotiateFlags.extended_session_security | NegotiateFlags.key_128
 _SEALING = _SIGNING | NegotiateFlags.seal
 
 # NTLMv2_CLIENT_CHALLENGE (MS-NLMP 2.2.2.7) after the 16 bytes of the proof: two version bytes,
@@ -83,7 +81,25 @@ _NT_RESPONSE_MIN = _AV_PAIRS_AT + 4
 _MIC_PROVIDED = 0x0000_0002
 
 
-class NtlmAcceptor(NTLMProxy):
+class _Ntlm(NTLMProxy):
+    """What both sides have in common: a ``context.Mechanism``."""
+
+    signs_whole: ClassVar[bool] = True
+    identity: Identity | None = None
+
+    @property
+    def signing(self) -> bool:
+        return self._context_attr & _SIGNING == _SIGNING
+
+    @property
+    def sealing(self) -> bool:
+        return self._context_attr & _SEALING == _SEALING
+
+    def signature_size(self, sealed: bool) -> int:
+        return SIGNATURE_SIZE
+
+
+class NtlmAcceptor(_Ntlm):
     """The server's side of NTLM."""
 
     def __init__(
@@ -99,15 +115,6 @@ class NtlmAcceptor(NTLMProxy):
         self._allow_anonymous = allow_anonymous
         self._client_sent_mic = False
         self._decoy = secrets.token_bytes(NT_HASH_SIZE)
-        self.identity: Identity | None = None
-
-    @property
-    def signing(self) -> bool:
-        return self._context_attr & _SIGNING == _SIGNING
-
-    @property
-    def sealing(self) -> bool:
-        return self._context_attr & _SEALING == _SEALING
 
     @property
     def client_principal(self) -> str | None:
@@ -183,7 +190,7 @@ class NtlmAcceptor(NTLMProxy):
         return account.identity, hmac_md5(response_key, proof)
 
 
-class NtlmInitiator(NTLMProxy):
+class NtlmInitiator(_Ntlm):
     """The client's side of NTLM: NTLMv2 with extended session security, whatever LM_COMPAT_LEVEL.
 
     ``signing`` and ``sealing`` say what must come out: a server, or somebody in between, that
@@ -215,7 +222,6 @@ class NtlmInitiator(NTLMProxy):
         self._context_req |= NegotiateFlags.extended_session_security
         self._context_req &= ~NegotiateFlags.lm_key
         self._required = _SEALING if sealing else _SIGNING if signing else 0
-        self.identity: Identity | None = None
 
     def _step_initiate(
         self,
@@ -229,14 +235,6 @@ class NtlmInitiator(NTLMProxy):
             self._complete = False
             raise AuthenticationError(f"NTLM: the server does not offer {missing!s}")
         return token
-
-    @property
-    def signing(self) -> bool:
-        return self._context_attr & _SIGNING == _SIGNING
-
-    @property
-    def sealing(self) -> bool:
-        return self._context_attr & _SEALING == _SEALING
 
 
 def _hash_credential(secret: bytes) -> NTLMHash:
@@ -358,7 +356,7 @@ def check_pyspnego(
 
 def _unexpected(what: str) -> None:
     raise RuntimeError(
-        f"pyspnego {spnego.__version__} differs from what mqis overrides: {what}; "
+        f"pyspnego {version('pyspnego')} differs from what mqis overrides: {what}; "
         "install pyspnego 0.12.4"
     )
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from struct import error as struct_error
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from mqis.wire.ndr.errors import NdrError
 from mqis.wire.ndr.stream import NOTHING_GIVEN, ZEROS, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect, Syntax, dialect_of
 
 T = TypeVar("T")
+ArrayForm = Literal["tuple", "bytes", "str"]
 
 EncodeInline = Callable[[Encoder, Any], None]
 DecodeInline = Callable[[Decoder], Any]
@@ -99,9 +100,6 @@ class Description(Generic[T]):
 
     _codecs: dict[Dialect, Codec] = field(default_factory=dict, init=False, repr=False)
 
-    #: How an array of these is held.
-    array_form: ClassVar[Literal["tuple", "bytes", "str"]] = "tuple"
-
     def codec(self, syntax: Syntax, big_endian: bool = False) -> Codec:
         return self.codec_in(dialect_of(syntax, big_endian))
 
@@ -113,6 +111,11 @@ class Description(Generic[T]):
 
     def compile(self, dialect: Dialect) -> Codec:
         raise NotImplementedError
+
+    @property
+    def array_form(self) -> ArrayForm:
+        """How an array of these is held."""
+        return "tuple"
 
     @property
     def correlations(self) -> tuple[Correlation, ...]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import calcsize
-from typing import Any, Literal
+from typing import Any
 
-from mqis.wire.ndr.description import Codec, Description, Flat, flat_codec
+from mqis.wire.ndr.description import ArrayForm, Codec, Description, Flat, flat_codec
 from mqis.wire.ndr.errors import ENUM_OUT_OF_RANGE
 from mqis.wire.ndr.stream import Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect
@@ -22,7 +22,11 @@ class Scalar(Description[Any]):
 
     code20: str
     code64: str
-    array_form: Literal["tuple", "bytes", "str"] = "tuple"  # type: ignore[misc]
+    form: ArrayForm = "tuple"
+
+    @property
+    def array_form(self) -> ArrayForm:
+        return self.form
 
     def compile(self, dialect: Dialect) -> Codec:
         code = self.code64 if dialect.is_ndr64 else self.code20
@@ -30,8 +34,8 @@ class Scalar(Description[Any]):
         return flat_codec(dialect, Flat(code, size), size)
 
 
-def _same(code: str, array_form: Literal["tuple", "bytes", "str"] = "tuple") -> Scalar:
-    return Scalar(code, code, array_form)
+def _same(code: str, form: ArrayForm = "tuple") -> Scalar:
+    return Scalar(code, code, form)
 
 
 #: Arrays of octets are ``bytes``, arrays of wide characters ``str``; all others are tuples.

@@ -62,7 +62,8 @@ class Bind:
     @classmethod
     def decode(cls, fields: Fields) -> Bind:
         xmit, recv, group, count = fields.u16(), fields.u16(), fields.u32(), fields.u8()
-        fields.bytes(3, "reserved")
+        if count:  # an empty list may end right here
+            fields.bytes(3, "reserved")
         contexts = tuple(ContextElement.decode(fields) for _ in range(count))
         return cls(xmit, recv, group, contexts)
 

@@ -1,0 +1,110 @@
+"""``mqis account``: who may log on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.runtime.authentication.account import Account
+from mqis.services.accounts import DEFAULT_NAME, AccountsFile
+from mqis.wire.errors import MqisError
+from mqis.wire.security.sid import Sid
+
+account_app = typer.Typer(no_args_is_help=True, help="Who may log on: add, list, remove.")
+
+_File = Annotated[Path, typer.Option("--accounts", metavar="FILE", help="The accounts file.")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the account.")]
+_Domain = Annotated[str, typer.Option(metavar="D", help="Its domain; none if left out.")]
+
+
+def _sid(text: str) -> Sid:
+    try:
+        return Sid.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+_OwnSid = Annotated[
+    Sid | None,
+    typer.Option("--sid", parser=_sid, metavar="SID", help="Its SID; a new one if left out."),
+]
+_Groups = Annotated[
+    list[Sid] | None,
+    typer.Option("--group", parser=_sid, metavar="SID", help="A group of it; may be repeated."),
+]
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except MqisError as error:
+        typer.echo(f"mqis: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _password() -> str:
+    """Typed twice at a terminal, else the first line of the standard input; never an argument,
+    which other users of the computer could see."""
+    if sys.stdin.isatty():
+        return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
+    return sys.stdin.readline().rstrip("\r\n")
+
+
+@account_app.command()
+def add(
+    name: _Name,
+    domain: _Domain = "",
+    group: _Groups = None,
+    sid: _OwnSid = None,
+    accounts: _File = Path(DEFAULT_NAME),
+) -> None:
+    """Add an account. The password is asked for, or read from the standard input."""
+    with _errors():
+        file = AccountsFile(accounts)
+        account = file.add(name, _password(), domain=domain, sid=sid, groups=group or ())
+    typer.echo(f"added {account} ({account.sid})")
+
+
+@account_app.command(name="list")
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    accounts: _File = Path(DEFAULT_NAME),
+) -> None:
+    """List the accounts, without what proves them."""
+    with _errors():
+        found = AccountsFile(accounts).accounts()
+    if as_json:
+        typer.echo(json.dumps([_shown(account) for account in found], ensure_ascii=False, indent=2))
+        return
+    width = max((len(str(account)) for account in found), default=0)
+    for account in found:
+        groups = " ".join(str(group) for group in sorted(account.groups))
+        typer.echo(f"{account!s:{width}}  {account.sid}  {groups}".rstrip())
+
+
+@account_app.command()
+def remove(
+    name: _Name,
+    domain: _Domain = "",
+    accounts: _File = Path(DEFAULT_NAME),
+) -> None:
+    """Remove an account. Its SID is not given out again."""
+    with _errors():
+        account = AccountsFile(accounts).remove(name, domain)
+    typer.echo(f"removed {account} ({account.sid})")
+
+
+def _shown(account: Account) -> dict[str, object]:
+    return {
+        "domain": account.domain,
+        "name": account.name,
+        "sid": str(account.sid),
+        "groups": [str(group) for group in sorted(account.groups)],
+    }

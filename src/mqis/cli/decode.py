@@ -1,0 +1,165 @@
+"""``mqis decode``: bytes of any structure as a tree."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from enum import Enum, Flag
+from typing import Annotated, Any
+
+import typer
+from rich.tree import Tree
+
+from mqis.cli.hexinput import InputError, read_input
+from mqis.cli.options import JsonOption
+from mqis.cli.output import cell, console, error_console, print_error, print_json, table
+from mqis.wire.decoders import DECODERS, Decoder
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.propvariant import VarType
+from mqis.wire.security.sid import Sid
+from mqis.wire.seqnum import SequenceNumber
+
+_BY_NAME = {decoder.name: decoder for decoder in DECODERS}
+_LIST = "\n\n".join(f"{decoder.name}: {decoder.summary}" for decoder in DECODERS)
+
+
+#: Readers of JSON keep integers of 64 bits at best.
+_WIDEST = 64
+
+
+def _decoder(name: str) -> Decoder:
+    if name not in _BY_NAME:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def decode(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="HEX|FILE|-",
+            help="Hexadecimal, spaced or as a dump; a file with that or with bytes; - is stdin.",
+            show_default=False,
+        ),
+    ],
+    protocol: Annotated[
+        Decoder | None,
+        typer.Option(
+            "--protocol",
+            "-p",
+            parser=_decoder,
+            metavar="NAME",
+            help="What the bytes are. Default: whatever takes all of them.",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Show what bytes mean. Exit status 1, with offset and reason, if they do not parse."""
+    octets = read_input(data)
+    if not octets:
+        raise InputError("there are no bytes to decode")
+    decoded, failed = _attempts(octets, DECODERS if protocol is None else (protocol,))
+    if decoded:
+        _show(decoded, json=json)
+        return
+    if json:
+        print_json(_error_as_json(failed))
+    if protocol is not None:
+        error = failed[protocol.name]
+        print_error(f"offset {error.offset}: {error.reason}")
+    else:
+        _show_failures(len(octets), failed)
+    raise typer.Exit(1)
+
+
+def _attempts(
+    octets: bytes, decoders: tuple[Decoder, ...]
+) -> tuple[dict[str, object], dict[str, WireError]]:
+    decoded: dict[str, object] = {}
+    failed: dict[str, WireError] = {}
+    for decoder in decoders:
+        try:
+            decoded[decoder.name] = decoder.decode(octets)
+        except WireError as error:
+            failed[decoder.name] = error
+    return decoded, failed
+
+
+def _show(decoded: dict[str, object], *, json: bool) -> None:
+    if json:
+        found = [{"protocol": name, "value": as_json(value)} for name, value in decoded.items()]
+        print_json({"decoded": found})
+        return
+    for name, value in decoded.items():
+        tree = Tree(cell(f"{name}: {_BY_NAME[name].summary}", "bold"))
+        _grow(tree, as_json(value))
+        console().print(tree)
+
+
+def _show_failures(size: int, failed: dict[str, WireError]) -> None:
+    print_error(f"{size} bytes that nothing here takes")
+    made = table("protocol", "offset", "reason")
+    for name, error in failed.items():
+        made.add_row(name, str(error.offset), cell(error.reason))
+    error_console().print(made)
+
+
+def _error_as_json(failed: dict[str, WireError]) -> dict[str, object]:
+    attempts = [
+        {"protocol": name, "offset": error.offset, "reason": error.reason}
+        for name, error in failed.items()
+    ]
+    return {"error": attempts[0] if len(attempts) == 1 else {"attempts": attempts}}
+
+
+# --- values as plain ones -------------------------------------------------------------------------
+
+
+def as_json(value: Any) -> Any:
+    """Dataclasses as objects, bytes as hexadecimal, codes by their names."""
+    if isinstance(value, Guid | Sid | SequenceNumber | VarType):
+        return str(value)
+    if isinstance(value, Flag):
+        return [flag.name for flag in type(value) if flag in value] if value else []
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, bytes):
+        return value.hex()
+    if is_dataclass(value):
+        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(item) for item in value]
+    if isinstance(value, int) and value.bit_length() > _WIDEST:  # a modulus
+        return f"0x{value:x}"
+    return value
+
+
+def _grow(branch: Tree, value: Any) -> None:
+    """The tree shows what JSON has, so that both say the same."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _add(branch, f"{key}", item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _add(branch, f"[{index}]", item)
+    else:
+        branch.add(cell(_leaf(value)))
+
+
+def _add(branch: Tree, name: str, value: Any) -> None:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        value = ", ".join(value)
+    label = cell(name, "cyan")
+    if isinstance(value, dict | list):
+        _grow(branch.add(label), value)
+    else:
+        branch.add(label.append(": ").append_text(cell(_leaf(value), "default")))
+
+
+def _leaf(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)

@@ -1,0 +1,84 @@
+"""The options that several commands share, and the store that they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.protocol.ports import Store
+from mqis.services.config import DEFAULT_NAME, ConfigError, load
+from mqis.services.stores import open_store
+from mqis.wire.mqds.objecttype import ObjectType
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        "-s",
+        metavar="STORE",
+        help="PATH of an SQLite file, postgresql://..., or memory:. "
+        "Default: the store of the configuration.",
+        show_default=False,
+    ),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        envvar="MQIS_CONFIG",
+        help=f"The configuration. Default: ./{DEFAULT_NAME}",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
+
+
+def object_type(text: str) -> ObjectType:
+    """``queue`` or ``Queues``; the error lists the types."""
+    try:
+        return ObjectType.parse(text.lower().removesuffix("s"))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+TypeArgument = Annotated[
+    ObjectType,
+    typer.Argument(
+        parser=object_type,
+        metavar="TYPE",
+        help="queue, machine, site, link, network, user or enterprise",
+        show_default=False,
+    ),
+]
+
+
+def store_url(store: str | None, config: Path | None) -> str:
+    """What ``--store`` says, else the configuration."""
+    if store is not None:
+        return store
+    path = Path(DEFAULT_NAME) if config is None else config
+    if config is None and not path.exists():
+        raise ConfigError(
+            f"which store? Name one with --store, or a configuration with --config or MQIS_CONFIG; "
+            f"there is no {DEFAULT_NAME} here ('mqis init' writes one)"
+        )
+    return load(path).store.url
+
+
+@contextmanager
+def opened(url: str, *, create: bool = False) -> Iterator[Store]:
+    """The store, closed at the end."""
+    try:
+        store = open_store(url, create=create)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    try:
+        yield store
+    finally:
+        store.close()

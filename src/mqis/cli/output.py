@@ -1,0 +1,67 @@
+"""Where commands write: tables and trees for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import unicodedata
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+#: A pipe has no width. Tables that are cut to 80 columns there help nobody.
+_PIPE_WIDTH = 200
+
+
+def console() -> Console:
+    """For what was asked for; made anew because tests and pipes exchange the stream."""
+    return _console(stderr=False)
+
+
+def error_console() -> Console:
+    """For errors and progress."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    unbounded = not stream.isatty() and "COLUMNS" not in os.environ
+    width = _PIPE_WIDTH if unbounded else None
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
+
+
+def plain(text: str) -> str:
+    """``text`` without what would act on a terminal or cannot be written.
+
+    Names and labels come from anywhere: escape sequences and lone surrogates show as ``\\x1b``.
+    """
+    return "".join(c if _is_visible(c) else ascii(c)[1:-1] for c in text)
+
+
+def _is_visible(character: str) -> bool:
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def cell(text: str, style: str = "") -> Text:
+    """Text that is shown as it is, markup characters included."""
+    return Text(plain(text), style=style, overflow="fold")
+
+
+def table(*columns: str, title: Text | None = None) -> Table:
+    made = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def print_json(value: object) -> None:
+    """One document, ASCII, keys in the order given."""
+    print(json.dumps(value, indent=2))
+
+
+def print_error(message: str) -> None:
+    """One red line."""
+    error_console().print(Text(f"mqis: {plain(message)}", style="red"), soft_wrap=True)

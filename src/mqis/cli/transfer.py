@@ -1,0 +1,83 @@
+"""``mqis import`` and ``mqis export``: whole directories as files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.output import cell, console, error_console, print_json
+from mqis.services.transfer import ImportResult, export_file, export_store, import_file
+from mqis.services.transfer import Progress as Callback
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="What 'mqis export' wrote.", show_default=False)],
+    store: StoreOption = None,
+    config: ConfigOption = None,
+    restore: Annotated[
+        bool,
+        typer.Option(
+            "--restore", help="Keep numbers, partitions and tombstones; wants an empty store."
+        ),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Bring a file into a store: all of it, or nothing.
+
+    Objects are created with new sequence numbers, unless --restore makes the store exactly the one
+    that was exported.
+    """
+    with opened(store_url(store, config), create=True) as target, _bar("importing") as progress:
+        result = import_file(target, file, restore=restore, progress=progress)
+    if json:
+        print_json(_as_json(result))
+    else:
+        console().print(cell(_summary(result)))
+
+
+def export(
+    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="Where to; - is stdout.")] = "-",
+    store: StoreOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Write a store as JSON Lines, which 'mqis import' reads. Equal stores give equal files."""
+    with opened(store_url(store, config)) as source, _bar("exporting") as progress:
+        if file == "-":
+            export_store(source, sys.stdout.buffer, progress)
+            sys.stdout.buffer.flush()
+        else:
+            lines = export_file(source, Path(file), progress)
+            error_console().print(cell(f"wrote {file}: {lines} objects and tombstones"))
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callback]:
+    """A progress bar on stderr if someone can see it."""
+    target = error_console()
+    columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _as_json(result: ImportResult) -> dict[str, object]:
+    return {
+        "objects": {kind.label: count for kind, count in result.objects.items()},
+        "tombstones": result.tombstones,
+        "skipped": result.skipped,
+    }
+
+
+def _summary(result: ImportResult) -> str:
+    parts = [f"{count} x {kind.label}" for kind, count in result.objects.items()]
+    if result.tombstones:
+        parts.append(f"{result.tombstones} tombstones")
+    text = "imported " + (", ".join(parts) or "nothing")
+    return f"{text}; {result.skipped} lines skipped" if result.skipped else text

@@ -1,0 +1,65 @@
+"""One security context in use: signing and sealing PDUs, on either side of a connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqis.protocol.authentication import AuthenticationError, AuthLevel, SecurityContext
+from mqis.wire.rpc.pdu import Pdu
+from mqis.wire.rpc.trailer import PAD_TO, TRAILER_SIZE, AuthTrailer
+
+#: Levels whose PDUs carry a signature.
+PROTECTED = frozenset({AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY})
+
+
+@dataclass(slots=True)
+class Channel:
+    """A security context, the auth_context_id it has here, and the level it is used at."""
+
+    id: int
+    type: int
+    level: int
+    context: SecurityContext
+    #: Negotiated in a way that makes it unusable; every request is refused.
+    spoiled: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return self.context.complete
+
+    @property
+    def protects(self) -> bool:
+        return self.level in PROTECTED
+
+    @property
+    def overhead(self) -> int:
+        """What a protected PDU carries beyond its stub, padding aside."""
+        return TRAILER_SIZE + self.signature_size
+
+    @property
+    def signature_size(self) -> int:
+        return self.context.signature_size(self.level)
+
+    def trailer(self, pad_length: int = 0, token: bytes = b"") -> AuthTrailer:
+        return AuthTrailer(self.type, self.level, self.id, token, pad_length)
+
+    def protect(self, head: bytes, stub: bytes, *, sign_header: bool) -> bytes:
+        """The whole PDU; ``head`` ends where the stub starts and has its lengths right."""
+        pad = bytes(-len(stub) % PAD_TO)
+        trailer = self.trailer(len(pad)).encode_fixed()
+        body, signature = self.context.protect(self.level, head, stub + pad, trailer, sign_header)
+        return head + body + trailer + signature
+
+    def unprotect(self, pdu: Pdu, *, sign_header: bool) -> bytes:
+        """The stub of a PDU that carries a trailer, verified, without its padding."""
+        header, body, trailer = pdu.signed_parts
+        auth = pdu.auth
+        if auth is None:
+            raise AuthenticationError("a protected PDU has a security trailer")
+        if self.protects:
+            body = self.context.unprotect(
+                self.level, header, body, trailer, auth.token, sign_header
+            )
+        if auth.pad_length > len(body):
+            raise AuthenticationError("the padding is longer than the stub")
+        return body[: len(body) - auth.pad_length]

@@ -1,0 +1,379 @@
+"""The client's side of one connection.
+
+    connection = ClientConnection()
+    connection.bind([Proposal(...)], authentication=...)
+    for event in connection.receive(data): ...        # Bound, then Answered, Faulted, ...
+    call_id = connection.request(context, opnum, stub)
+    transport.write(connection.data_to_send())
+
+A server that breaks the protocol ends the association: every open call fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mqis.protocol.authentication import AuthenticationError, AuthType
+from mqis.protocol.rpc.calls import fragments
+from mqis.protocol.rpc.channel import Channel
+from mqis.protocol.rpc.faults import RpcConnectionError
+from mqis.protocol.rpc.negotiation import MAX_FRAG, MIN_FRAG
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.rpc.bodies import (
+    AlterContext,
+    AlterContextResp,
+    Auth3,
+    Bind,
+    BindAck,
+    BindNak,
+    CoCancel,
+    ContextElement,
+    Fault,
+    NakReason,
+    Orphaned,
+    Request,
+    Response,
+    Result,
+    Shutdown,
+)
+from mqis.wire.rpc.header import FIRST_LAST, HEADER_SIZE, PacketType, PfcFlags, frag_length_of
+from mqis.wire.rpc.pdu import Pdu, decode_pdu, encode_pdu
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+
+#: Stub bytes of one answer; a server that sends more is not waited for.
+MAX_STUB = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class AgreedContext:
+    """A presentation context that the server accepted."""
+
+    id: int
+    interface: SyntaxId
+    transfer: SyntaxId
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The association is ready for calls; ``contexts`` are those of this bind or alter."""
+
+    contexts: tuple[AgreedContext, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A call returned."""
+
+    call_id: int
+    stub: bytes
+    big_endian: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Faulted:
+    """A call failed; ``executed`` False means that it certainly did not run."""
+
+    call_id: int
+    status: int
+    executed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CalledBack:
+    """The server calls back while ``call_id`` runs, and waits for the answer."""
+
+    call_id: int
+    opnum: int
+    stub: bytes
+    big_endian: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownAsked:
+    """The server would like this association to close when it is idle."""
+
+
+Event = Bound | Answered | Faulted | CalledBack | ShutdownAsked
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call that waits for its answer."""
+
+    context: AgreedContext
+    channel: Channel | None
+    stub: bytearray = field(default_factory=bytearray)
+    callback: bytearray | None = None
+    callback_context: int = 0
+
+
+class ClientConnection:
+    """One connection to a server; calls overlap if the server allows it."""
+
+    def __init__(self, max_frag: int = MAX_FRAG, max_stub: int = MAX_STUB) -> None:
+        self.group_id = 0
+        self.multiplexed = False
+        self.closed: RpcConnectionError | None = None
+        self._max_frag = max_frag
+        self._max_stub = max_stub
+        self._buffer = bytearray()
+        self._out: list[bytes] = []
+        self._contexts: dict[int, AgreedContext] = {}
+        self._proposed: tuple[ContextElement, ...] = ()
+        self._agreed: tuple[AgreedContext, ...] = ()
+        self._channel: Channel | None = None
+        self._sign_header = False
+        self._next_call = 1
+        self._next_context = 0
+        self._calls: dict[int, _Open] = {}
+        self._leg_call = 0
+
+    # --- the driver's side ------------------------------------------------------------------------
+
+    def bind(
+        self,
+        interfaces: Sequence[SyntaxId],
+        *,
+        transfers: Sequence[SyntaxId] = (NDR20, NDR64),
+        group_id: int = 0,
+        channel: Channel | None = None,
+    ) -> None:
+        """Open the association. One element per interface and transfer syntax is proposed."""
+        self._channel = channel
+        self._propose(interfaces, transfers)
+        flags = FIRST_LAST | PfcFlags.CONC_MPX
+        if channel is not None and channel.protects:
+            flags |= PfcFlags.SUPPORT_HEADER_SIGN
+        token = None if channel is None else channel.context.step(None)
+        body = Bind(self._max_frag, self._max_frag, group_id, self._proposed)
+        self._send_leg(body, flags, token)
+
+    def alter(self, interfaces: Sequence[SyntaxId], transfers: Sequence[SyntaxId]) -> None:
+        """Propose more contexts on the same association."""
+        self._propose(interfaces, transfers)
+        body = AlterContext(self._max_frag, self._max_frag, self.group_id, self._proposed)
+        self._leg_call = self._new_call()
+        self._send(encode_pdu(body, call_id=self._leg_call, flags=FIRST_LAST))
+
+    def request(
+        self, context: AgreedContext, opnum: int, stub: bytes, target: Guid | None = None
+    ) -> int:
+        """Start a call; its answer is an event with the call_id that this returns."""
+        if self.closed is not None:
+            raise self.closed
+        call_id = self._new_call()
+        self._calls[call_id] = _Open(context, self._channel)
+        self._send_fragments(Request(context.id, opnum, stub, target), call_id, self._channel)
+        return call_id
+
+    def answer_callback(self, call_id: int, stub: bytes) -> None:
+        """Return from a callback."""
+        call = self._calls[call_id]
+        self._send_fragments(Response(call.callback_context, stub), call_id, call.channel)
+
+    def fault_callback(self, call_id: int, status: int) -> None:
+        call = self._calls[call_id]
+        fault = Fault(call.callback_context, status)
+        self._send(encode_pdu(fault, call_id=call_id, flags=FIRST_LAST))
+
+    def cancel(self, call_id: int) -> None:
+        """Ask for an early end; the call is answered all the same."""
+        self._send(encode_pdu(CoCancel(), call_id=call_id, flags=FIRST_LAST))
+
+    def orphan(self, call_id: int) -> None:
+        """Give a call up: its answer, if it comes, is dropped."""
+        self._send(encode_pdu(Orphaned(), call_id=call_id, flags=FIRST_LAST))
+        self._calls.pop(call_id, None)
+
+    def data_to_send(self) -> bytes:
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Take bytes from the server. ``RpcConnectionError`` ends the association."""
+        events: list[Event] = []
+        self._buffer += data
+        try:
+            while len(self._buffer) >= HEADER_SIZE:
+                size = frag_length_of(self._buffer)
+                if not HEADER_SIZE <= size <= max(self._max_frag, MAX_FRAG):
+                    raise RpcConnectionError(f"the server sent a PDU of {size} bytes")
+                if len(self._buffer) < size:
+                    break
+                pdu = decode_pdu(bytes(self._buffer[:size]))
+                del self._buffer[:size]
+                self._handle(pdu, events)
+        except (WireError, AuthenticationError) as error:
+            raise self._broken(f"the server broke the protocol: {error}") from error
+        except RpcConnectionError as error:
+            raise self._broken(str(error)) from error
+        return events
+
+    def _broken(self, reason: str) -> RpcConnectionError:
+        self.closed = RpcConnectionError(reason)
+        return self.closed
+
+    # --- binding ----------------------------------------------------------------------------------
+
+    def _propose(self, interfaces: Sequence[SyntaxId], transfers: Sequence[SyntaxId]) -> None:
+        elements = []
+        for interface in interfaces:
+            for transfer in transfers:
+                elements.append(ContextElement(self._next_context, interface, (transfer,)))
+                self._next_context += 1
+        self._proposed = tuple(elements)
+
+    def _send_leg(self, body: Bind | AlterContext | Auth3, flags: int, token: bytes | None) -> None:
+        if not self._leg_call:
+            self._leg_call = self._new_call()
+        auth = None
+        if self._channel is not None:
+            auth = self._channel.trailer(0, token or b"")
+        self._send(encode_pdu(body, call_id=self._leg_call, flags=flags, auth=auth))
+
+    def _ack(self, pdu: Pdu, body: BindAck, events: list[Event]) -> None:
+        if pdu.header.call_id != self._leg_call:
+            raise RpcConnectionError("an answer to a bind that was not sent")
+        if not isinstance(body, AlterContextResp):
+            self._accepted(pdu, body)
+        if self._proposed:
+            self._agree(body)
+        if self._next_leg(pdu):
+            self._leg_call = 0
+            events.append(Bound(self._agreed))
+
+    def _accepted(self, pdu: Pdu, body: BindAck) -> None:
+        self.group_id = body.assoc_group_id
+        self._max_frag = max(MIN_FRAG, min(self._max_frag, body.max_recv_frag))
+        self.multiplexed = bool(pdu.header.flags & PfcFlags.CONC_MPX)
+        self._sign_header = bool(pdu.header.flags & PfcFlags.SUPPORT_HEADER_SIGN)
+
+    def _agree(self, body: BindAck) -> None:
+        if len(body.results) != len(self._proposed):
+            raise RpcConnectionError("the server answered another number of contexts")
+        pairs = zip(self._proposed, body.results, strict=True)
+        self._agreed = tuple(
+            AgreedContext(element.context_id, element.abstract, result.transfer)
+            for element, result in pairs
+            if result.result == Result.ACCEPTANCE
+        )
+        self._contexts.update({context.id: context for context in self._agreed})
+        self._proposed = ()
+
+    def _next_leg(self, pdu: Pdu) -> bool:
+        """Go on with authentication; True once there is nothing left to send."""
+        channel = self._channel
+        if channel is None or channel.complete:
+            return True
+        if pdu.auth is None:
+            raise RpcConnectionError("the server did not go on with authentication")
+        token = channel.context.step(pdu.auth.token)
+        if not token and channel.complete:
+            return True
+        if channel.complete and channel.type == AuthType.NTLM:
+            self._send_leg(Auth3(), FIRST_LAST, token)
+            return True
+        context = next(iter(self._contexts.values()), None)
+        if context is None:
+            raise RpcConnectionError("the server accepted no context to authenticate for")
+        element = ContextElement(context.id, context.interface, (context.transfer,))
+        self._proposed = ()
+        body = AlterContext(self._max_frag, self._max_frag, self.group_id, (element,))
+        self._send_leg(body, FIRST_LAST, token)
+        return False
+
+    # --- PDUs -------------------------------------------------------------------------------------
+
+    def _handle(self, pdu: Pdu, events: list[Event]) -> None:
+        body = pdu.body
+        if isinstance(body, Response):
+            self._response(pdu, body, events)
+        elif isinstance(body, Fault):
+            self._fault(pdu, body, events)
+        elif isinstance(body, Request):
+            self._called_back(pdu, body, events)
+        elif isinstance(body, BindAck):
+            self._ack(pdu, body, events)
+        elif isinstance(body, BindNak):
+            raise RpcConnectionError(f"the server refused the bind: {_nak_text(body.reason)}")
+        elif isinstance(body, Shutdown):
+            events.append(ShutdownAsked())
+        else:
+            name = PacketType(pdu.header.type).name.lower()
+            raise RpcConnectionError(f"the server sent a {name}, which only clients do")
+
+    def _stub(self, pdu: Pdu, body: Request | Response, channel: Channel | None) -> bytes:
+        if channel is None or not channel.protects:
+            return body.stub
+        return channel.unprotect(pdu, sign_header=self._sign_header)
+
+    def _response(self, pdu: Pdu, body: Response, events: list[Event]) -> None:
+        call = self._calls.get(pdu.header.call_id)
+        if call is None:  # an orphan comes home
+            return
+        call.stub += self._stub(pdu, body, call.channel)
+        if len(call.stub) > self._max_stub:
+            raise RpcConnectionError(f"an answer of more than {self._max_stub} bytes")
+        if pdu.header.flags & PfcFlags.LAST:
+            del self._calls[pdu.header.call_id]
+            events.append(Answered(pdu.header.call_id, bytes(call.stub), pdu.header.big_endian))
+
+    def _fault(self, pdu: Pdu, body: Fault, events: list[Event]) -> None:
+        call_id = pdu.header.call_id
+        if call_id == self._leg_call and call_id not in self._calls:
+            raise RpcConnectionError(
+                f"the server refused authentication: fault 0x{body.status:08x}"
+            )
+        if self._calls.pop(call_id, None) is not None:
+            executed = not pdu.header.flags & PfcFlags.DID_NOT_EXECUTE
+            events.append(Faulted(call_id, body.status, executed))
+
+    def _called_back(self, pdu: Pdu, body: Request, events: list[Event]) -> None:
+        call_id = pdu.header.call_id
+        call = self._calls.get(call_id)
+        if call is None:
+            raise RpcConnectionError("the server called back outside of a call")
+        if pdu.header.flags & PfcFlags.FIRST:
+            call.callback = bytearray()
+            call.callback_context = body.context_id
+        if call.callback is None:
+            raise RpcConnectionError("a callback without its first fragment")
+        call.callback += self._stub(pdu, body, call.channel)
+        if len(call.callback) > self._max_stub:
+            raise RpcConnectionError(f"a callback of more than {self._max_stub} bytes")
+        if pdu.header.flags & PfcFlags.LAST:
+            stub, call.callback = bytes(call.callback), None
+            events.append(CalledBack(call_id, body.opnum, stub, pdu.header.big_endian))
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    def _new_call(self) -> int:
+        call_id = self._next_call
+        self._next_call = self._next_call % 0xFFFF_FFFF + 1
+        return call_id
+
+    def _send(self, data: bytes) -> None:
+        self._out.append(data)
+
+    def _send_fragments(
+        self, body: Request | Response, call_id: int, channel: Channel | None
+    ) -> None:
+        self._out.extend(
+            fragments(
+                body,
+                call_id=call_id,
+                max_frag=self._max_frag,
+                channel=channel,
+                sign_header=self._sign_header,
+            )
+        )
+
+
+def _nak_text(reason: int) -> str:
+    try:
+        return NakReason(reason).name.lower().replace("_", " ")
+    except ValueError:
+        return f"reason {reason}"

@@ -1,0 +1,72 @@
+"""The server's side: which security provider a caller gets, and whose accounts it sees."""
+
+from __future__ import annotations
+
+from spnego import ContextProxy
+from spnego._context import GSSMech
+
+from mqis.protocol.authentication import (
+    AuthenticationError,
+    AuthType,
+    SecurityContext,
+    auth_type_name,
+)
+from mqis.runtime.authentication import kerberos
+from mqis.runtime.authentication.account import Accounts
+from mqis.runtime.authentication.context import ProviderContext
+from mqis.runtime.authentication.negotiate import Negotiate
+from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
+
+
+class PyspnegoAuthenticator:
+    """``protocol.authentication.Authenticator`` for real servers.
+
+    ``server`` and ``domain`` are the names that NTLM tells the client. ``keytab`` turns Kerberos
+    on, where it is installed. An anonymous logon is a caller without identity, as one without
+    authentication is; its signatures prove nothing, since everybody knows the key.
+    """
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        server: str,
+        domain: str = "",
+        *,
+        keytab: str | None = None,
+        allow_anonymous: bool = True,
+    ) -> None:
+        self._accounts = accounts
+        self._server = server
+        self._domain = domain
+        self._keytab = keytab
+        self._allow_anonymous = allow_anonymous
+
+    def acceptor(self, auth_type: int, level: int) -> SecurityContext:
+        if auth_type == AuthType.NTLM:
+            ntlm = self._ntlm()
+            return ProviderContext(auth_type, level, ntlm, lambda: ntlm)
+        if auth_type == AuthType.KERBEROS:
+            ticket = self._kerberos()
+            return ProviderContext(auth_type, level, ticket, lambda: ticket)
+        if auth_type == AuthType.SPNEGO:
+            mechanisms: dict[GSSMech, ContextProxy] = {}
+            if self._keytab is not None and kerberos.available():
+                mechanisms[GSSMech.kerberos] = self._kerberos()
+            mechanisms[GSSMech.ntlm] = self._ntlm()
+            negotiate = Negotiate("accept", mechanisms)
+            return ProviderContext(auth_type, level, negotiate, lambda: negotiate.mechanism)
+        raise AuthenticationError(f"{auth_type_name(auth_type)} is not supported")
+
+    def _ntlm(self) -> NtlmAcceptor:
+        return NtlmAcceptor(
+            self._accounts, self._server, self._domain, allow_anonymous=self._allow_anonymous
+        )
+
+    def _kerberos(self) -> kerberos.KerberosAcceptor:
+        own_names = (self._domain, self._server)
+        try:
+            return kerberos.KerberosAcceptor(self._accounts, own_names, self._keytab)
+        except AuthenticationError:
+            raise
+        except Exception as error:  # GSSAPI's, which may not even be installed
+            raise AuthenticationError(f"Kerberos cannot be offered: {error}") from error

@@ -1,0 +1,112 @@
+"""The client's side: security contexts from a user's credentials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spnego import ContextProxy
+from spnego._context import GSSMech
+
+from mqis.protocol.authentication import (
+    AuthenticationError,
+    AuthLevel,
+    AuthType,
+    SecurityContext,
+    auth_type_name,
+)
+from mqis.runtime.authentication import kerberos
+from mqis.runtime.authentication.account import nt_hash
+from mqis.runtime.authentication.context import ProviderContext, check_level
+from mqis.runtime.authentication.negotiate import Negotiate
+from mqis.runtime.authentication.ntlm_fix import NtlmInitiator
+
+DEFAULT_SERVICE = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A name and what proves it: a password, an NT hash (NTLM only), or a Kerberos ticket cache."""
+
+    name: str
+    domain: str = ""
+    password: str | None = field(default=None, repr=False)
+    nt_hash: bytes | None = field(default=None, repr=False)
+    ccache: str | None = None
+
+    @property
+    def ntlm_secret(self) -> bytes | None:
+        if self.nt_hash is not None:
+            return self.nt_hash
+        return nt_hash(self.password) if self.password is not None else None
+
+    @property
+    def principal(self) -> str:
+        return f"{self.name}@{self.domain.upper()}" if self.domain else self.name
+
+
+class PyspnegoInitiator:
+    """``protocol.authentication.Initiator`` for real clients."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
+    def initiator(self, auth_type: int, level: int, target: str) -> SecurityContext:
+        service, slash, host = target.rpartition("/")
+        service = service if slash else DEFAULT_SERVICE
+        level = check_level(level)
+        if auth_type == AuthType.NTLM:
+            ntlm = self._ntlm(level, service, host)
+            return ProviderContext(auth_type, level, ntlm, lambda: ntlm)
+        if auth_type == AuthType.KERBEROS:
+            ticket = self._kerberos(level, service, host)
+            return ProviderContext(auth_type, level, ticket, lambda: ticket)
+        if auth_type == AuthType.SPNEGO:
+            negotiate = Negotiate("initiate", self._mechanisms(level, service, host))
+            return ProviderContext(auth_type, level, negotiate, lambda: negotiate.mechanism)
+        raise AuthenticationError(f"{auth_type_name(auth_type)} is not supported")
+
+    def _mechanisms(self, level: int, service: str, host: str) -> dict[GSSMech, ContextProxy]:
+        """Kerberos where a ticket can be had, then NTLM where there is a secret for it."""
+        mechanisms: dict[GSSMech, ContextProxy] = {}
+        reason: AuthenticationError | None = None
+        try:
+            mechanisms[GSSMech.kerberos] = self._kerberos(level, service, host)
+        except AuthenticationError as error:
+            reason = error
+        if self._credentials.ntlm_secret is not None:
+            mechanisms[GSSMech.ntlm] = self._ntlm(level, service, host)
+        if not mechanisms and reason is not None:
+            raise reason
+        return mechanisms
+
+    def _ntlm(self, level: int, service: str, host: str) -> NtlmInitiator:
+        secret = self._credentials.ntlm_secret
+        if secret is None:
+            raise AuthenticationError("NTLM needs a password or an NT hash")
+        return NtlmInitiator(
+            self._credentials.domain,
+            self._credentials.name,
+            secret,
+            host=host,
+            service=service,
+            signing=level > AuthLevel.CONNECT,
+            sealing=level == AuthLevel.PRIVACY,
+        )
+
+    def _kerberos(self, level: int, service: str, host: str) -> kerberos.KerberosInitiator:
+        credentials = self._credentials
+        if credentials.password is None and credentials.ccache is None:
+            raise AuthenticationError("Kerberos needs a password or a ticket cache")
+        try:
+            return kerberos.KerberosInitiator(
+                credentials.principal,
+                credentials.password,
+                credentials.ccache,
+                host=host,
+                service=service,
+                sealing=level == AuthLevel.PRIVACY,
+            )
+        except AuthenticationError:
+            raise
+        except Exception as error:  # GSSAPI's, which may not even be installed
+            raise AuthenticationError(f"Kerberos: no ticket: {error}") from error

@@ -1,0 +1,282 @@
+"""An RPC client on asyncio: one association, calls that overlap, callbacks served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from mqis.protocol.authentication import AuthenticationError, AuthLevel, Initiator
+from mqis.protocol.rpc.channel import Channel
+from mqis.protocol.rpc.client import (
+    AgreedContext,
+    Answered,
+    Bound,
+    CalledBack,
+    ClientConnection,
+    Event,
+    Faulted,
+    ShutdownAsked,
+)
+from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+
+#: Answers a callback: (interface it belongs to, opnum, stub, big-endian) to the stub of the answer.
+CallbackHandler = Callable[[AgreedContext, int, bytes, bool], "bytes | Awaitable[bytes]"]
+
+
+class RpcTimeoutError(RpcConnectionError):
+    """No answer in time. Whether the call ran is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """How to authenticate: the provider, the kind, the level, and whom we expect to reach."""
+
+    initiator: Initiator
+    auth_type: int
+    level: int
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call returned, and how to read it."""
+
+    stub: bytes
+    transfer: SyntaxId
+    big_endian: bool
+
+
+class RpcClient(asyncio.Protocol):
+    """One association. Made by ``RpcClient.connect``; ``async with`` closes it."""
+
+    def __init__(self, callbacks: CallbackHandler | None = None) -> None:
+        self._machine = ClientConnection()
+        self._callbacks = callbacks
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._bound: asyncio.Future[tuple[AgreedContext, ...]] = self._loop.create_future()
+        self._lost: asyncio.Future[None] = self._loop.create_future()
+        self._calls: dict[int, asyncio.Future[Answered]] = {}
+        self._open: dict[int, AgreedContext] = {}
+        self._contexts: dict[SyntaxId, AgreedContext] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving = False
+
+    @classmethod
+    async def connect(
+        cls,
+        host: str,
+        port: int,
+        interfaces: Sequence[SyntaxId],
+        *,
+        transfers: Sequence[SyntaxId] = (NDR20, NDR64),
+        credentials: Credentials | None = None,
+        callbacks: CallbackHandler | None = None,
+        group_id: int = 0,
+        timeout_s: float = 10.0,
+    ) -> RpcClient:
+        """Connect, bind and authenticate, all within ``timeout_s``."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_s):
+                _, client = await loop.create_connection(lambda: cls(callbacks), host, port)
+                try:
+                    await client.bind(interfaces, transfers, credentials, group_id)
+                except BaseException:
+                    client.abort()
+                    raise
+        except TimeoutError:
+            raise RpcTimeoutError(f"no answer from {host}:{port} in {timeout_s:g} s") from None
+        except OSError as error:
+            raise RpcConnectionError(f"cannot connect to {host}:{port}: {error}") from error
+        return client
+
+    async def bind(
+        self,
+        interfaces: Sequence[SyntaxId],
+        transfers: Sequence[SyntaxId],
+        credentials: Credentials | None,
+        group_id: int,
+    ) -> None:
+        channel = None
+        if credentials is not None and credentials.level > AuthLevel.NONE:
+            kind, level = credentials.auth_type, credentials.level
+            context = credentials.initiator.initiator(kind, level, credentials.target)
+            channel = Channel(1, kind, level, context)
+        self._machine.bind(interfaces, transfers=transfers, group_id=group_id, channel=channel)
+        self._flush()
+        self._learn(await self._bound, interfaces)
+
+    async def add_interface(
+        self, interface: SyntaxId, transfers: Sequence[SyntaxId] = (NDR20, NDR64)
+    ) -> None:
+        """Bind one more interface on the same association."""
+        self._bound = self._loop.create_future()
+        self._machine.alter([interface], transfers)
+        self._flush()
+        self._learn(await self._bound, [interface])
+
+    def _learn(self, contexts: Sequence[AgreedContext], wanted: Sequence[SyntaxId]) -> None:
+        self._contexts.update({context.interface: context for context in contexts})
+        missing = [str(interface) for interface in wanted if interface not in self._contexts]
+        if missing:
+            raise RpcConnectionError(f"the server does not offer {', '.join(missing)}")
+
+    async def __aenter__(self) -> RpcClient:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    @property
+    def usable(self) -> bool:
+        """Whether a call could be made now."""
+        return self._machine.closed is None and not self._leaving and not self._lost.done()
+
+    @property
+    def group_id(self) -> int:
+        """What another connection gives to share context handles with this one."""
+        return self._machine.group_id
+
+    def transfer(self, interface: SyntaxId) -> SyntaxId:
+        """The transfer syntax that was agreed for an interface."""
+        return self._contexts[interface].transfer
+
+    async def call(
+        self,
+        interface: SyntaxId,
+        opnum: int,
+        stub: bytes,
+        *,
+        target: Guid | None = None,
+        timeout_s: float | None = 60.0,
+    ) -> Answer:
+        """Call an operation. ``RpcFault`` if it fails, ``RpcTimeoutError`` if nothing comes."""
+        context = self._contexts[interface]
+        if self._lost.done():
+            raise RpcConnectionError("the connection is closed")
+        call_id = self._machine.request(context, opnum, stub, target)
+        future: asyncio.Future[Answered] = self._loop.create_future()
+        self._calls[call_id] = future
+        self._open[call_id] = context
+        self._flush()
+        try:
+            if timeout_s is None:
+                answered = await future
+            else:
+                async with asyncio.timeout(timeout_s):
+                    answered = await future
+        except TimeoutError:
+            self._give_up(call_id)
+            raise RpcTimeoutError(f"no answer to call {opnum} in {timeout_s:g} s") from None
+        except asyncio.CancelledError:
+            self._give_up(call_id)
+            raise
+        finally:
+            self._calls.pop(call_id, None)
+            self._open.pop(call_id, None)
+        return Answer(answered.stub, context.transfer, answered.big_endian)
+
+    def _give_up(self, call_id: int) -> None:
+        if self.usable:
+            self._machine.orphan(call_id)
+            self._flush()
+
+    async def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+        await asyncio.wait([self._lost], timeout=5)
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # --- asyncio ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            events = self._machine.receive(data)
+        except RpcConnectionError as error:
+            self._fail(error)
+            self.abort()
+            return
+        for event in events:
+            self._handle(event)
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reason = f": {exc}" if exc else ""
+        self._fail(self._machine.closed or RpcConnectionError(f"the server closed{reason}"))
+        if not self._lost.done():
+            self._lost.set_result(None)
+        for task in self._tasks:
+            task.cancel()
+
+    def _fail(self, error: RpcConnectionError) -> None:
+        for future in (self._bound, *self._calls.values()):
+            if not future.done():
+                future.set_exception(error)
+        if self._bound.done() and not self._bound.cancelled():
+            self._bound.exception()  # nobody may be waiting for it any more
+
+    def _flush(self) -> None:
+        data = self._machine.data_to_send()
+        if data and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, Answered):
+            self._settle(event.call_id, event)
+        elif isinstance(event, Faulted):
+            self._settle(event.call_id, RpcFault(event.status))
+        elif isinstance(event, Bound):
+            if not self._bound.done():
+                self._bound.set_result(event.contexts)
+        elif isinstance(event, CalledBack):
+            task = self._loop.create_task(self._answer(event))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif isinstance(event, ShutdownAsked):
+            self._leaving = True
+            if not self._calls and self._transport is not None:
+                self._transport.close()
+
+    def _settle(self, call_id: int, outcome: Answered | RpcFault) -> None:
+        future = self._calls.get(call_id)
+        if future is None or future.done():
+            return
+        if isinstance(outcome, RpcFault):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+    async def _answer(self, event: CalledBack) -> None:
+        """Serve a callback; whatever goes wrong becomes a fault, not silence."""
+        context = self._open.get(event.call_id)
+        try:
+            if self._callbacks is None or context is None:
+                raise RpcFault(FaultStatus.OP_RNG_ERROR)
+            answer = self._callbacks(context, event.opnum, event.stub, event.big_endian)
+            stub = answer if isinstance(answer, bytes) else await answer
+        except RpcFault as fault:
+            self._machine.fault_callback(event.call_id, fault.status)
+        except WireError as error:
+            status = int(getattr(error, "status", FaultStatus.BAD_STUB_DATA))
+            self._machine.fault_callback(event.call_id, status)
+        except AuthenticationError:
+            self._machine.fault_callback(event.call_id, FaultStatus.SEC_PKG_ERROR)
+        except Exception:
+            self._machine.fault_callback(event.call_id, FaultStatus.UNSPEC)
+            raise
+        else:
+            self._machine.answer_callback(event.call_id, stub)
+        finally:
+            self._flush()

@@ -1,0 +1,81 @@
+"""A call as its handler sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mqis.protocol.authentication import AuthLevel, Identity
+from mqis.protocol.rpc.calls import Call
+from mqis.protocol.rpc.groups import AssociationGroup
+from mqis.protocol.rpc.interface import Interface
+from mqis.wire.guid import Guid
+from mqis.wire.rpc.syntax import SyntaxId
+
+
+@dataclass(slots=True)
+class IncomingCall:
+    """One call: what was asked, by whom, and the way to ask back."""
+
+    call: Call
+    group: AssociationGroup
+    identity: Identity | None
+    #: The address of the client.
+    peer: str
+    _call_back: Callable[[Call, int, bytes], Awaitable[tuple[bytes, bool]]]
+
+    @property
+    def opnum(self) -> int:
+        return self.call.opnum
+
+    @property
+    def interface(self) -> Interface:
+        return self.call.context.interface
+
+    @property
+    def transfer(self) -> SyntaxId:
+        return self.call.context.transfer
+
+    @property
+    def stub(self) -> bytes:
+        return bytes(self.call.stub)
+
+    @property
+    def big_endian(self) -> bool:
+        return self.call.big_endian
+
+    @property
+    def target(self) -> Guid | None:
+        """The object UUID of the request."""
+        return self.call.object
+
+    @property
+    def level(self) -> int:
+        """The authentication level that protects this call."""
+        channel = self.call.channel
+        return AuthLevel.NONE if channel is None else channel.level
+
+    @property
+    def cancelled(self) -> bool:
+        return self.call.cancelled
+
+    async def call_back(self, opnum: int, stub: bytes) -> tuple[bytes, bool]:
+        """Call the client while it waits: its answer, and whether that is big-endian.
+
+        Raises ``RpcFault`` if it answers with a fault, ``RpcConnectionError`` if it goes away.
+        """
+        return await self._call_back(self.call, opnum, stub)
+
+
+class Service(Protocol):
+    """An interface and what answers it.
+
+    ``dispatch`` gives the stub of the answer, or something to await for it; it raises
+    ``RpcFault`` to fail the call. An answer that is there at once costs no task.
+    """
+
+    @property
+    def interface(self) -> Interface: ...
+
+    def dispatch(self, incoming: IncomingCall) -> bytes | Awaitable[bytes]: ...

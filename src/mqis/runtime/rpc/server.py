@@ -1,0 +1,95 @@
+"""An RPC server on TCP: services behind one port."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from mqis.protocol.authentication import Authenticator
+from mqis.protocol.ports import Entropy
+from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.groups import AssociationGroups
+from mqis.protocol.rpc.interface import Interface
+from mqis.protocol.rpc.limits import Limits
+from mqis.runtime.rpc.connection import ServerProtocol
+from mqis.runtime.rpc.incoming import Service
+
+
+class RpcServer:
+    """Listens, admits as many connections as it may, and closes with grace.
+
+    ``async with RpcServer(services, entropy) as server: await server.listen("127.0.0.1", 0)``
+    """
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        entropy: Entropy,
+        *,
+        authenticator: Authenticator | None = None,
+        limits: Limits | None = None,
+        max_connections: int = 1024,
+        max_connections_per_peer: int = 1024,
+    ) -> None:
+        self._services = {service.interface.syntax: service for service in services}
+        self._max_connections = max_connections
+        self._max_per_peer = max_connections_per_peer
+        self._connections: set[ServerProtocol] = set()
+        self._listener: asyncio.Server | None = None
+        self.endpoint = ServerEndpoint(
+            tuple(service.interface for service in services),
+            AssociationGroups(entropy),
+            authenticator,
+            limits=limits or Limits(),
+        )
+
+    async def __aenter__(self) -> RpcServer:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def listen(self, host: str, port: int = 0) -> int:
+        """Start listening; the port, which for 0 is one that was free."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(lambda: ServerProtocol(self), host, port)
+        bound: int = self._listener.sockets[0].getsockname()[1]
+        self.endpoint.secondary_address = str(bound)
+        return bound
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    def service_for(self, interface: Interface) -> Service:
+        return self._services[interface.syntax]
+
+    def admit(self, connection: ServerProtocol) -> bool:
+        """Whether one more connection is within budget."""
+        same_peer = sum(1 for other in self._connections if other.peer == connection.peer)
+        if len(self._connections) >= self._max_connections or same_peer >= self._max_per_peer:
+            self.endpoint.statistics.refused += 1
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: ServerProtocol) -> None:
+        self._connections.discard(connection)
+
+    async def close(self, grace_s: float = 5.0) -> None:
+        """Take no more connections, let calls end, then close what is left."""
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._connections):
+            connection.shut_down()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + grace_s
+        while any(c.busy for c in self._connections) and loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in list(self._connections):
+            connection.abort()
+        while self._connections and loop.time() < deadline + 1:
+            await asyncio.sleep(0.01)
+        if self._listener is not None:
+            await self._listener.wait_closed()
+            self._listener = None

@@ -1,0 +1,321 @@
+"""The demonstration enterprise: three sites, five directory servers, twenty machines, sixty queues.
+
+Everything follows from one seed and one moment, so that whoever runs it sees the same numbers and
+gets the same file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, Scope
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.ports import Store, Transaction, View
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.certificates import digest_of
+from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sddl import parse_sddl
+from mqis.wire.security.sid import Sid
+
+ENTERPRISE_NAME = "Meridian"
+#: 2024-03-01T08:00:00Z
+NOW = 1_709_280_000
+SEED = 1801
+
+PEC, PSC, BSC, ROUTING = ServiceBits.PEC, ServiceBits.PSC, ServiceBits.BSC, ServiceBits.ROUTING
+_SERVER, _ENTERPRISE_SERVER, _CLIENT, _FOREIGN = 0x400, 0x500, 0x300, 0x100
+
+
+class SeededEntropy:
+    """``ports.Entropy`` that gives the same identifiers every time."""
+
+    def __init__(self, seed: int = SEED) -> None:
+        self._random = random.Random(seed)
+
+    def guid(self) -> Guid:
+        return Guid(self._random.randbytes(16))
+
+    def modulus(self, bits: int) -> int:
+        """A number of the size of an RSA modulus; nobody has its factors, nor needs them here."""
+        return self._random.getrandbits(bits) | 1 << bits - 1 | 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    name: str
+    #: (name, service bits, operating system); the first one is the authority of the site.
+    machines: tuple[tuple[str, int, int], ...]
+
+
+_SITES = (
+    _Site(
+        "Amsterdam",
+        (
+            ("ams-dir1", PEC | ROUTING, _ENTERPRISE_SERVER),
+            ("ams-dir2", BSC, _SERVER),
+            ("ams-route1", ROUTING, _SERVER),
+            ("ams-app1", 0, _SERVER),
+            ("ams-app2", 0, _SERVER),
+            ("ams-desk1", 0, _CLIENT),
+            ("ams-desk2", 0, _CLIENT),
+            ("ams-desk3", 0, _CLIENT),
+        ),
+    ),
+    _Site(
+        "Berlin",
+        (
+            ("ber-dir1", PSC | ROUTING, _ENTERPRISE_SERVER),
+            ("ber-dir2", BSC, _SERVER),
+            ("ber-app1", 0, _SERVER),
+            ("ber-app2", 0, _SERVER),
+            ("ber-desk1", 0, _CLIENT),
+            ("ber-desk2", 0, _CLIENT),
+        ),
+    ),
+    _Site(
+        "Chicago",
+        (
+            ("chi-dir1", PSC | ROUTING, _ENTERPRISE_SERVER),
+            ("chi-app1", 0, _SERVER),
+            ("chi-app2", 0, _SERVER),
+            ("chi-desk1", 0, _CLIENT),
+            ("chi-desk2", 0, _CLIENT),
+            ("chi-host1", 0, _FOREIGN),
+        ),
+    ),
+)
+#: Amsterdam to Chicago: 50 over the direct line, 30 by way of Berlin.
+_LINKS = (
+    ("Amsterdam", "Berlin", 10, "leased line"),
+    ("Berlin", "Chicago", 20, "transatlantic fibre"),
+    ("Amsterdam", "Chicago", 50, "satellite"),
+)
+_NETWORKS = (("Corporate IP", 1), ("Branch IP", 1), ("Mainframe", 5))
+_USERS = ("anna", "bram", "chris", "dora", "emil")
+#: (queue, label, what is special about it); application servers have all of them.
+_QUEUES: tuple[tuple[str, str, dict[int, PropVariant]], ...] = (
+    ("orders", "Incoming orders", {PropId.Q_TRANSACTION: PropVariant(VarType.UI1, 1)}),
+    ("invoices", "Invoices to send", {PropId.Q_TRANSACTION: PropVariant(VarType.UI1, 1)}),
+    ("payments", "Payments received", {PropId.Q_PRIV_LEVEL: PropVariant(VarType.UI4, 2)}),
+    ("shipping", "Shipping notes", {PropId.Q_JOURNAL: PropVariant(VarType.UI1, 1)}),
+    ("audit", "Audit trail", {PropId.Q_JOURNAL: PropVariant(VarType.UI1, 1)}),
+    ("cache", "Price cache updates", {PropId.Q_SCOPE: PropVariant(VarType.UI1, Scope.SITE)}),
+    ("errors", "Messages that failed", {PropId.Q_AUTHENTICATE: PropVariant(VarType.UI1, 1)}),
+)
+_DESK_QUEUES = (("inbox", "Notices"), ("replies", "Replies to requests"))
+#: Created last and deleted again, so that the directory has a tombstone to show.
+_MISTAKE = "ams-app1\\ordres"
+
+Operation = Callable[[Transaction], object]
+
+
+def build(store: Store) -> GroupCommitWriter:
+    """Fill an empty store. The writer comes back, closed, for what it counted."""
+    return asyncio.run(_build(store))
+
+
+async def _build(store: Store) -> GroupCommitWriter:
+    writer = GroupCommitWriter(store)
+    try:
+        await asyncio.gather(*(writer.submit(operation) for operation in operations()))
+    finally:
+        await writer.close()
+    return writer
+
+
+def is_demonstration(view: View) -> bool:
+    """Whether a store holds this enterprise and no other."""
+    root = enterprise(view)
+    return root is not None and root.id == SeededEntropy().guid()
+
+
+def operations() -> Iterator[Operation]:
+    """Every step from the empty store to the enterprise, each to be run in a transaction."""
+    entropy = SeededEntropy()
+    root = entropy.guid()
+    sites = {site.name: entropy.guid() for site in _SITES}
+    machines = {name: entropy.guid() for site in _SITES for name, _, _ in site.machines}
+    networks = {name: entropy.guid() for name, _ in _NETWORKS}
+    plan = _Plan(entropy, root, sites, machines, networks)
+    yield plan.enterprise
+    yield from plan.each_site()
+    yield from plan.each_network()
+    yield from plan.each_link()
+    yield from plan.each_user()
+    yield from plan.each_machine()
+    yield from plan.each_queue()
+    yield plan.mistake
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The identifiers of what others refer to, chosen beforehand."""
+
+    entropy: SeededEntropy
+    root: Guid
+    sites: dict[str, Guid]
+    machines: dict[str, Guid]
+    networks: dict[str, Guid]
+
+    def enterprise(self, tx: Transaction) -> None:
+        pec = _SITES[0].machines[0][0]
+        tx.put_partition(Partition(ENTERPRISE_PARTITION, pec))
+        self._events(tx).create_directory_object(
+            ObjectType.ENTERPRISE,
+            {
+                PropId.E_ID: _guid(self.root),
+                PropId.E_NAME: _text(ENTERPRISE_NAME),
+                PropId.E_PECNAME: _text(pec),
+                PropId.E_LONG_LIVE: PropVariant(VarType.UI4, 4 * 86_400),
+                PropId.E_SECURITY: _descriptor("O:BAG:BAD:(A;;GA;;;BA)(A;;0x20020;;;WD)"),
+            },
+        )
+
+    def each_site(self) -> Iterator[Operation]:
+        for site in _SITES:
+            routers = [self.machines[m] for m, bits, _ in site.machines if bits & ROUTING]
+            yield self._event(
+                ObjectType.SITE,
+                {
+                    PropId.S_SITEID: _guid(self.sites[site.name]),
+                    PropId.S_PATHNAME: _text(site.name),
+                    PropId.S_PSC: _text(site.machines[0][0]),
+                    PropId.S_GATES: _guids(*routers),
+                    PropId.S_PSC_SIGNPK: self._key(),
+                    PropId.S_SECURITY: _descriptor("O:BAG:BAD:(A;;GA;;;BA)(A;;0x20024;;;AU)"),
+                },
+            )
+
+    def each_network(self) -> Iterator[Operation]:
+        for name, protocol in _NETWORKS:
+            properties = {
+                PropId.CN_GUID: _guid(self.networks[name]),
+                PropId.CN_NAME: _text(name),
+                PropId.CN_PROTOCOLID: PropVariant(VarType.UI1, protocol),
+            }
+            yield self._event(ObjectType.CN, properties)
+
+    def each_link(self) -> Iterator[Operation]:
+        for first, second, cost, description in _LINKS:
+            properties = {
+                PropId.L_ID: _guid(self.entropy.guid()),
+                PropId.L_NEIGHBOR1: _guid(self.sites[first]),
+                PropId.L_NEIGHBOR2: _guid(self.sites[second]),
+                PropId.L_ACTUAL_COST: PropVariant(VarType.UI4, cost),
+                PropId.L_DESCRIPTION: _text(description),
+            }
+            yield self._event(ObjectType.ROUTINGLINK, properties)
+
+    def each_user(self) -> Iterator[Operation]:
+        for index, name in enumerate(_USERS):
+            certificate = self_made_certificate(name)
+            properties = {
+                PropId.U_ID: _guid(self.entropy.guid()),
+                PropId.U_SID: _blob(Sid(5, (21, 1801, 135, 2103, 1101 + index)).to_bytes()),
+                PropId.U_SIGN_CERT: _blob(certificate),
+                PropId.U_DIGEST: _guids(Guid(digest_of(certificate))),
+            }
+            yield self._event(ObjectType.USER, properties)
+
+    def each_machine(self) -> Iterator[Operation]:
+        for row, site in enumerate(_SITES):
+            for number, (name, bits, system) in enumerate(site.machines):
+                foreign = system == _FOREIGN
+                network = self.networks["Mainframe" if foreign else "Corporate IP"]
+                address = TaAddress.ip(f"10.{row + 1}.0.{number + 10}")
+                addresses = (TaAddress.foreign(network) if foreign else address,)
+                properties = {
+                    PropId.QM_MACHINE_ID: _guid(self.machines[name]),
+                    PropId.QM_SITE_IDS: _guids(self.sites[site.name]),
+                    PropId.QM_SERVICE: PropVariant(VarType.UI4, int(bits)),
+                    PropId.QM_OS: PropVariant(VarType.UI4, system),
+                    PropId.QM_FOREIGN: PropVariant(VarType.UI1, int(foreign)),
+                    PropId.QM_ADDRESS: _blob(AddressList(addresses).to_bytes()),
+                    PropId.QM_CNS: _guids(network),
+                }
+                if bits:
+                    properties[PropId.QM_SIGN_PKS] = self._key()
+                yield self._create(ObjectType.MACHINE, name, properties)
+
+    def each_queue(self) -> Iterator[Operation]:
+        for path, label, special in queue_plan():
+            properties = {PropId.Q_LABEL: _text(label), **special}
+            yield self._create(ObjectType.QUEUE, path, properties)
+
+    def mistake(self, tx: Transaction) -> None:
+        events = self._events(tx)
+        created = events.create(ObjectType.QUEUE, _MISTAKE, {PropId.Q_LABEL: _text("A typo")})
+        events.delete_directory_object(created)
+
+    def _events(self, tx: Transaction) -> DirectoryEvents:
+        return DirectoryEvents(tx, NOW, self.entropy)
+
+    def _event(self, kind: ObjectType, properties: dict[PropId, PropVariant]) -> Operation:
+        return lambda tx: self._events(tx).create_directory_object(kind, dict(properties))
+
+    def _create(
+        self, kind: ObjectType, path: str, properties: dict[PropId, PropVariant]
+    ) -> Operation:
+        return lambda tx: self._events(tx).create(kind, path, dict(properties))
+
+    def _key(self) -> PropVariant:
+        key = PublicKey.of(RsaPublicKey.of(self.entropy.modulus(1024), 65_537))
+        return _blob(PublicKeys((key,)).to_bytes())
+
+
+def queue_plan() -> Iterator[tuple[str, str, dict[PropId, PropVariant]]]:
+    """Sixty queues: what each application server and each desk has, then some of the servers'."""
+    names = [name for site in _SITES for name, _, _ in site.machines]
+    for name in names:
+        if "-app" in name:
+            for queue, label, special in _QUEUES:
+                yield f"{name}\\{queue}", label, dict(special)
+        elif "-desk" in name:
+            for queue, label in _DESK_QUEUES:
+                yield f"{name}\\{queue}", label, {}
+        elif "-host" in name:
+            for queue in ("ledger", "batch"):
+                yield f"{name}\\{queue}", "Mainframe gateway", {}
+        elif "-dir" in name and not name.endswith("2"):
+            yield f"{name}\\notices", "Operators' notices", {}
+
+
+def self_made_certificate(name: str) -> bytes:
+    """As much of an X.509 certificate as the directory looks at: a DER SEQUENCE in a SEQUENCE."""
+    inner = b"\x30" + _der(b"\x0c" + _der(f"CN={name}, O={ENTERPRISE_NAME}".encode()))
+    return b"\x30" + _der(inner)
+
+
+def _der(content: bytes) -> bytes:
+    assert len(content) < 0x80
+    return bytes([len(content)]) + content
+
+
+def _text(value: str) -> PropVariant:
+    return PropVariant(VarType.LPWSTR, value)
+
+
+def _guid(value: Guid) -> PropVariant:
+    return PropVariant(VarType.CLSID, value)
+
+
+def _guids(*values: Guid) -> PropVariant:
+    return PropVariant(VarType.VECTOR_CLSID, values)
+
+
+def _blob(value: bytes) -> PropVariant:
+    return PropVariant(VarType.BLOB, value)
+
+
+def _descriptor(text: str) -> PropVariant:
+    return _blob(parse_sddl(text).to_bytes())

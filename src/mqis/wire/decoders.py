@@ -1,0 +1,151 @@
+"""Everything that ``mqis decode`` can read, by name. A protocol adds its line to ``DECODERS``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from mqis.wire.errors import WireError
+from mqis.wire.hresult import is_failure, meaning_of, name_of
+from mqis.wire.mqds.address import AddressList
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.certificates import UserSignCerts
+from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.serverlist import ServerList, ServerSpec, parse_server_specs
+from mqis.wire.propertybag import decode_properties
+from mqis.wire.propvariant import PropVariant
+from mqis.wire.reader import Reader
+from mqis.wire.security.descriptor import SecurityDescriptor
+from mqis.wire.security.sddl import to_sddl
+from mqis.wire.security.sid import Sid
+from mqis.wire.seqnum import SequenceNumber
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """A name for ``--protocol``, a line for the list, and the function itself.
+
+    ``decode`` takes all bytes or raises ``WireError``.
+    """
+
+    name: str
+    summary: str
+    decode: Callable[[bytes], object]
+
+
+def whole(decode: Callable[[Reader], T], what: str) -> Callable[[bytes], T]:
+    """A structure's ``decode`` as one that wants nothing after the structure."""
+
+    def decode_all(data: bytes) -> T:
+        reader = Reader(data)
+        value = decode(reader)
+        reader.expect_end(what)
+        return value
+
+    return decode_all
+
+
+# --- what says more than its structure ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HResultMeaning:
+    code: str
+    name: str
+    meaning: str
+    failure: bool
+
+
+def _hresult(reader: Reader) -> HResultMeaning:
+    code = reader.u32()
+    return HResultMeaning(f"0x{code:08X}", name_of(code), meaning_of(code), is_failure(code))
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorText:
+    """A descriptor and, where it has one, its text."""
+
+    sddl: str | None
+    descriptor: SecurityDescriptor
+
+
+def _descriptor(data: bytes) -> DescriptorText:
+    descriptor = SecurityDescriptor.from_bytes(data)
+    try:
+        return DescriptorText(to_sddl(descriptor), descriptor)
+    except ValueError:  # an ACE of a type that has no text
+        return DescriptorText(None, descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOfProvider:
+    """One entry of a list of keys; ``rsa`` is None where the bytes are no RSA key."""
+
+    provider_name: str
+    provider_type: int
+    rsa: RsaPublicKey | None
+    blob: bytes
+
+    @classmethod
+    def of(cls, key: PublicKey) -> KeyOfProvider:
+        try:
+            rsa = key.rsa()
+        except WireError:
+            rsa = None
+        return cls(key.provider_name, key.provider_type, rsa, key.blob)
+
+
+def _public_keys(data: bytes) -> tuple[KeyOfProvider, ...]:
+    return tuple(KeyOfProvider.of(key) for key in PublicKeys.from_bytes(data).keys)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressText:
+    """One address, and how it is written."""
+
+    text: str
+    address_type: int
+    address: bytes
+
+
+def _addresses(data: bytes) -> tuple[AddressText, ...]:
+    found = AddressList.from_bytes(data).addresses
+    return tuple(AddressText(str(a), a.address_type, a.address) for a in found)
+
+
+def _properties(data: bytes) -> dict[str, PropVariant]:
+    """By the specification's name, by number where the catalogue has none."""
+    found = decode_properties(data)
+    return {PROPERTIES[p].name if p in PROPERTIES else str(p): v for p, v in found.items()}
+
+
+def _server_list(data: bytes) -> ServerList | tuple[ServerSpec, ...]:
+    """With or without the site; UTF-16LE, with or without its zero, or ASCII."""
+    wide = data[1:2] == b"\0"
+    encoding, unit = ("utf-16-le", 2) if wide else ("ascii", 1)
+    try:
+        text = data.decode(encoding).removesuffix("\0")
+    except UnicodeDecodeError as error:
+        raise WireError(f"not text: {error.reason}", error.start) from None
+    try:
+        return ServerList.parse(text) if ";" in text else parse_server_specs(text)
+    except WireError as error:  # its offset counts characters
+        raise WireError(error.reason, error.offset * unit) from None
+
+
+DECODERS: tuple[Decoder, ...] = (
+    Decoder("guid", "GUID, 16 bytes", whole(Reader.guid, "GUID")),
+    Decoder("seqnum", "SEQUENCE_NUMBER, 8 bytes", whole(SequenceNumber.decode, "SEQUENCE_NUMBER")),
+    Decoder("sid", "SID", Sid.from_bytes),
+    Decoder("descriptor", "SECURITY_DESCRIPTOR, self-relative", _descriptor),
+    Decoder("properties", "the properties of an object as stores keep them", _properties),
+    Decoder("publickeys", "MQDSPUBLICKEYS, PROPID_QM_ENCRYPT_PKS", _public_keys),
+    Decoder("publickey", "MQDS_PublicKey, one key behind its length", MqdsPublicKey.from_bytes),
+    Decoder("certificates", "MQUSERSIGNCERTS, PROPID_U_SIGN_CERT", UserSignCerts.from_bytes),
+    Decoder("addresses", "TA_ADDRESS list, PROPID_QM_ADDRESS", _addresses),
+    Decoder("hresult", "HRESULT, 4 bytes", whole(_hresult, "HRESULT")),
+    Decoder("serverlist", "server list as text", _server_list),
+)

@@ -1,0 +1,194 @@
+"""Counts and discriminants that name each other: [size_is], [length_is], [switch_is].
+
+A scope is a structure or the parameters of a call. It maps its Python value to wire values, in
+wire order, and back. A count or discriminant that the Python class has no field for is filled in
+when encoding and dropped, after the check, when decoding; one that the class has is compared.
+
+Checks are those of MS-RPCE 3.1.1.5.3 at target level 6.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
+from typing import Any
+
+from mqis.wire.ndr.description import Correlation, Count, Description, Given
+from mqis.wire.ndr.errors import NdrError
+
+Wire = list[Any]
+#: Makes wire values of a Python value.
+Lower = Callable[[Any, Mapping[str, int]], Sequence[Any]]
+#: Makes a Python value of wire values; the last argument is the offset for errors.
+Raise = Callable[[Wire, Mapping[str, int], int], Any]
+
+
+class Inconsistent(Exception):
+    """Two sides of a correlation differ; ``ValueError`` or ``NdrError`` outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One correlation of one member."""
+
+    #: Where the counted value stands, where the count does (None: not in this scope).
+    index: int
+    count_index: int | None
+    correlation: Correlation
+    measure: Callable[[Any], int]
+    pairs: bool
+    hidden: bool
+    name: str
+
+    def stated(self, wire: Sequence[Any], given: Mapping[str, int]) -> int:
+        """What the other side of the correlation says."""
+        expression = self.correlation.expression
+        if isinstance(expression, int):
+            return expression
+        if isinstance(expression, Given):
+            if expression.name not in given:
+                raise TypeError(f"{self.name} needs {expression.name!r} from the request")
+            return given[expression.name] // expression.divisor
+        assert self.count_index is not None
+        # A count behind a null pointer counts nothing.
+        return (wire[self.count_index] or 0) // expression.divisor
+
+    def describe(self, found: int, stated: int) -> str:
+        expression = self.correlation.expression
+        other = expression if isinstance(expression, int) else expression.name
+        return f"{self.name} has {found}, {self.correlation.kind}({other}) says {stated}"
+
+    def compare(self, value: Any, found: int, wire: Sequence[Any], given: Mapping[str, int]) -> None:
+        stated = self.stated(wire, given)
+        kind = self.correlation.kind
+        if value is None:
+            # 3.1.1.5.3.3.1.2: a null pointer has no elements. A null union has no discriminant.
+            if kind in ("size_is", "length_is") and stated:
+                raise Inconsistent(self.describe(0, stated))
+        elif found > stated if kind == "at_most" else found != stated:
+            raise Inconsistent(self.describe(found, stated))
+
+    def fill(self, wire: Wire, found: int) -> None:
+        """Put the count where the Python value has none; several arrays have to agree on it."""
+        expression = self.correlation.expression
+        assert isinstance(expression, Count)
+        assert self.count_index is not None
+        stated = wire[self.count_index]
+        if stated is None:
+            wire[self.count_index] = found * expression.divisor
+        elif stated // expression.divisor != found:
+            raise Inconsistent(self.describe(found, stated // expression.divisor))
+
+    def lower(self, wire: Wire, given: Mapping[str, int]) -> None:
+        value = wire[self.index]
+        if value is None and self.hidden and self.correlation.kind == "switch_is":
+            raise Inconsistent(f"{self.name} is null, so its discriminant cannot be told")
+        found = 0 if value is None else self.measure(value)
+        if self.hidden:
+            self.fill(wire, found)
+        elif not self.pairs:
+            self.compare(value, found, wire, given)
+        if self.pairs:
+            stated = found if self.hidden else self.stated(wire, given)
+            if found > stated or (value is None and stated):
+                raise Inconsistent(self.describe(found, stated))
+            wire[self.index] = None if value is None else (stated, value)
+
+    def check(self, wire: Wire, given: Mapping[str, int]) -> None:
+        value = wire[self.index]
+        if self.pairs and value is not None:
+            found, wire[self.index] = value
+        else:
+            found = 0 if value is None else self.measure(value)
+        self.compare(value, found, wire, given)
+
+
+class Scope:
+    """Members in wire order and the class that holds their values."""
+
+    def __init__(self, cls: type[Any], members: Mapping[str, Description[Any]]) -> None:
+        if not members and not is_dataclass(cls):
+            raise TypeError(f"{cls!r} is not a dataclass")
+        self.cls = cls
+        self.names = tuple(members)
+        self.members = tuple(members.values())
+        own = [field.name for field in fields(cls) if field.init]
+        self.visible = tuple(name for name in self.names if name in own)
+        if list(self.visible) != own:
+            raise TypeError(f"{cls.__name__} has the fields {own}, described are {self.names}")
+        rules = [rule for index in range(len(self.names)) for rule in self._rules_of(index)]
+        # Encoding wraps values into pairs and so does it last; decoding unwraps them first.
+        self.lowering = sorted(rules, key=lambda rule: rule.pairs)
+        self.raising = self.lowering[::-1]
+        counted = {rule.count_index for rule in rules}
+        for index, name in enumerate(self.names):
+            if name not in own and index not in counted:
+                raise TypeError(f"{cls.__name__} has no field {name!r}, and no count is named so")
+
+    def _rules_of(self, index: int) -> list[Rule]:
+        description, name = self.members[index], self.names[index]
+        rules = []
+        for correlation in description.correlations:
+            count_index = None
+            if isinstance(correlation.expression, Count):
+                if correlation.expression.name not in self.names:
+                    raise TypeError(f"{name}: there is no {correlation.expression.name!r} here")
+                count_index = self.names.index(correlation.expression.name)
+            rules.append(
+                Rule(
+                    index,
+                    count_index,
+                    correlation,
+                    description.measure,
+                    correlation.kind == "size_is" and description.has_maximum,
+                    count_index is not None and self.names[count_index] not in self.visible,
+                    f"{self.cls.__name__}.{name}",
+                )
+            )
+        return rules
+
+    def lower(self) -> Lower:
+        get = _getter(self.visible)
+        if not self.lowering:
+            return get
+        places = [self.names.index(name) for name in self.visible]
+        size, rules = len(self.names), self.lowering
+
+        def lower(value: Any, given: Mapping[str, int]) -> Wire:
+            wire = [None] * size
+            for place, member in zip(places, get(value, given), strict=True):
+                wire[place] = member
+            try:
+                for rule in rules:
+                    rule.lower(wire, given)
+            except Inconsistent as problem:
+                raise ValueError(str(problem)) from None
+            return wire
+
+        return lower
+
+    def raise_(self) -> Raise:
+        cls, rules = self.cls, self.raising
+        places = [self.names.index(name) for name in self.visible]
+        everything = len(places) == len(self.names)
+
+        def build(wire: Wire, given: Mapping[str, int], offset: int) -> Any:
+            try:
+                for rule in rules:
+                    rule.check(wire, given)
+                return cls(*wire) if everything else cls(*[wire[place] for place in places])
+            except (Inconsistent, ValueError) as problem:
+                raise NdrError(str(problem), offset) from None
+
+        return build
+
+
+def _getter(names: tuple[str, ...]) -> Lower:
+    """The fields as a tuple; ``attrgetter`` gives one only for two fields or more."""
+    if not names:
+        return lambda _value, _given: ()
+    get = attrgetter(*names)
+    if len(names) == 1:
+        return lambda value, _given: (get(value),)
+    return lambda value, _given: get(value)

@@ -1,0 +1,206 @@
+"""[string] types (C706 14.3.4; MS-RPCE 2.2.5.3.3): counts include the terminator.
+
+    ConformantString    maximum count, offset 0, actual count, characters, zero
+    VaryingString       offset 0, actual count, characters, zero, in an array of fixed size
+
+Behind a pointer, ``Unique(WSTRING)`` is [unique, string] wchar_t*. 8-bit characters are read as
+Latin-1, so that no octet is lost. A value holds no zero character: it would end the string.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mqis.wire.ndr.arrays import align, correlations_of
+from mqis.wire.ndr.description import (
+    Codec,
+    Conformance,
+    Correlation,
+    DecodeInline,
+    Description,
+    EncodeInline,
+    Expression,
+    Given,
+)
+from mqis.wire.ndr.elements import utf16_units
+from mqis.wire.ndr.stream import MAX_COUNT, Decoder, Encoder
+from mqis.wire.ndr.syntax import Dialect
+
+
+@dataclass(frozen=True, eq=False)
+class ConformantString(Description[Any]):
+    """A string with its own maximum count; ``minimum`` and ``maximum`` bound its length."""
+
+    size_is: Expression | str | None = None
+    minimum: int = 1
+    maximum: int | Given = MAX_COUNT
+    wide: bool = True
+
+    @property
+    def correlations(self) -> tuple[Correlation, ...]:
+        return correlations_of(self.size_is, None, self.maximum)
+
+    @property
+    def has_maximum(self) -> bool:
+        return self.size_is is not None
+
+    def measure(self, value: Any) -> int:
+        return 1 + (utf16_units(value) if self.wide else len(value))
+
+    def compile(self, dialect: Dialect) -> Codec:
+        return _codec(self, dialect, self.has_maximum)
+
+
+@dataclass(frozen=True, eq=False)
+class VaryingString(Description[str]):
+    """A string in an array of ``size`` characters."""
+
+    size: int
+    wide: bool = True
+
+    def compile(self, dialect: Dialect) -> Codec:
+        text = _Text(dialect, self.wide)
+        mask, form = dialect.count_size - 1, dialect.form(2 * dialect.count_code)
+        size = self.size
+
+        def encode(encoder: Encoder, value: str) -> None:
+            data, count = text.encode(value, 1, size)
+            align(encoder, mask)
+            encoder.buffer += form.pack(0, count)
+            encoder.buffer += data
+
+        def decode(decoder: Decoder) -> str:
+            offset = decoder.offset
+            offset += -offset & mask
+            first, count = form.unpack_from(decoder.data, offset)
+            if first or not 1 <= count <= size:
+                raise _bad_string(decoder, size, first, count, 1, size, offset)
+            return text.decode(decoder, offset + form.size, count)
+
+        return Codec(dialect.count_size, form.size + text.unit, encode, decode)
+
+
+class _Text:
+    """Characters and terminator in one dialect."""
+
+    __slots__ = ("encoding", "errors", "unit", "zero")
+
+    def __init__(self, dialect: Dialect, wide: bool) -> None:
+        self.unit = 2 if wide else 1
+        self.zero = bytes(self.unit)
+        self.encoding = ("utf-16-be" if dialect.big_endian else "utf-16-le") if wide else "latin-1"
+        self.errors = "surrogatepass" if wide else "strict"
+
+    def encode(self, value: str, low: int, high: int) -> tuple[bytes, int]:
+        if "\0" in value:
+            raise ValueError("a zero-terminated string cannot hold a zero character")
+        data = value.encode(self.encoding, self.errors) + self.zero
+        count = len(data) // self.unit
+        if not low <= count <= high:
+            raise ValueError(f"a string of {count} characters with its zero, not {low} to {high}")
+        return data, count
+
+    def decode(self, decoder: Decoder, start: int, count: int) -> str:
+        unit = self.unit
+        stop = start + count * unit
+        if stop > decoder.size:
+            raise decoder.bad_count("string", count, 0, count, start)
+        decoder.offset = stop
+        text = decoder.data[start : stop - unit].decode(self.encoding, self.errors)
+        if decoder.data[stop - unit : stop] != self.zero or "\0" in text:
+            raise decoder.error("a string does not end at its only zero character", start)
+        return text
+
+
+def _bad_string(
+    decoder: Decoder, maximum: int, first: int, count: int, low: int, high: int, at: int
+) -> Exception:
+    if first:
+        return decoder.error(f"a string starts at character {first}, not at the first", at)
+    if count > maximum:
+        return decoder.error(f"a string of {count} characters in an array of {maximum}", at)
+    if maximum > MAX_COUNT:
+        return decoder.bad_count("string", maximum, 0, MAX_COUNT, at)
+    return decoder.bad_count("string", count, max(low, 1), high, at)
+
+
+def _codec(description: ConformantString, dialect: Dialect, pairs: bool) -> Codec:
+    """With ``pairs`` a value is (maximum count, text), because its size is correlated."""
+    text = _Text(dialect, description.wide)
+    mask = dialect.count_size - 1
+    one, two = dialect.form(dialect.count_code), dialect.form(2 * dialect.count_code)
+    low = description.minimum
+    high = description.maximum if isinstance(description.maximum, int) else MAX_COUNT
+
+    def encode_maximum(encoder: Encoder, value: Any) -> None:
+        align(encoder, mask)
+        encoder.buffer += one.pack(value[0] if pairs else description.measure(value))
+
+    def decode_maximum(decoder: Decoder) -> int:
+        offset = decoder.offset
+        offset += -offset & mask
+        maximum: int = one.unpack_from(decoder.data, offset)[0]
+        if maximum > MAX_COUNT:
+            raise decoder.bad_count("string", maximum, 0, MAX_COUNT, offset)
+        decoder.offset = offset + one.size
+        return maximum
+
+    def encode_body(encoder: Encoder, value: Any) -> None:
+        maximum, characters = value if pairs else (high, value)
+        data, count = text.encode(characters, low, min(high, maximum))
+        align(encoder, mask)
+        encoder.buffer += two.pack(0, count)
+        encoder.buffer += data
+
+    def decode_body(decoder: Decoder, maximum: int) -> Any:
+        offset = decoder.offset
+        offset += -offset & mask
+        first, count = two.unpack_from(decoder.data, offset)
+        if first or not low <= count <= high or not 1 <= count <= maximum:
+            raise _bad_string(decoder, maximum, first, count, low, high, offset)
+        characters = text.decode(decoder, offset + two.size, count)
+        return (maximum, characters) if pairs else characters
+
+    def encode(encoder: Encoder, value: Any) -> None:
+        encode_maximum(encoder, value)
+        encode_body(encoder, value)
+
+    def decode(decoder: Decoder) -> Any:
+        return decode_body(decoder, decode_maximum(decoder))
+
+    if not pairs:
+        encode, decode = _at_once(text, dialect, low, high)
+    minimum = two.size + text.unit
+    conformance = Conformance(encode_maximum, decode_maximum, encode_body, decode_body)
+    return Codec(dialect.count_size, minimum, encode, decode, conformance=conformance)
+
+
+def _at_once(
+    text: _Text, dialect: Dialect, low: int, high: int
+) -> tuple[EncodeInline, DecodeInline]:
+    """The usual case, all three counts together."""
+    form = dialect.form(3 * dialect.count_code)
+    pack, unpack_from, header = form.pack, form.unpack_from, form.size
+    mask = dialect.count_size - 1
+    encode_text, decode_text = text.encode, text.decode
+
+    def encode(encoder: Encoder, value: str) -> None:
+        data, count = encode_text(value, low, high)
+        align(encoder, mask)
+        encoder.buffer += pack(count, 0, count)
+        encoder.buffer += data
+
+    def decode(decoder: Decoder) -> str:
+        offset = decoder.offset
+        offset += -offset & mask
+        maximum, first, count = unpack_from(decoder.data, offset)
+        if first or not low <= count <= high or not 1 <= count <= maximum <= MAX_COUNT:
+            raise _bad_string(decoder, maximum, first, count, low, high, offset)
+        return decode_text(decoder, offset + header, count)
+
+    return encode, decode
+
+
+WSTRING = ConformantString()
+ASTRING = ConformantString(wide=False)

@@ -1,0 +1,302 @@
+"""Structures (C706 14.3.6, 14.3.7; MS-RPCE 2.2.5.3.4).
+
+A structure is aligned as its widest member. NDR64 pads it at the end to that alignment. If it ends
+in a conformant array, the maximum count stands before the whole structure and, in NDR64, the
+padding after the elements.
+
+Neighbouring members of fixed size become one ``struct`` layout: where the structure starts, and so
+each gap among them, is known until a member of variable size has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mqis.wire.ndr.correlation import Scope, Wire
+from mqis.wire.ndr.description import Codec, Conformance, Description, Flat, flat_codec
+from mqis.wire.ndr.pointers import Lazy
+from mqis.wire.ndr.stream import ZEROS, Decoder, Encoder
+from mqis.wire.ndr.syntax import Dialect
+
+T = TypeVar("T")
+
+EncodeStep = Callable[[Encoder, Sequence[Any]], None]
+DecodeStep = Callable[[Decoder, Wire], None]
+
+
+@dataclass
+class _Run:
+    """Members that are packed together, from an offset that is a multiple of ``base``."""
+
+    base: int
+    first: int
+    size: int = 0
+    codes: list[str] = field(default_factory=list)
+    flats: list[Flat] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+
+    def pad_to(self, alignment: int) -> None:
+        gap = -self.size % alignment
+        if gap:
+            self.codes.append(f"{gap}x")
+            self.size += gap
+
+    def add(self, flat: Flat, alignment: int) -> None:
+        self.pad_to(alignment)
+        self.offsets.append(self.size)
+        self.codes.append(flat.code)
+        self.flats.append(flat)
+        self.size += flat.size
+
+    def packer(self, dialect: Dialect) -> Callable[[Encoder, Sequence[Any]], bytes]:
+        """Packs the run's part of all wire values."""
+        pack = dialect.form("".join(self.codes)).pack
+        first, last = self.first, self.first + len(self.flats)
+        dumps = [(i, flat.dump) for i, flat in enumerate(self.flats) if flat.dump is not None]
+
+        def plain(_encoder: Encoder, wire: Sequence[Any]) -> bytes:
+            return pack(*wire[first:last])
+
+        def dumped(encoder: Encoder, wire: Sequence[Any]) -> bytes:
+            items = list(wire[first:last])
+            for i, dump in dumps:
+                items[i] = dump(encoder, items[i])
+            return pack(*items)
+
+        return dumped if dumps else plain
+
+    def unpacker(self, dialect: Dialect) -> Callable[[Decoder, bytes, int, int], Wire]:
+        """Unpacks from an offset of some bytes; the last argument is the offset in the stub."""
+        unpack_from = dialect.form("".join(self.codes)).unpack_from
+        loads = [
+            (i, at, flat.load)
+            for i, (at, flat) in enumerate(zip(self.offsets, self.flats, strict=True))
+            if flat.load is not None
+        ]
+
+        def unpack(decoder: Decoder, data: bytes, offset: int, in_stub: int) -> Wire:
+            items = list(unpack_from(data, offset))
+            for i, at, load in loads:
+                items[i] = load(decoder, items[i], in_stub + at)
+            return items
+
+        return unpack
+
+    def steps(self, dialect: Dialect) -> tuple[EncodeStep, DecodeStep]:
+        packer, unpacker = self.packer(dialect), self.unpacker(dialect)
+        size, mask = self.size, self.base - 1
+
+        def encode(encoder: Encoder, wire: Sequence[Any]) -> None:
+            items = packer(encoder, wire)
+            buffer = encoder.buffer
+            gap = -len(buffer) & mask
+            if gap:
+                buffer += ZEROS[gap]
+            buffer += items
+
+        def decode(decoder: Decoder, wire: Wire) -> None:
+            offset = decoder.offset
+            offset += -offset & mask
+            wire += unpacker(decoder, decoder.data, offset, offset)
+            decoder.offset = offset + size
+
+        return encode, decode
+
+
+def _single_step(codec: Codec, index: int) -> tuple[EncodeStep, DecodeStep]:
+    encode_one, decode_one = codec.encode, codec.decode
+
+    def encode(encoder: Encoder, wire: Sequence[Any]) -> None:
+        encode_one(encoder, wire[index])
+
+    def decode(decoder: Decoder, wire: Wire) -> None:
+        wire.append(decode_one(decoder))
+
+    return encode, decode
+
+
+def _gap_step(alignment: int) -> tuple[EncodeStep, DecodeStep]:
+    mask = alignment - 1
+
+    def encode(encoder: Encoder, _wire: Sequence[Any]) -> None:
+        gap = -len(encoder.buffer) & mask
+        if gap:
+            encoder.buffer += ZEROS[gap]
+
+    def decode(decoder: Decoder, _wire: Wire) -> None:
+        decoder.offset += -decoder.offset & mask
+
+    return encode, decode
+
+
+class Struct(Description[T]):
+    """A structure held by the dataclass ``cls``; members are named and ordered as its fields are.
+
+    A member that ``cls`` has no field for is a count or discriminant that other members name.
+    """
+
+    scope: Scope
+
+    def __init__(self, cls: type[T], /, **members: Description[Any]) -> None:
+        super().__init__()
+        if not members:
+            raise TypeError("a structure has at least one member")
+        if any(isinstance(member, Lazy) for member in members.values()):
+            raise TypeError("only a pointer leads to a Lazy description")
+        object.__setattr__(self, "scope", Scope(cls, members))
+
+    def compile(self, dialect: Dialect) -> Codec:
+        codecs = [member.codec_in(dialect) for member in self.scope.members]
+        if any(codec.conformance is not None for codec in codecs[:-1]):
+            raise TypeError(f"{self.scope.cls.__name__}: only the last member can be conformant")
+        alignment = max(codec.alignment for codec in codecs)
+        runs = _layout(codecs, alignment, dialect.is_ndr64)
+        if len(runs) == 1 and isinstance(runs[0], _Run):
+            return self._flat(dialect, codecs, alignment, runs[0])
+        return self._stepwise(dialect, codecs, alignment, runs)
+
+    def _deferred(
+        self, codecs: list[Codec]
+    ) -> tuple[Callable[[Encoder, Any], None] | None, Callable[[Decoder, Any], Any] | None]:
+        lower, build = self.scope.lower(), self.scope.raise_()
+        deferrals = [
+            (i, codec.encode_deferred)
+            for i, codec in enumerate(codecs)
+            if codec.encode_deferred is not None
+        ]
+        resolvers = [(i, c.resolve) for i, c in enumerate(codecs) if c.resolve is not None]
+
+        def encode_deferred(encoder: Encoder, value: Any) -> None:
+            wire = lower(value, encoder.given)
+            for i, encode in deferrals:
+                encode(encoder, wire[i])
+
+        def resolve(decoder: Decoder, wire: Wire) -> Any:
+            for i, resolve_one in resolvers:
+                wire[i] = resolve_one(decoder, wire[i])
+            return build(wire, decoder.given, decoder.offset)
+
+        return encode_deferred if deferrals else None, resolve if resolvers else None
+
+    def _flat(self, dialect: Dialect, codecs: list[Codec], alignment: int, run: _Run) -> Codec:
+        """Of fixed size: may itself be packed together with its neighbours."""
+        lower, build = self.scope.lower(), self.scope.raise_()
+        encode_deferred, resolve = self._deferred(codecs)
+        pack, unpack = run.packer(dialect), run.unpacker(dialect)
+        complete = resolve is None
+
+        def dump(encoder: Encoder, value: Any) -> bytes:
+            return pack(encoder, lower(value, encoder.given))
+
+        def load(decoder: Decoder, item: bytes, offset: int) -> Any:
+            wire = unpack(decoder, item, 0, offset)
+            return build(wire, decoder.given, offset) if complete else wire
+
+        flat = Flat(f"{run.size}s", run.size, dump, load)
+        return flat_codec(dialect, flat, alignment, resolve, encode_deferred)
+
+    def _stepwise(
+        self, dialect: Dialect, codecs: list[Codec], alignment: int, runs: list[_Run | int]
+    ) -> Codec:
+        lower, build = self.scope.lower(), self.scope.raise_()
+        encode_deferred, resolve = self._deferred(codecs)
+        conformance = codecs[-1].conformance
+        gap = _gap_step(alignment)
+        pairs = [gap]
+        for run in runs:
+            if isinstance(run, _Run):
+                pairs.append(run.steps(dialect))
+            elif conformance is None or run < len(codecs) - 1:
+                pairs.append(_single_step(codecs[run], run))
+        end = [gap] if dialect.is_ndr64 else []
+        if conformance is None:
+            pairs += end
+        encode_steps = [encode for encode, _ in pairs]
+        decode_steps = [decode for _, decode in pairs]
+        complete = resolve is None
+
+        def finish(decoder: Decoder, wire: Wire) -> Any:
+            return build(wire, decoder.given, decoder.offset) if complete else wire
+
+        def encode(encoder: Encoder, value: Any) -> None:
+            wire = lower(value, encoder.given)
+            for step in encode_steps:
+                step(encoder, wire)
+
+        def decode(decoder: Decoder) -> Any:
+            wire: Wire = []
+            for step in decode_steps:
+                step(decoder, wire)
+            return finish(decoder, wire)
+
+        minimum = sum(codec.minimum for codec in codecs)
+        if conformance is None:
+            return Codec(alignment, minimum, encode, decode, encode_deferred, resolve)
+
+        last = len(codecs) - 1
+        hoisted = conformance
+
+        def encode_maximum(encoder: Encoder, value: Any) -> None:
+            hoisted.encode_maximum(encoder, lower(value, encoder.given)[last])
+
+        def encode_body(encoder: Encoder, value: Any) -> None:
+            wire = lower(value, encoder.given)
+            for step in encode_steps:
+                step(encoder, wire)
+            hoisted.encode_body(encoder, wire[last])
+            for step, _ in end:
+                step(encoder, wire)
+
+        def decode_body(decoder: Decoder, maximum: int) -> Any:
+            wire: Wire = []
+            for step in decode_steps:
+                step(decoder, wire)
+            wire.append(hoisted.decode_body(decoder, maximum))
+            for _, step in end:
+                step(decoder, wire)
+            return finish(decoder, wire)
+
+        def encode_both(encoder: Encoder, value: Any) -> None:
+            encode_maximum(encoder, value)
+            encode_body(encoder, value)
+
+        def decode_both(decoder: Decoder) -> Any:
+            return decode_body(decoder, hoisted.decode_maximum(decoder))
+
+        return Codec(
+            alignment,
+            minimum,
+            encode_both,
+            decode_both,
+            encode_deferred,
+            resolve,
+            conformance=Conformance(
+                encode_maximum, hoisted.decode_maximum, encode_body, decode_body
+            ),
+        )
+
+
+def _layout(codecs: list[Codec], alignment: int, is_ndr64: bool) -> list[_Run | int]:
+    """Runs of fixed-size members, and the indices of the others."""
+    runs: list[_Run | int] = []
+    run: _Run | None = _Run(alignment, 0)
+    for index, codec in enumerate(codecs):
+        if codec.flat is None:
+            if run is not None and run.flats:
+                runs.append(run)
+            runs.append(index)
+            run = None
+            continue
+        if run is None:
+            run = _Run(codec.alignment, index)
+        elif codec.alignment > run.base:
+            runs.append(run)
+            run = _Run(codec.alignment, index)
+        run.add(codec.flat, codec.alignment)
+    if run is not None:
+        if is_ndr64 and run.base == alignment:
+            run.pad_to(alignment)
+        runs.append(run)
+    return runs

@@ -1,0 +1,126 @@
+"""Unions (C706 14.3.8; MS-RPCE 2.2.4.5, 2.2.5.3.4.4).
+
+    NDR20   discriminant, arm at its own alignment (all arms at the widest with [ms_union])
+    NDR64   aligned as the widest arm, discriminant, aligned so again, arm
+
+With ``switch_is`` the union is not encapsulated: the discriminant stands elsewhere as well, and has
+to agree. Without, it stands only here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mqis.wire.ndr.arrays import align, expression_of
+from mqis.wire.ndr.description import (
+    Codec,
+    Correlation,
+    Description,
+    Expression,
+    require_bound,
+)
+from mqis.wire.ndr.errors import INVALID_TAG
+from mqis.wire.ndr.stream import Decoder, Encoder
+from mqis.wire.ndr.syntax import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The value of a union: which arm, and what is in it (None in an empty one)."""
+
+    tag: int
+    value: Any = None
+
+
+class _NoArm:
+    """Says that a union has no default arm; None would be an empty one."""
+
+
+NO_DEFAULT: Final = _NoArm()
+
+
+@dataclass(frozen=True, eq=False)
+class Union(Description[Choice]):
+    """Arms by discriminant; an arm that is None is empty."""
+
+    switch: Description[Any]
+    arms: Mapping[int, Description[Any] | None]
+    default: Description[Any] | None | _NoArm = NO_DEFAULT
+    switch_is: Expression | str | None = None
+    ms_union: bool = False
+
+    @property
+    def correlations(self) -> tuple[Correlation, ...]:
+        expression = expression_of(self.switch_is)
+        return () if expression is None else (Correlation("switch_is", expression),)
+
+    def measure(self, value: Any) -> int:
+        tag: int = value.tag
+        return tag
+
+    def compile(self, dialect: Dialect) -> Codec:
+        switch = self.switch.codec_in(dialect)
+        arms = {int(tag): _arm(arm, dialect) for tag, arm in self.arms.items()}
+        has_default = not isinstance(self.default, _NoArm)
+        default = None if isinstance(self.default, _NoArm) else _arm(self.default, dialect)
+        every = [arm for arm in (*arms.values(), default) if arm is not None]
+        widest = max((arm.alignment for arm in every), default=1)
+        alignment = max(widest, switch.alignment)
+        before = widest - 1 if dialect.is_ndr64 else 0
+        between = widest - 1 if dialect.is_ndr64 or self.ms_union else 0
+
+        def encode(encoder: Encoder, value: Choice) -> None:
+            arm = _chosen(value.tag)
+            align(encoder, before)
+            switch.encode(encoder, value.tag)
+            align(encoder, between)
+            if arm is not None:
+                arm.encode(encoder, value.value)
+            elif value.value is not None:
+                raise ValueError(f"arm {value.tag} of the union is empty")
+
+        def _chosen(tag: int) -> Codec | None:
+            if tag not in arms and not has_default:
+                raise ValueError(f"the union has no arm {tag!r}")
+            return arms.get(tag, default)
+
+        def encode_deferred(encoder: Encoder, value: Choice) -> None:
+            arm = _chosen(value.tag)
+            if arm is not None and arm.encode_deferred is not None:
+                arm.encode_deferred(encoder, value.value)
+
+        def decode(decoder: Decoder) -> Choice:
+            decoder.offset += -decoder.offset & before
+            at = decoder.offset
+            tag = switch.decode(decoder)
+            if tag not in arms and not has_default:
+                raise decoder.error(f"the union has no arm {tag}", at, INVALID_TAG)
+            decoder.offset += -decoder.offset & between
+            arm = arms.get(tag, default)
+            return Choice(tag, None if arm is None else arm.decode(decoder))
+
+        def resolve(decoder: Decoder, inline: Choice) -> Choice:
+            arm = arms.get(inline.tag, default)
+            if arm is None or arm.resolve is None:
+                return inline
+            return Choice(inline.tag, arm.resolve(decoder, inline.value))
+
+        return Codec(
+            alignment,
+            switch.minimum,
+            encode,
+            decode,
+            encode_deferred if any(arm.encode_deferred for arm in every) else None,
+            resolve if any(arm.resolve for arm in every) else None,
+        )
+
+
+def _arm(arm: Description[Any] | None, dialect: Dialect) -> Codec | None:
+    if arm is None:
+        return None
+    codec = require_bound(arm).codec_in(dialect)
+    if codec.conformance is not None:
+        raise TypeError("a conformant arm of a union needs a pointer to it")
+    return codec
