@@ -1,4 +1,4 @@
-"""The directory that is measured: one site, machines, and a hundred queues on each machine.
+"""The directory that is measured: one site, its machines, and a hundred queues on each.
 
 A queue has what its creator would send, a label of its own and a security descriptor; the
 directory adds the rest, fourteen properties in all.
@@ -21,6 +21,8 @@ from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
 
 QUEUES_PER_MACHINE = 100
+#: Beyond this many machines, queues go to the first ones again.
+MACHINES = 1_000
 NOW = 946_684_800
 OWNER = Sid.parse("S-1-5-21-1004336348-1177238915-682003330-1103")
 #: Owner and administrators all, everyone reads properties and writes, anonymous writes.
@@ -45,7 +47,7 @@ def label(number: int) -> str:
 
 
 def path(number: int) -> str:
-    return f"SERVER{number // QUEUES_PER_MACHINE:05}\\queue{number:07}"
+    return f"SERVER{number // QUEUES_PER_MACHINE % MACHINES:05}\\queue{number:07}"
 
 
 def create_queue(number: int) -> Callable[[Transaction], DirectoryObject]:
@@ -64,7 +66,7 @@ def create_queue(number: int) -> Callable[[Transaction], DirectoryObject]:
 
 def create_machines(store: Store, queues: int) -> list[Guid]:
     """A site, and machines for so many queues."""
-    machines = -(-queues // QUEUES_PER_MACHINE)
+    machines = min(MACHINES, -(-queues // QUEUES_PER_MACHINE))
     with store.write() as transaction:
         events = DirectoryEvents(transaction, NOW, _ENTROPY)
         psc = PropVariant(VarType.LPWSTR, "SERVER00000")

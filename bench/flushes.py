@@ -69,7 +69,8 @@ def of_sqlite(backend: Backend, writes: int, writers: int, first: int) -> Flushe
             [*strace, "-o", str(trace), *worker], cwd=ROOT, check=True, capture_output=True
         )
     except (OSError, subprocess.CalledProcessError):
-        commits = asyncio.run(_write(backend.store, writes, writers, first))
+        untried = first + writes
+        commits = asyncio.run(_write(backend.store, writes, writers, untried))
         return Flushes(writes, commits, "commits; strace is not installed or may not trace")
     calls = sum(int(found["calls"]) for found in _COUNT.finditer(trace.read_text("utf-8")))
     return Flushes(writes, calls, "fsync and fdatasync calls by strace, open and close included")
@@ -92,6 +93,10 @@ def _syncs(connection: psycopg.Connection) -> int:
     row = connection.execute(_SYNCS).fetchone()
     assert row is not None
     return int(row[0])
+
+
+#: By the name of the backend; what is not here does not flush.
+COUNTERS = {"SQLite": of_sqlite, "PostgreSQL": of_postgres}
 
 
 def main() -> None:

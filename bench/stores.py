@@ -28,8 +28,6 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 
 WRITERS = 16
-#: More than any run creates: machines have to be there before.
-ROOM = 400_000
 LOOKUP = "lookup, label = x"
 _BARE = "bare SELECT by key"
 
@@ -52,7 +50,7 @@ BENCH = Bench("stores", "durable creates and reads on every store", _run)
 def _measure(run: Run, backend: Backend, results: Results) -> None:
     queues = run.scaled(10_000, quick=300)
     run.say(f"stores: {backend.name}, {queues:,} queues to start with")
-    create_machines(backend.store, ROOM if not run.quick else 10_000)
+    create_machines(backend.store, run.scaled(100_000, quick=10_000))
     ids = create_queues(backend.store, range(queues))
     numbers = count(queues)
     _writes(run, backend, numbers, results)
@@ -128,12 +126,11 @@ def one_commit_per_write(
 
 def _flushes(run: Run, backend: Backend, first: int, results: Results) -> None:
     writes = run.scaled(4_000, quick=320)
-    if backend.name == "SQLite":
-        counted = flushes.of_sqlite(backend, writes, WRITERS, first)
-    elif backend.name == "PostgreSQL":
-        counted = flushes.of_postgres(backend, writes, WRITERS, first)
-    else:
+    count_flushes = flushes.COUNTERS.get(backend.name)
+    if count_flushes is None:
         return
+    run.say(f"stores: {backend.name}, flushes")
+    counted = count_flushes(backend, writes, WRITERS, first)
     results.notes.append(
         f"{backend.name}: {counted.flushes} flushes for {counted.writes} writes by {WRITERS} "
         f"writers ({counted.how})"

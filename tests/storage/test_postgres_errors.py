@@ -124,7 +124,10 @@ def test_only_the_first_schema_of_the_search_path_counts(postgres_server: Postgr
         PostgresStore(front.conninfo_with(f"search_path={front.name},{behind.name}"))
     ) as store:
         assert count(store) == 0
-    assert front.execute("SELECT version FROM mqis_schema") == [(VERSION,)]
+        assert front.execute("SELECT version FROM mqis_schema") == [(VERSION,)]
+        front.execute("DROP TABLE objects")
+        with pytest.raises(StorageError, match="its tables are gone"):
+            count(store)
 
 
 def test_settings_of_the_session(postgres_server: PostgresServer) -> None:

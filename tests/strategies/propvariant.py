@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from mqis.wire.guid import Guid
@@ -31,8 +33,9 @@ def _unsigned(bits: int) -> st.SearchStrategy[int]:
     return st.integers(0, (1 << bits) - 1)
 
 
-def _several(items: st.SearchStrategy[Value]) -> st.SearchStrategy[Value]:
-    return st.lists(items, max_size=5).map(tuple)
+def _several(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Value]:
+    lists: st.SearchStrategy[Any] = st.lists(items, max_size=5)
+    return lists.map(tuple)
 
 
 _VALUES: dict[VarType, st.SearchStrategy[Value]] = {
@@ -75,4 +78,4 @@ def prop_variants() -> st.SearchStrategy[PropVariant]:
 
 
 def property_sets() -> st.SearchStrategy[dict[int, PropVariant]]:
-    return st.dictionaries(st.integers(0, 0xFFFFFFFF), prop_variants(), max_size=6)
+    return st.dictionaries(st.integers(0, 0xFFFFFFFF), _flat | _nested(_flat), max_size=5)

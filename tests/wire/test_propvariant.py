@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies.propvariant import prop_variants
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -19,6 +18,7 @@ from mqis.wire.propvariant import (
 )
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
+from tests.strategies.propvariant import prop_variants
 
 GUID = Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a")
 GUID_BYTES = "d4c3b2a1 0100 0200 0304 05060708090a"
@@ -163,10 +163,9 @@ class TestPacked:
         reader = Reader(data)
         try:
             variant = PropVariant.decode(reader, vt)
-        except WireError as error:
-            assert 0 <= error.offset <= len(data)
-        else:
-            assert packed(variant) == data[: reader.offset]
+        except WireError:
+            return
+        assert packed(variant) == data[: reader.offset]
 
 
 class TestTagged:
@@ -194,10 +193,9 @@ class TestTagged:
         reader = Reader(data)
         try:
             variant = PropVariant.decode_tagged(reader)
-        except WireError as error:
-            assert 0 <= error.offset <= len(data)
-        else:
-            assert tagged(variant) == data[: reader.offset]
+        except WireError:
+            return
+        assert tagged(variant) == data[: reader.offset]
 
 
 class TestDecodeErrors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
 from typing import Annotated, Any
@@ -20,11 +21,6 @@ from mqis.wire.security.sid import Sid
 from mqis.wire.seqnum import SequenceNumber
 
 _BY_NAME = {decoder.name: decoder for decoder in DECODERS}
-_LIST = "\n\n".join(f"{decoder.name}: {decoder.summary}" for decoder in DECODERS)
-
-
-#: Readers of JSON keep integers of 64 bits at best.
-_WIDEST = 64
 
 
 def _decoder(name: str) -> Decoder:
@@ -49,7 +45,8 @@ def decode(
             "-p",
             parser=_decoder,
             metavar="NAME",
-            help="What the bytes are. Default: whatever takes all of them.",
+            help=f"What the bytes are, one of {', '.join(_BY_NAME)}. "
+            "Default: whatever takes all of them.",
             show_default=False,
         ),
     ] = None,
@@ -118,23 +115,30 @@ def _error_as_json(failed: dict[str, WireError]) -> dict[str, object]:
 
 def as_json(value: Any) -> Any:
     """Dataclasses as objects, bytes as hexadecimal, codes by their names."""
-    if isinstance(value, Guid | Sid | SequenceNumber | VarType):
-        return str(value)
-    if isinstance(value, Flag):
-        return [flag.name for flag in type(value) if flag in value] if value else []
-    if isinstance(value, Enum):
-        return value.name
-    if isinstance(value, bytes):
-        return value.hex()
+    for kinds, convert in _CONVERSIONS:
+        if isinstance(value, kinds):
+            return convert(value)
     if is_dataclass(value):
         return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, dict):
-        return {str(key): as_json(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [as_json(item) for item in value]
-    if isinstance(value, int) and value.bit_length() > _WIDEST:  # a modulus
-        return f"0x{value:x}"
     return value
+
+
+def _int(value: int) -> int | str:
+    """Readers of JSON keep integers of 64 bits at best; a modulus is longer."""
+    return value if value.bit_length() <= 64 else f"0x{value:x}"
+
+
+#: The first that fits; a flag is an enumeration and an integer too.
+_CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    ((Guid, Sid, SequenceNumber, VarType), str),
+    (Flag, lambda value: [flag.name for flag in type(value) if flag in value]),
+    (Enum, lambda value: value.name),
+    (bool, bool),
+    (int, _int),
+    (bytes, bytes.hex),
+    (dict, lambda value: {str(key): as_json(item) for key, item in value.items()}),
+    ((tuple, list), lambda value: [as_json(item) for item in value]),
+)
 
 
 def _grow(branch: Tree, value: Any) -> None:

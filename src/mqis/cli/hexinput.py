@@ -10,7 +10,7 @@ from mqis.wire.errors import MqisError
 
 # "0000  00 01 02", "00000000: 0001 0203  ..", "00000010 ..": an offset, then its bytes
 _DUMP_LINE = re.compile(r"\s*([0-9A-Fa-f]{4,16})(:|[ \t]{2,}|\Z)(.*)")
-_SEPARATORS = re.compile(r"0x|\\x|[\s:,;-]", re.IGNORECASE)
+_SEPARATORS = re.compile(r"0x|\\x|[\s:,;]", re.IGNORECASE)
 
 
 class InputError(MqisError):

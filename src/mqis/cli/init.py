@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.output import cell, console
+from mqis.cli.output import say
 from mqis.services.config import DEFAULT_NAME, ConfigError, default_toml
 
 
@@ -23,4 +23,4 @@ def init(
         raise ConfigError(f"{path}: is there already; --force replaces it") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
-    console().print(cell(f"wrote {path}; edit it, then 'mqis import FILE' fills the store"))
+    say(f"wrote {path}; edit it, then 'mqis import FILE' fills the store")

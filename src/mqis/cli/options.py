@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -39,22 +40,24 @@ ConfigOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 
-def object_type(text: str) -> ObjectType:
-    """``queue`` or ``Queues``; the error lists the types."""
-    try:
-        return ObjectType.parse(text.lower().removesuffix("s"))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+class Kind(StrEnum):
+    """The types of objects, as the command line calls them."""
+
+    QUEUE = ObjectType.QUEUE.label
+    MACHINE = ObjectType.MACHINE.label
+    SITE = ObjectType.SITE.label
+    LINK = ObjectType.ROUTINGLINK.label
+    NETWORK = ObjectType.CN.label
+    USER = ObjectType.USER.label
+    ENTERPRISE = ObjectType.ENTERPRISE.label
+
+    @property
+    def object_type(self) -> ObjectType:
+        return ObjectType.parse(self.value)
 
 
 TypeArgument = Annotated[
-    ObjectType,
-    typer.Argument(
-        parser=object_type,
-        metavar="TYPE",
-        help="queue, machine, site, link, network, user or enterprise",
-        show_default=False,
-    ),
+    Kind, typer.Argument(metavar="TYPE", case_sensitive=False, show_default=False)
 ]
 
 

@@ -51,10 +51,26 @@ def cell(text: str, style: str = "") -> Text:
 
 
 def table(*columns: str, title: Text | None = None) -> Table:
-    made = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    made = Table(
+        title=title,
+        title_justify="left",
+        header_style="bold",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
     for column in columns:
         made.add_column(column, overflow="fold")
     return made
+
+
+def say(text: str, style: str = "") -> None:
+    """One line, however long."""
+    console().print(cell(text, style), soft_wrap=True)
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_json(value: object) -> None:

@@ -92,7 +92,7 @@ def parse_value(propid: PropId, text: str, view: View) -> PropVariant:
     try:
         return PropVariant(vt, _value(propid, vt, text, view))
     except (ValueError, WireError) as error:
-        raise PropertyError(f"{friendly(propid)}: {text!r} is not a {vt} value: {error}") from None
+        raise PropertyError(f"{friendly(propid)}: {text!r} is no value of {vt}: {error}") from None
 
 
 def _value(propid: PropId, vt: VarType, text: str, view: View) -> Value:
@@ -139,4 +139,8 @@ def _integer(propid: PropId, text: str) -> int:
     if propid in TIMES and "-" in text:
         moment = datetime.fromisoformat(text)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-    return int(text, 0)
+    try:
+        return int(text, 0)
+    except ValueError:
+        words = ", ".join(WORDS.get(propid, {}).values())
+        raise ValueError(f"wants one of {words}" if words else "wants a number") from None

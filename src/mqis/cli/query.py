@@ -15,7 +15,7 @@ from mqis.cli.options import (
     opened,
     store_url,
 )
-from mqis.cli.output import cell, console, print_json, table
+from mqis.cli.output import cell, console, counted, print_json, say, table
 from mqis.cli.properties import (
     PropertyError,
     find_property,
@@ -46,7 +46,7 @@ _COLUMNS: dict[ObjectType, tuple[str, ...]] = {
     ObjectType.SITE: ("path", "psc", "gates", "foreign"),
     ObjectType.ROUTINGLINK: ("neighbor1", "neighbor2", "cost", "description"),
     ObjectType.CN: ("path", "protocolid", "id"),
-    ObjectType.USER: ("sid", "sign_cert", "id"),
+    ObjectType.USER: ("sid", "id"),
     ObjectType.ENTERPRISE: ("path", "pecname", "id"),
 }
 
@@ -59,6 +59,7 @@ def get(
     name: Annotated[
         str, typer.Argument(metavar="PATH_OR_GUID", help="Its name, or its identifier.")
     ],
+    *,
     store: StoreOption = None,
     config: ConfigOption = None,
     prop: Annotated[
@@ -69,8 +70,8 @@ def get(
 ) -> None:
     """Show one object: all that is stored of it, or the properties asked for."""
     with opened(store_url(store, config)) as source, source.read() as view:
-        obj = find_object(kind, name, view)
-        chosen = [find_property(kind, word) for word in prop or ()]
+        obj = find_object(kind.object_type, name, view)
+        chosen = [find_property(obj.type, word) for word in prop or ()]
         if json:
             print_json(object_as_json(obj, chosen, view))
         else:
@@ -110,7 +111,7 @@ def object_as_table(obj: DirectoryObject, chosen: list[PropId], view: View) -> T
         made.add_row("id", str(obj.id), style="dim")
         made.add_row("partition", str(obj.partition), style="dim")
         made.add_row("seq", str(obj.seq), style="dim")
-    for propid in chosen or sorted(obj.properties):
+    for propid in chosen or map(PropId, sorted(obj.properties)):
         value = shown(propid, read_property(obj, propid, view), view)
         made.add_row(cell(friendly(propid), "cyan"), cell(value))
     return made
@@ -121,6 +122,7 @@ def object_as_table(obj: DirectoryObject, chosen: list[PropId], view: View) -> T
 
 def lookup(
     kind: TypeArgument,
+    *,
     store: StoreOption = None,
     config: ConfigOption = None,
     where: Annotated[
@@ -138,26 +140,21 @@ def lookup(
 ) -> None:
     """List the objects of a type, those that meet all conditions."""
     with opened(store_url(store, config)) as source, source.read() as view:
-        chosen = _columns(kind, columns)
-        restrictions = [parse_condition(kind, text, view) for text in where or ()]
-        query = Query(kind, chosen, tuple(restrictions), _sort_keys(kind, sort))
+        object_type = kind.object_type
+        chosen = _columns(object_type, columns)
+        restrictions = tuple(parse_condition(object_type, text, view) for text in where or ())
+        query = Query(object_type, chosen, restrictions, _sort_keys(object_type, sort))
         found = query.objects(view)
         rows = found[:limit]
         if json:
             print_json([row_as_json(obj, chosen, view) for obj in rows])
         else:
             console().print(rows_as_table(rows, chosen, view))
-            console().print(_counted(len(rows), len(found), kind), style="dim")
+            shortened = "" if len(rows) == len(found) else f"{len(rows)} of "
+            say(shortened + counted(len(found), object_type.label), "dim")
 
 
-def _counted(rows: int, found: int, kind: ObjectType) -> str:
-    plural = kind.label if found == 1 else f"{kind.label}s"
-    return f"{found} {plural}" if rows == found else f"{rows} of {found} {plural}"
-
-
-def row_as_json(
-    obj: DirectoryObject, columns: tuple[PropId, ...], view: View
-) -> dict[str, object]:
+def row_as_json(obj: DirectoryObject, columns: tuple[PropId, ...], view: View) -> dict[str, object]:
     values = {friendly(p): read_property(obj, p, view) for p in columns}
     named = {k: None if v is None else value_to_json(v.value) for k, v in values.items()}
     return {"id": str(obj.id), "path": obj.path, **named}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
-from mqis.cli.output import cell, console, print_json
+from mqis.cli.output import counted, print_json, say
 from mqis.protocol.directory.export import ORDER
 from mqis.protocol.ports import Store
 
@@ -18,22 +18,20 @@ def _group() -> None:
 
 
 @app.command()
-def check(
-    store: StoreOption = None, config: ConfigOption = None, json: JsonOption = False
-) -> None:
+def check(store: StoreOption = None, config: ConfigOption = None, json: JsonOption = False) -> None:
     """Look for damage. Exit status 1 if there is any."""
     with opened(store_url(store, config)) as checked:
         faults = checked.check()
         counts = {} if faults else counts_of(checked)
     if json:
-        print_json({"ok": not faults, "objects": counts, "faults": faults})
+        print_json({"ok": not faults, "counts": counts, "faults": faults})
     elif faults:
         for fault in faults:
-            console().print(cell(fault, "red"))
-        console().print(f"{len(faults)} faults", style="bold red")
+            say(fault, "red")
+        say(counted(len(faults), "fault"), "bold red")
     else:
-        counted = ", ".join(f"{count} {label}" for label, count in counts.items() if count)
-        console().print(f"[green]ok[/]: {counted or 'empty'}")
+        told = ", ".join(counted(number, label) for label, number in counts.items() if number)
+        say(f"ok: {told or 'empty'}", "green")
     if faults:
         raise typer.Exit(1)
 

@@ -12,13 +12,14 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
-from mqis.cli.output import cell, console, error_console, print_json
+from mqis.cli.output import counted, error_console, print_json, say
 from mqis.services.transfer import ImportResult, export_file, export_store, import_file
 from mqis.services.transfer import Progress as Callback
 
 
 def import_(
     file: Annotated[Path, typer.Argument(help="What 'mqis export' wrote.", show_default=False)],
+    *,
     store: StoreOption = None,
     config: ConfigOption = None,
     restore: Annotated[
@@ -39,11 +40,12 @@ def import_(
     if json:
         print_json(_as_json(result))
     else:
-        console().print(cell(_summary(result)))
+        say(_summary(result))
 
 
 def export(
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="Where to; - is stdout.")] = "-",
+    *,
     store: StoreOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -54,7 +56,7 @@ def export(
             sys.stdout.buffer.flush()
         else:
             lines = export_file(source, Path(file), progress)
-            error_console().print(cell(f"wrote {file}: {lines} objects and tombstones"))
+            say(f"wrote {file}: {counted(lines, 'object')}, tombstones included")
 
 
 @contextmanager
@@ -76,8 +78,8 @@ def _as_json(result: ImportResult) -> dict[str, object]:
 
 
 def _summary(result: ImportResult) -> str:
-    parts = [f"{count} x {kind.label}" for kind, count in result.objects.items()]
+    parts = [counted(number, kind.label) for kind, number in result.objects.items()]
     if result.tombstones:
-        parts.append(f"{result.tombstones} tombstones")
+        parts.append(counted(result.tombstones, "tombstone"))
     text = "imported " + (", ".join(parts) or "nothing")
-    return f"{text}; {result.skipped} lines skipped" if result.skipped else text
+    return f"{text}; skipped {counted(result.skipped, 'line')}" if result.skipped else text

@@ -198,7 +198,7 @@ class _Plan:
 
     def each_network(self) -> Iterator[Operation]:
         for name, protocol in _NETWORKS:
-            properties = {
+            properties: dict[int, PropVariant] = {
                 PropId.CN_GUID: _guid(self.networks[name]),
                 PropId.CN_NAME: _text(name),
                 PropId.CN_PROTOCOLID: PropVariant(VarType.UI1, protocol),
@@ -207,7 +207,7 @@ class _Plan:
 
     def each_link(self) -> Iterator[Operation]:
         for first, second, cost, description in _LINKS:
-            properties = {
+            properties: dict[int, PropVariant] = {
                 PropId.L_ID: _guid(self.entropy.guid()),
                 PropId.L_NEIGHBOR1: _guid(self.sites[first]),
                 PropId.L_NEIGHBOR2: _guid(self.sites[second]),
@@ -219,7 +219,7 @@ class _Plan:
     def each_user(self) -> Iterator[Operation]:
         for index, name in enumerate(_USERS):
             certificate = self_made_certificate(name)
-            properties = {
+            properties: dict[int, PropVariant] = {
                 PropId.U_ID: _guid(self.entropy.guid()),
                 PropId.U_SID: _blob(Sid(5, (21, 1801, 135, 2103, 1101 + index)).to_bytes()),
                 PropId.U_SIGN_CERT: _blob(certificate),
@@ -234,7 +234,7 @@ class _Plan:
                 network = self.networks["Mainframe" if foreign else "Corporate IP"]
                 address = TaAddress.ip(f"10.{row + 1}.0.{number + 10}")
                 addresses = (TaAddress.foreign(network) if foreign else address,)
-                properties = {
+                properties: dict[int, PropVariant] = {
                     PropId.QM_MACHINE_ID: _guid(self.machines[name]),
                     PropId.QM_SITE_IDS: _guids(self.sites[site.name]),
                     PropId.QM_SERVICE: PropVariant(VarType.UI4, int(bits)),
@@ -249,8 +249,22 @@ class _Plan:
 
     def each_queue(self) -> Iterator[Operation]:
         for path, label, special in queue_plan():
-            properties = {PropId.Q_LABEL: _text(label), **special}
-            yield self._create(ObjectType.QUEUE, path, properties)
+            properties: dict[int, PropVariant] = {PropId.Q_LABEL: _text(label), **special}
+            if path.endswith("\\payments"):
+                yield self._guarded(path, properties)
+            else:
+                yield self._create(ObjectType.QUEUE, path, properties)
+
+    def _guarded(self, path: str, properties: dict[int, PropVariant]) -> Operation:
+        """A queue that not everybody may write to; security is set after the create."""
+
+        def operation(tx: Transaction) -> None:
+            events = self._events(tx)
+            queue = events.create(ObjectType.QUEUE, path, properties)
+            security = _descriptor("O:BAG:BAD:P(A;;GA;;;BA)(A;;0x20026;;;AU)")
+            events.update_directory_object(queue, {PropId.Q_SECURITY: security})
+
+        return operation
 
     def mistake(self, tx: Transaction) -> None:
         events = self._events(tx)
@@ -260,12 +274,10 @@ class _Plan:
     def _events(self, tx: Transaction) -> DirectoryEvents:
         return DirectoryEvents(tx, NOW, self.entropy)
 
-    def _event(self, kind: ObjectType, properties: dict[PropId, PropVariant]) -> Operation:
+    def _event(self, kind: ObjectType, properties: dict[int, PropVariant]) -> Operation:
         return lambda tx: self._events(tx).create_directory_object(kind, dict(properties))
 
-    def _create(
-        self, kind: ObjectType, path: str, properties: dict[PropId, PropVariant]
-    ) -> Operation:
+    def _create(self, kind: ObjectType, path: str, properties: dict[int, PropVariant]) -> Operation:
         return lambda tx: self._events(tx).create(kind, path, dict(properties))
 
     def _key(self) -> PropVariant:
@@ -273,7 +285,7 @@ class _Plan:
         return _blob(PublicKeys((key,)).to_bytes())
 
 
-def queue_plan() -> Iterator[tuple[str, str, dict[PropId, PropVariant]]]:
+def queue_plan() -> Iterator[tuple[str, str, dict[int, PropVariant]]]:
     """Sixty queues: what each application server and each desk has, then some of the servers'."""
     names = [name for site in _SITES for name, _, _ in site.machines]
     for name in names:
@@ -284,8 +296,7 @@ def queue_plan() -> Iterator[tuple[str, str, dict[PropId, PropVariant]]]:
             for queue, label in _DESK_QUEUES:
                 yield f"{name}\\{queue}", label, {}
         elif "-host" in name:
-            for queue in ("ledger", "batch"):
-                yield f"{name}\\{queue}", "Mainframe gateway", {}
+            yield f"{name}\\ledger", "Mainframe gateway", {}
         elif "-dir" in name and not name.endswith("2"):
             yield f"{name}\\notices", "Operators' notices", {}
 

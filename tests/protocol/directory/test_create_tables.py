@@ -11,6 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
+
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.rules import Profile
+from mqis.protocol.errors import DirectoryError
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, Value
 from tests.protocol.directory.world import (
     ADDRESSES,
     BARE_CERTIFICATE,
@@ -45,14 +53,6 @@ from tests.protocol.directory.world import (
     ui2,
     ui4,
 )
-
-from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.rules import Profile
-from mqis.protocol.errors import DirectoryError
-from mqis.wire.hresult import HResult
-from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, Value
 
 NOT_ALLOWED = HResult.MQ_ERROR_PROPERTY_NOTALLOWED
 NO_TYPE = HResult.MQ_ERROR_INVALID_PARAMETER

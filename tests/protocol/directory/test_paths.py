@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.protocol.directory.world import CN, ENTERPRISE, MACHINE, QUEUE, SITE
 
 from mqis.protocol.directory.paths import MAX_NAME, QueuePath, check_path
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
+from tests.protocol.directory.world import CN, ENTERPRISE, MACHINE, QUEUE, SITE
 
 
 class TestQueuePath:

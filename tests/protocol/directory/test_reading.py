@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+
+from mqis.protocol.directory.reading import check_readable, is_readable, read_property
+from mqis.protocol.errors import DirectoryError
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.keys import (
+    BASE_PROVIDER,
+    ENHANCED_AES_PROVIDER,
+    ENHANCED_PROVIDER,
+    PublicKey,
+    PublicKeys,
+)
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sddl import parse_sddl
 from tests.protocol.directory.world import (
     ADDRESSES,
     ALICE,
@@ -41,17 +59,6 @@ from tests.protocol.directory.world import (
     ui2,
     ui4,
 )
-
-from mqis.protocol.directory.reading import check_readable, is_readable, read_property
-from mqis.protocol.errors import DirectoryError
-from mqis.wire.guid import Guid
-from mqis.wire.hresult import HResult
-from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_AES_PROVIDER, ENHANCED_PROVIDER
-from mqis.wire.mqds.keys import PublicKey, PublicKeys
-from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.security.sddl import parse_sddl
 
 #: What a client may read (8.1.1, 8.1.4, 8.1.6, 8.1.8 to 8.1.11), and what is in no table.
 TABLES = {
@@ -464,6 +471,11 @@ class TestLink:
         obj = world.one(LINK)
         assert (world.show(obj, 808), world.show(obj, 809)) == ("Alpha", "Beta")
         assert world.show(obj, 811) == f"{0xA:032X}{0xB:032X}"
+
+    def test_without_a_cost_there_is_none_to_show(self) -> None:
+        world = World()
+        obj = replace(world.one(LINK), properties={801: guid(SITE_A)})
+        assert (world.show(obj, 803), world.show(obj, 812)) == (None, None)
 
     def test_an_end_that_is_gone_has_no_name(self) -> None:
         world = World()

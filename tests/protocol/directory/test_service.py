@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.protocol.directory.world import C14, MACHINE, SITE_A, ui1, ui4
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.service import Service, ServiceBits
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
+from tests.protocol.directory.world import C14, MACHINE, SITE_A, ui1, ui4
 
 BSC, PSC, PEC = ServiceBits.BSC, ServiceBits.PSC, ServiceBits.PEC
 

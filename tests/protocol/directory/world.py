@@ -6,19 +6,28 @@ each operation in a transaction of its own and gives back what the store holds a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import md5
+
+import pytest
 
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.directory.reading import read_property
 from mqis.protocol.directory.rules import Profile
+from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts
-from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_PROVIDER, PublicKey, PublicKeys
-from mqis.wire.mqds.keys import RsaPublicKey
+from mqis.wire.mqds.keys import (
+    BASE_PROVIDER,
+    ENHANCED_PROVIDER,
+    PublicKey,
+    PublicKeys,
+    RsaPublicKey,
+)
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, Value, VarType
@@ -60,6 +69,13 @@ def digest(certificate: bytes) -> Guid:
 
 def certificates(*ders: bytes) -> bytes:
     return UserSignCerts(tuple(UserSignCert.of(der, OTHER) for der in ders)).to_bytes()
+
+
+def refusal(action: Callable[[], object]) -> int:
+    """The code that ``action`` is refused with."""
+    with pytest.raises(DirectoryError) as caught:
+        action()
+    return caught.value.hresult
 
 
 def ui1(value: int) -> PropVariant:

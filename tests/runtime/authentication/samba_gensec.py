@@ -4,9 +4,9 @@ Lines of JSON on standard input and output. The first says who and how:
 
     {"auth_type": n, "level": n, "user": …, "domain": …, "password": … or null for anonymous}
 
-then {"token": hex} gets {"token": hex, "done": bool}, {"sign": [data, whole]} gets {"signature": …},
-{"check": [data, whole, signature]} gets {"ok": bool}, {"wrap": data} and {"unwrap": data} get
-{"data": …}. Whatever Samba refuses gets {"error": text}.
+then {"token": hex} gets {"token": hex, "done": bool}, {"sign": [data, whole]} gets
+{"signature": …}, {"check": [data, whole, signature]} gets {"ok": bool}, {"wrap": data} and
+{"unwrap": data} get {"data": …}. Whatever Samba refuses gets {"error": text}.
 """
 
 from __future__ import annotations

@@ -6,13 +6,13 @@ import csv
 from pathlib import Path
 
 import pytest
-from tools import generate_catalogue
 
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.property import WriteRule
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
+from tools import generate_catalogue
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec"
 

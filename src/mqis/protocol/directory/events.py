@@ -220,10 +220,7 @@ class DirectoryEvents:
         if path is not None and tx.find(object_type, path) is not None:
             raise _exists(object_type, path)
         identifier = given.value if given is not None and given.value else self.entropy.guid()
-        if not isinstance(identifier, Guid):
-            raise DirectoryError(
-                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT, "an identifier is a VT_CLSID"
-            )
+        assert isinstance(identifier, Guid)  # writing.py has seen its type
         if tx.get(object_type, identifier) is not None:
             raise _exists(object_type, str(identifier))
         partition = self._place(object_type, path, stored)

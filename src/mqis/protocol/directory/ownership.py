@@ -44,7 +44,8 @@ def machine_of(path: str, view: View) -> DirectoryObject:
 def site_of(stored: Properties) -> Guid:
     """The site that a new machine names, which is its partition too."""
     sites = stored.get(PropId.QM_SITE_IDS)
-    first = sites.value[0] if sites is not None and isinstance(sites.value, tuple) else None
+    listed = sites.value if sites is not None and isinstance(sites.value, tuple) else ()
+    first = next(iter(listed), None)
     if not isinstance(first, Guid):
         raise DirectoryError(
             HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, "a machine needs its site (PROPID_QM_SITE_ID)"

@@ -19,7 +19,7 @@ class Interface:
     name: str
     syntax: SyntaxId
     operations: int
-    transfer_syntaxes: tuple[SyntaxId, ...] = (NDR20, NDR64)
+    transfer_syntaxes: tuple[SyntaxId, ...] = (NDR64, NDR20)
     strict_context_handles: bool = False
 
     def offers(self, wanted: SyntaxId) -> bool:

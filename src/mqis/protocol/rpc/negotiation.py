@@ -101,13 +101,12 @@ def _preferred(interface: Interface, proposals: Sequence[ContextElement]) -> Syn
 
 
 def _check_unchanged(known: PresentationContext, element: ContextElement) -> None:
-    """A context that is there may be proposed again, but not as another one."""
+    """A context that is there may be proposed again, but not so that it became another one."""
     if not known.interface.offers(element.abstract):
         raise NegotiationError(f"context {known.id} is bound to another interface")
-    if known.transfer not in element.transfers:
-        understood = set(known.interface.transfer_syntaxes) & set(element.transfers)
-        if understood:
-            raise NegotiationError(f"context {known.id} is bound with another transfer syntax")
+    chosen = _preferred(known.interface, [element])
+    if chosen not in (None, known.transfer):
+        raise NegotiationError(f"context {known.id} is bound with another transfer syntax")
 
 
 def _rejected(reason: Reason) -> ContextResult:

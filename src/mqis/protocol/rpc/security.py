@@ -77,16 +77,16 @@ class SecurityContexts:
             raise Refused(NakReason.LOCAL_LIMIT_EXCEEDED, FaultStatus.PROTO_ERROR)
         if auth.level not in _LEVELS and auth.level != AuthLevel.CALL:
             raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
-        if auth.type == AuthType.NONE or self._authenticator is None:
+        if self._authenticator is None:
             refused = NakReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED
             raise Refused(refused, FaultStatus.ACCESS_DENIED)
-        if auth.level == AuthLevel.CALL:  # MS-RPCE would raise it to packet; peers refuse it
-            raise Refused(NakReason.INVALID_CHECKSUM, FaultStatus.ACCESS_DENIED)
         try:
             context = self._authenticator.acceptor(auth.type, auth.level)
         except AuthenticationError:
             refused = NakReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED
             raise Refused(refused, FaultStatus.ACCESS_DENIED) from None
+        if auth.level == AuthLevel.CALL:  # MS-RPCE would raise it to packet; peers refuse it
+            raise Refused(NakReason.INVALID_CHECKSUM, FaultStatus.ACCESS_DENIED)
         channel = Channel(auth.context_id, auth.type, auth.level, context)
         self._channels[channel.id] = channel
         return channel

@@ -431,7 +431,8 @@ class ServerConnection:
         if header.flags & PfcFlags.PENDING_CANCEL:
             raise _FaultAnswer(FaultStatus.NO_CALL_ACTIVE)
         if self._incoming:
-            raise self._interleaved(header, body)
+            self._check_interrupted(pdu)
+            raise self._interleaved(header)
         if self._security.negotiating:
             raise _FaultAnswer(FaultStatus.PROTO_ERROR)
         context = self._contexts.get(body.context_id)
@@ -450,12 +451,16 @@ class ServerConnection:
             raise _FaultAnswer(FaultStatus.OP_RNG_ERROR, context_id=context.id, final=False)
         return call
 
-    def _interleaved(self, header: Header, body: Request) -> _FaultAnswer:
+    def _check_interrupted(self, pdu: Pdu) -> None:
+        """A call that begins again has to be signed like the one that it interrupts."""
+        before = self._incoming.get(pdu.header.call_id)
+        if before is not None and pdu.auth is not None:
+            self._unprotected(pdu, before.channel, before.context.id)
+
+    def _interleaved(self, header: Header) -> _FaultAnswer:
         """A call began before the one before it ended: whose fault that is."""
         before = next(iter(self._incoming.values()))
-        if header.call_id == before.id:
-            return _FaultAnswer(FaultStatus.PROTO_ERROR, context_id=body.context_id, executed=True)
-        if self._multiplexed:
+        if self._multiplexed and header.call_id != before.id:
             return _FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
         return _FaultAnswer(
             FaultStatus.PROTO_ERROR,
@@ -477,13 +482,15 @@ class ServerConnection:
         return call
 
     def _without_first(self, pdu: Pdu, body: Request) -> _FaultAnswer:
-        if self._incoming and not self._multiplexed:
-            return self._interleaved(pdu.header, body)
-        if self._multiplexed and body.context_id not in self._contexts:
+        """A fragment that continues nothing."""
+        if self._incoming:
+            return self._interleaved(pdu.header)
+        if not self._multiplexed:
+            return _FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
+        if body.context_id not in self._contexts:
             return _FaultAnswer(FaultStatus.UNK_IF, final=False)
-        if self._multiplexed:
-            self._channel(pdu, body.context_id)
-        return _FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
+        self._channel(pdu, body.context_id)
+        return _FaultAnswer(FaultStatus.PROTO_ERROR, context_id=body.context_id, executed=True)
 
     def _channel(self, pdu: Pdu, context_id: int) -> Channel | None:
         if self._security.spoiled:

@@ -194,7 +194,8 @@ class NtlmInitiator(_Ntlm):
     """The client's side of NTLM: NTLMv2 with extended session security, whatever LM_COMPAT_LEVEL.
 
     ``signing`` and ``sealing`` say what must come out: a server, or somebody in between, that
-    takes it away is not answered.
+    takes it away is not answered. It always sends a MIC; pyspnego does so if the challenge holds a
+    time stamp, which whoever stands in between could cut off.
     """
 
     def __init__(
@@ -221,6 +222,7 @@ class NtlmInitiator(_Ntlm):
         self._nt_v2 = True
         self._context_req |= NegotiateFlags.extended_session_security
         self._context_req &= ~NegotiateFlags.lm_key
+        self._mic_required = True
         self._required = _SEALING if sealing else _SIGNING if signing else 0
 
     def _step_initiate(
@@ -332,6 +334,7 @@ _EXPECTED_STATE = {
     "_complete": False,
     "_context_attr": 0,
     "_credential": None,
+    "_mic_required": False,
     "_session_key": None,
     "_temp_challenge": None,
     "_temp_negotiate": None,

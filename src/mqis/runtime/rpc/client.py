@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, Initiator
 from mqis.protocol.rpc.channel import Channel
@@ -198,8 +199,7 @@ class RpcClient(asyncio.Protocol):
     # --- asyncio ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -221,7 +221,8 @@ class RpcClient(asyncio.Protocol):
             task.cancel()
 
     def _fail(self, error: RpcConnectionError) -> None:
-        for future in (self._bound, *self._calls.values()):
+        waiting: list[asyncio.Future[Any]] = [self._bound, *self._calls.values()]
+        for future in waiting:
             if not future.done():
                 future.set_exception(error)
         if self._bound.done() and not self._bound.cancelled():

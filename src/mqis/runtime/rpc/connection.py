@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
@@ -43,12 +43,11 @@ class ServerProtocol(asyncio.Protocol):
     # --- asyncio ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
         address = transport.get_extra_info("peername")
         self.peer = str(address[0]) if address else ""
         if not self._server.admit(self):
-            transport.abort()
+            self._transport.abort()
             return
         now = self._loop.time()
         self._machine = ServerConnection(self._server.endpoint, ("tcp", self.peer), now)

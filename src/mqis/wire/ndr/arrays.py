@@ -26,6 +26,7 @@ from mqis.wire.ndr.description import (
     Flat,
     Given,
     flat_codec,
+    widest,
 )
 from mqis.wire.ndr.elements import Elements, Measure, elements_of, measure_of
 from mqis.wire.ndr.stream import MAX_COUNT, ZEROS, Decoder, Encoder
@@ -74,6 +75,7 @@ class Fixed(Description[Any]):
 
     def compile(self, dialect: Dialect) -> Codec:
         elements = elements_of(self.element, dialect)
+        widest((elements.alignment,))
         size, measure = self.size, measure_of(self.element)
 
         def checked(value: Any) -> Any:
@@ -85,16 +87,15 @@ class Fixed(Description[Any]):
             octets = Flat(f"{size}s", size, lambda _encoder, value: _octets(checked(value)))
             return flat_codec(dialect, octets, 1)
         simple = self.element.codec_in(dialect).flat
-        if self.element.array_form == "tuple" and simple is not None and simple.load is None:
-            if simple.dump is None:
-                form = dialect.form(f"{size}{simple.code}")
-                flat = Flat(
-                    f"{form.size}s",
-                    form.size,
-                    lambda _encoder, value: form.pack(*checked(value)),
-                    lambda _decoder, item, _offset: form.unpack(item),
-                )
-                return flat_codec(dialect, flat, elements.alignment)
+        if self.element.array_form == "tuple" and simple is not None and simple.is_plain:
+            form = dialect.form(f"{size}{simple.code}")
+            flat = Flat(
+                f"{form.size}s",
+                form.size,
+                lambda _encoder, value: form.pack(*checked(value)),
+                lambda _decoder, item, _offset: form.unpack(item),
+            )
+            return flat_codec(dialect, flat, elements.alignment)
 
         def encode(encoder: Encoder, value: Any) -> None:
             elements.encode(encoder, checked(value))
@@ -207,7 +208,7 @@ class Varying(Description[Any]):
             return _decode_actual(decoder, form, dialect.count_size - 1, elements, size)
 
         return Codec(
-            max(elements.alignment, dialect.count_size),
+            widest((elements.alignment, dialect.count_size)),
             form.size,
             encode,
             decode,
@@ -302,7 +303,8 @@ def varying_codec(
             return inline[0], plain_resolve(decoder, inline[1])
 
     return Codec(
-        max(elements.alignment, dialect.count_size),
+        # An array of Lazy elements keeps its unknown alignment.
+        elements.alignment and max(elements.alignment, dialect.count_size),
         2 * dialect.count_size,
         encode,
         decode,

@@ -10,7 +10,7 @@ Checks are those of MS-RPCE 3.1.1.5.3 at target level 6.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
@@ -59,7 +59,9 @@ class Rule:
         other = expression if isinstance(expression, int) else expression.name
         return f"{self.name} has {found}, {self.correlation.kind}({other}) says {stated}"
 
-    def compare(self, value: Any, found: int, wire: Sequence[Any], given: Mapping[str, int]) -> None:
+    def compare(
+        self, value: Any, found: int, wire: Sequence[Any], given: Mapping[str, int]
+    ) -> None:
         stated = self.stated(wire, given)
         kind = self.correlation.kind
         if value is None:
@@ -108,8 +110,6 @@ class Scope:
     """Members in wire order and the class that holds their values."""
 
     def __init__(self, cls: type[Any], members: Mapping[str, Description[Any]]) -> None:
-        if not members and not is_dataclass(cls):
-            raise TypeError(f"{cls!r} is not a dataclass")
         self.cls = cls
         self.names = tuple(members)
         self.members = tuple(members.values())

@@ -12,7 +12,7 @@ value that ``resolve`` completes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from struct import error as struct_error
 from typing import Any, Generic, Literal, TypeVar
@@ -22,6 +22,8 @@ from mqis.wire.ndr.stream import NOTHING_GIVEN, ZEROS, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect, Syntax, dialect_of
 
 T = TypeVar("T")
+#: Of a type that is not known yet, and of arrays of it: see ``Lazy``.
+UNKNOWN_ALIGNMENT = 0
 ArrayForm = Literal["tuple", "bytes", "str"]
 
 EncodeInline = Callable[[Encoder, Any], None]
@@ -42,6 +44,10 @@ class Flat:
     size: int
     dump: Callable[[Encoder, Any], Any] | None = None
     load: Callable[[Decoder, Any, int], Any] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        return self.dump is None and self.load is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,14 @@ def require_bound(description: Description[Any]) -> Description[Any]:
     return description
 
 
+def widest(alignments: Iterable[int]) -> int:
+    """The alignment of what has these parts."""
+    found = list(alignments)
+    if UNKNOWN_ALIGNMENT in found:
+        raise TypeError("only a pointer leads to a Lazy description, or to an array of it")
+    return max(found, default=1)
+
+
 def check_end(decoder: Decoder, allow_surplus: bool) -> None:
     surplus = decoder.size - decoder.offset
     if surplus < 0:
@@ -188,8 +202,13 @@ def check_end(decoder: Decoder, allow_surplus: bool) -> None:
         raise NdrError(f"{surplus} bytes after the last parameter", decoder.offset)
 
 
-def flat_codec(dialect: Dialect, flat: Flat, alignment: int, resolve: Resolve | None = None,
-               encode_deferred: EncodeInline | None = None) -> Codec:
+def flat_codec(
+    dialect: Dialect,
+    flat: Flat,
+    alignment: int,
+    resolve: Resolve | None = None,
+    encode_deferred: EncodeInline | None = None,
+) -> Codec:
     """The codec of a fixed-size type that stands alone."""
     form = dialect.form(flat.code)
     pack, unpack_from, size = form.pack, form.unpack_from, form.size

@@ -57,7 +57,7 @@ def elements_of(element: Description[Any], dialect: Dialect) -> Elements:
         codec = element.without_identifier(dialect)
     if codec.conformance is not None:
         raise TypeError("an array of conformant arrays or structures needs pointers to them")
-    if codec.flat is not None and codec.flat.dump is None and codec.flat.load is None:
+    if codec.flat is not None and codec.flat.is_plain:
         return _simple(dialect, codec.flat.code, codec.flat.size)
     return _one_by_one(codec)
 

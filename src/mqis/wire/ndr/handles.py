@@ -71,9 +71,7 @@ class ContextHandleDescription(Description[ContextHandle]):
             return ContextHandle(Guid(item[4:]), _U32.unpack_from(item)[0])
 
         def load_big(_decoder: Decoder, item: bytes, _offset: int) -> ContextHandle:
-            return ContextHandle(
-                guid_from_big_endian_stub(item[4:]), _U32_BIG.unpack_from(item)[0]
-            )
+            return ContextHandle(guid_from_big_endian_stub(item[4:]), _U32_BIG.unpack_from(item)[0])
 
         loader = load_big if dialect.big_endian else load
         return flat_codec(dialect, Flat("20s", 20, dump, loader), 4)

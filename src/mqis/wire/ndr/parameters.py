@@ -33,7 +33,7 @@ class Parameters(Generic[T]):
     response owes to its request comes as ``given``: see ``Given``.
     """
 
-    __slots__ = ("_build", "_descriptions", "_encoders", "_decoders", "_lower", "scope")
+    __slots__ = ("_build", "_decoders", "_descriptions", "_encoders", "_lower", "scope")
 
     def __init__(self, cls: type[T], /, **parameters: Description[Any]) -> None:
         self.scope = Scope(cls, parameters)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mqis.wire.ndr.description import (
+    UNKNOWN_ALIGNMENT,
     Codec,
     Correlation,
     Description,
@@ -32,7 +33,11 @@ from mqis.wire.ndr.syntax import Dialect
 
 @dataclass(frozen=True, eq=False)
 class Lazy(Description[Any]):
-    """A referent that is described later, so that a type can point to its own kind."""
+    """A type that is described later, so that a type can point to its own kind.
+
+    Stands behind a pointer, or as the element of an array behind a pointer: its alignment is not
+    known where it is mentioned.
+    """
 
     build: Callable[[], Description[Any]]
 
@@ -50,7 +55,7 @@ class Lazy(Description[Any]):
             return inline if resolve_target is None else resolve_target(decoder, inline)
 
         return Codec(
-            alignment=1,  # never asked for: see Pointer
+            alignment=UNKNOWN_ALIGNMENT,
             minimum=1,
             encode=lambda encoder, value: target().encode(encoder, value),
             decode=lambda decoder: target().decode(decoder),

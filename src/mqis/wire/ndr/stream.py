@@ -21,13 +21,15 @@ FIRST_REFERENT = 0x20000
 class Encoder:
     """Bytes so far, and the next referent identifier: same value, same bytes."""
 
-    __slots__ = ("buffer", "depth", "given", "next_referent")
+    __slots__ = ("buffer", "depth", "given", "next_referent", "variants")
 
     def __init__(self, given: Mapping[str, int] = NOTHING_GIVEN) -> None:
         self.buffer = bytearray()
         self.next_referent = FIRST_REFERENT
         self.given = given
         self.depth = 0
+        #: Levels of PROPVARIANT inside PROPVARIANT.
+        self.variants = 0
 
     def refer(self) -> int:
         referent = self.next_referent
@@ -55,7 +57,9 @@ class Decoder:
         #: Full pointers of the call: identifier to (description of the referent, referent).
         self.full: dict[int, tuple[object, Any]] = {}
 
-    def error(self, reason: str, offset: int | None = None, status: int = BAD_STUB_DATA) -> NdrError:
+    def error(
+        self, reason: str, offset: int | None = None, status: int = BAD_STUB_DATA
+    ) -> NdrError:
         return NdrError(reason, self.offset if offset is None else offset, status)
 
     def bad_count(self, what: str, count: int, low: int, high: int, at: int) -> NdrError:

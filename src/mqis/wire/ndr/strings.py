@@ -24,6 +24,7 @@ from mqis.wire.ndr.description import (
     Given,
 )
 from mqis.wire.ndr.elements import utf16_units
+from mqis.wire.ndr.errors import NdrError
 from mqis.wire.ndr.stream import MAX_COUNT, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect
 
@@ -75,7 +76,7 @@ class VaryingString(Description[str]):
             offset += -offset & mask
             first, count = form.unpack_from(decoder.data, offset)
             if first or not 1 <= count <= size:
-                raise _bad_string(decoder, size, first, count, 1, size, offset)
+                raise _bad_string(decoder, (size, first, count), (1, size), offset)
             return text.decode(decoder, offset + form.size, count)
 
         return Codec(dialect.count_size, form.size + text.unit, encode, decode)
@@ -114,15 +115,17 @@ class _Text:
 
 
 def _bad_string(
-    decoder: Decoder, maximum: int, first: int, count: int, low: int, high: int, at: int
-) -> Exception:
+    decoder: Decoder, counts: tuple[int, int, int], bounds: tuple[int, int], at: int
+) -> NdrError:
+    """Which of maximum, offset and actual count is wrong."""
+    maximum, first, count = counts
     if first:
         return decoder.error(f"a string starts at character {first}, not at the first", at)
     if count > maximum:
         return decoder.error(f"a string of {count} characters in an array of {maximum}", at)
     if maximum > MAX_COUNT:
         return decoder.bad_count("string", maximum, 0, MAX_COUNT, at)
-    return decoder.bad_count("string", count, max(low, 1), high, at)
+    return decoder.bad_count("string", count, max(bounds[0], 1), bounds[1], at)
 
 
 def _codec(description: ConformantString, dialect: Dialect, pairs: bool) -> Codec:
@@ -158,19 +161,18 @@ def _codec(description: ConformantString, dialect: Dialect, pairs: bool) -> Code
         offset += -offset & mask
         first, count = two.unpack_from(decoder.data, offset)
         if first or not low <= count <= high or not 1 <= count <= maximum:
-            raise _bad_string(decoder, maximum, first, count, low, high, offset)
+            raise _bad_string(decoder, (maximum, first, count), (low, high), offset)
         characters = text.decode(decoder, offset + two.size, count)
         return (maximum, characters) if pairs else characters
 
-    def encode(encoder: Encoder, value: Any) -> None:
+    def encode_both(encoder: Encoder, value: Any) -> None:
         encode_maximum(encoder, value)
         encode_body(encoder, value)
 
-    def decode(decoder: Decoder) -> Any:
+    def decode_both(decoder: Decoder) -> Any:
         return decode_body(decoder, decode_maximum(decoder))
 
-    if not pairs:
-        encode, decode = _at_once(text, dialect, low, high)
+    encode, decode = (encode_both, decode_both) if pairs else _at_once(text, dialect, low, high)
     minimum = two.size + text.unit
     conformance = Conformance(encode_maximum, decode_maximum, encode_body, decode_body)
     return Codec(dialect.count_size, minimum, encode, decode, conformance=conformance)
@@ -196,7 +198,7 @@ def _at_once(
         offset += -offset & mask
         maximum, first, count = unpack_from(decoder.data, offset)
         if first or not low <= count <= high or not 1 <= count <= maximum <= MAX_COUNT:
-            raise _bad_string(decoder, maximum, first, count, low, high, offset)
+            raise _bad_string(decoder, (maximum, first, count), (low, high), offset)
         return decode_text(decoder, offset + header, count)
 
     return encode, decode

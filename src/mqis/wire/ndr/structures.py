@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mqis.wire.ndr.correlation import Scope, Wire
-from mqis.wire.ndr.description import Codec, Conformance, Description, Flat, flat_codec
-from mqis.wire.ndr.pointers import Lazy
+from mqis.wire.ndr.description import Codec, Conformance, Description, Flat, flat_codec, widest
 from mqis.wire.ndr.stream import ZEROS, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect
 
@@ -143,15 +142,13 @@ class Struct(Description[T]):
         super().__init__()
         if not members:
             raise TypeError("a structure has at least one member")
-        if any(isinstance(member, Lazy) for member in members.values()):
-            raise TypeError("only a pointer leads to a Lazy description")
         object.__setattr__(self, "scope", Scope(cls, members))
 
     def compile(self, dialect: Dialect) -> Codec:
         codecs = [member.codec_in(dialect) for member in self.scope.members]
         if any(codec.conformance is not None for codec in codecs[:-1]):
             raise TypeError(f"{self.scope.cls.__name__}: only the last member can be conformant")
-        alignment = max(codec.alignment for codec in codecs)
+        alignment = widest(codec.alignment for codec in codecs)
         runs = _layout(codecs, alignment, dialect.is_ndr64)
         if len(runs) == 1 and isinstance(runs[0], _Run):
             return self._flat(dialect, codecs, alignment, runs[0])

@@ -20,6 +20,7 @@ from mqis.wire.ndr.description import (
     Description,
     Expression,
     require_bound,
+    widest,
 )
 from mqis.wire.ndr.errors import INVALID_TAG
 from mqis.wire.ndr.stream import Decoder, Encoder
@@ -47,7 +48,7 @@ class Union(Description[Choice]):
 
     switch: Description[Any]
     arms: Mapping[int, Description[Any] | None]
-    default: Description[Any] | None | _NoArm = NO_DEFAULT
+    default: Description[Any] | _NoArm | None = NO_DEFAULT
     switch_is: Expression | str | None = None
     ms_union: bool = False
 
@@ -66,10 +67,10 @@ class Union(Description[Choice]):
         has_default = not isinstance(self.default, _NoArm)
         default = None if isinstance(self.default, _NoArm) else _arm(self.default, dialect)
         every = [arm for arm in (*arms.values(), default) if arm is not None]
-        widest = max((arm.alignment for arm in every), default=1)
-        alignment = max(widest, switch.alignment)
-        before = widest - 1 if dialect.is_ndr64 else 0
-        between = widest - 1 if dialect.is_ndr64 or self.ms_union else 0
+        widest_arm = widest(arm.alignment for arm in every)
+        alignment = max(widest_arm, switch.alignment)
+        before = widest_arm - 1 if dialect.is_ndr64 else 0
+        between = widest_arm - 1 if dialect.is_ndr64 or self.ms_union else 0
 
         def encode(encoder: Encoder, value: Choice) -> None:
             arm = _chosen(value.tag)

@@ -1,0 +1,86 @@
+"""The endpoint map: what a host has registered, and how it is searched (C706 appendix O).
+
+One registry serves all servers of a host that share it; it is changed locally, not over the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mqis.wire.guid import Guid
+from mqis.wire.rpc.epmapper import Inquiry, VersionOption
+from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.tower import TCP_PROTOCOLS, Tower
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An interface on a TCP port, for one object or for all."""
+
+    interface: SyntaxId
+    port: int
+    address: str
+    annotation: str = ""
+    object: Guid = Guid.NULL
+
+    @property
+    def tower(self) -> Tower:
+        return Tower.tcp(self.interface, self.port, self.address, NDR20)
+
+
+class EndpointRegistry:
+    """Registrations in the order they came."""
+
+    def __init__(self) -> None:
+        self._entries: list[Registration] = []
+
+    def insert(self, registration: Registration, *, replace: bool = True) -> None:
+        """Register; ``replace`` first drops what the same interface and object have."""
+        if replace:
+            self.delete(registration.interface, registration.object)
+        self._entries.append(registration)
+
+    def delete(self, interface: SyntaxId, target: Guid = Guid.NULL) -> None:
+        self._entries = [e for e in self._entries if (e.interface, e.object) != (interface, target)]
+
+    def map(self, tower: Tower, target: Guid) -> Iterator[Registration]:
+        """Who serves the interface of ``tower`` over its protocols, best match of object first."""
+        wanted, transfer = tower.interface, tower.transfer
+        if wanted is None or transfer is None or tower.protocols[:3] != TCP_PROTOCOLS:
+            return
+        fitting = [e for e in self._entries if compatible(e.interface, wanted)]
+        if target:
+            yield from (e for e in fitting if e.object == target)
+        yield from (e for e in fitting if not e.object)
+
+    def lookup(
+        self, inquiry: int, target: Guid, interface: SyntaxId | None, version_option: int
+    ) -> Iterator[Registration]:
+        """Everything that fits an inquiry."""
+        for entry in self._entries:
+            if inquiry in (Inquiry.BY_OBJECT, Inquiry.BY_BOTH) and entry.object != target:
+                continue
+            by_interface = inquiry in (Inquiry.BY_INTERFACE, Inquiry.BY_BOTH)
+            if by_interface and not _version_fits(entry.interface, interface, version_option):
+                continue
+            yield entry
+
+
+def compatible(offered: SyntaxId, wanted: SyntaxId) -> bool:
+    """Same interface and major version, and at least the minor version asked for."""
+    same = offered.uuid == wanted.uuid and offered.major == wanted.major
+    return same and offered.minor >= wanted.minor
+
+
+def _version_fits(offered: SyntaxId, wanted: SyntaxId | None, option: int) -> bool:
+    if wanted is None or offered.uuid != wanted.uuid:
+        return False
+    mine, asked = (offered.major, offered.minor), (wanted.major, wanted.minor)
+    return {
+        VersionOption.ALL: True,
+        VersionOption.COMPATIBLE: compatible(offered, wanted),
+        VersionOption.EXACT: mine == asked,
+        VersionOption.MAJOR_ONLY: mine[0] == asked[0],
+        VersionOption.UP_TO: mine <= asked,
+    }.get(VersionOption(option) if option in list(VersionOption) else VersionOption.ALL, True)

@@ -1,0 +1,101 @@
+"""Services and clients in terms of operations instead of stubs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.protocol.rpc.interface import Interface
+from mqis.runtime.rpc.client import RpcClient
+from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.wire.guid import Guid
+from mqis.wire.ndr import Syntax
+from mqis.wire.rpc.operation import InterfaceDescription, Operation
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+Handler = Callable[[IncomingCall, Any], Any]
+
+_SYNTAXES: dict[SyntaxId, Syntax] = {NDR20: Syntax.NDR20, NDR64: Syntax.NDR64}
+_NOTHING: Mapping[str, int] = {}
+
+
+def interface_of(description: InterfaceDescription) -> Interface:
+    return Interface(
+        description.name,
+        description.syntax,
+        description.opnums,
+        description.transfer_syntaxes,
+        description.strict_context_handles,
+    )
+
+
+class TypedService:
+    """``Service`` whose handlers take and return the dataclasses of their operations.
+
+    A handler is a plain function or a coroutine function of (incoming call, request). ``sizes``
+    tells what a response owes to its request, for arrays that the request sizes.
+    """
+
+    def __init__(
+        self,
+        description: InterfaceDescription,
+        handlers: Mapping[Operation[Any, Any], Handler],
+        sizes: Mapping[int, Callable[[Any], Mapping[str, int]]] | None = None,
+    ) -> None:
+        self._interface = interface_of(description)
+        self._handlers = {op.opnum: (op, handler) for op, handler in handlers.items()}
+        self._sizes = dict(sizes or {})
+
+    @property
+    def interface(self) -> Interface:
+        return self._interface
+
+    def dispatch(self, incoming: IncomingCall) -> bytes | Awaitable[bytes]:
+        found = self._handlers.get(incoming.opnum)
+        if found is None:
+            raise RpcFault(FaultStatus.OP_RNG_ERROR, f"no operation {incoming.opnum}")
+        operation, handler = found
+        syntax = _SYNTAXES[incoming.transfer]
+        request = operation.request.decode(
+            incoming.stub, syntax, big_endian=incoming.big_endian, allow_surplus=True
+        )
+        given = self._sizes.get(operation.opnum, _nothing)(request)
+        answer = handler(incoming, request)
+        if isinstance(answer, Awaitable):
+            return _encoded(answer, operation, syntax, given)
+        return operation.response.encode(answer, syntax, given=given)
+
+
+def _nothing(_request: object) -> Mapping[str, int]:
+    return _NOTHING
+
+
+async def _encoded(
+    answer: Awaitable[Any], operation: Operation[Any, Any], syntax: Syntax, given: Mapping[str, int]
+) -> bytes:
+    return operation.response.encode(await answer, syntax, given=given)
+
+
+async def invoke(
+    client: RpcClient,
+    description: InterfaceDescription,
+    operation: Operation[Q, R],
+    request: Q,
+    *,
+    target: Guid | None = None,
+    given: Mapping[str, int] = _NOTHING,
+    timeout_s: float | None = 60.0,
+) -> R:
+    """Call an operation; ``given`` holds what the response owes to the request."""
+    syntax = _SYNTAXES[client.transfer(description.syntax)]
+    stub = operation.request.encode(request, syntax)
+    answer = await client.call(
+        description.syntax, operation.opnum, stub, target=target, timeout_s=timeout_s
+    )
+    return operation.response.decode(
+        answer.stub, syntax, big_endian=answer.big_endian, given=given, allow_surplus=True
+    )

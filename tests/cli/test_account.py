@@ -1,0 +1,147 @@
+"""``mqis account`` as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from mqis.cli.account import account_app
+from mqis.runtime.authentication.account import nt_hash
+from mqis.services.accounts import AccountsFile
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "accounts.toml"
+
+
+def mqis(path: Path, *arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(account_app, [*arguments, "--accounts", str(path)], input=stdin)
+
+
+def test_add_reads_the_password_from_the_standard_input(path: Path) -> None:
+    groups = ("--group", "S-1-5-32-544", "--group", "S-1-5-32-545")
+    result = mqis(path, "add", "alice", "--domain", "LAB", *groups, stdin="pass word \nrest\n")
+    assert result.exit_code == 0, result.output
+    account = AccountsFile(path).find("LAB", "alice")
+    assert account is not None
+    assert account.nt_hash == nt_hash("pass word ")
+    assert {str(group) for group in account.groups} == {"S-1-5-32-544", "S-1-5-32-545"}
+    assert result.output == f"added LAB\\alice ({account.sid})\n"
+
+
+def test_add_with_a_sid(path: Path) -> None:
+    mqis(path, "add", "bob", "--sid", "S-1-5-21-1-2-3-4", stdin="pw\n")
+    assert [str(account.sid) for account in AccountsFile(path).accounts()] == ["S-1-5-21-1-2-3-4"]
+
+
+@pytest.mark.parametrize("option", ["--sid", "--group"])
+def test_what_is_not_a_sid_is_a_usage_error(path: Path, option: str) -> None:
+    result = mqis(path, "add", "bob", option, "Administrators", stdin="pw\n")
+    assert result.exit_code == 2
+    assert "is not a SID" in " ".join(result.output.split())
+    assert not path.exists()
+
+
+def test_a_password_is_no_argument(path: Path) -> None:
+    assert mqis(path, "add", "bob", "secret", stdin="pw\n").exit_code == 2
+    assert mqis(path, "add", "bob", "--password", "secret", stdin="pw\n").exit_code == 2
+
+
+def test_list(path: Path) -> None:
+    mqis(path, "add", "alice", "--domain", "LAB", "--group", "S-1-5-32-544", stdin="pw\n")
+    mqis(path, "add", "bob", stdin="pw\n")
+    alice, bob = AccountsFile(path).accounts()
+    plain = mqis(path, "list")
+    assert plain.output.splitlines() == [
+        f"LAB\\alice  {alice.sid}  S-1-5-32-544",
+        f"bob        {bob.sid}",
+    ]
+    as_json = mqis(path, "list", "--json")
+    assert json.loads(as_json.output) == [
+        {"domain": "LAB", "name": "alice", "sid": str(alice.sid), "groups": ["S-1-5-32-544"]},
+        {"domain": "", "name": "bob", "sid": str(bob.sid), "groups": []},
+    ]
+    for output in (plain.output, as_json.output):
+        assert nt_hash("pw").hex() not in output.lower()
+
+
+def test_remove(path: Path) -> None:
+    mqis(path, "add", "alice", "--domain", "LAB", stdin="pw\n")
+    assert mqis(path, "remove", "alice").exit_code == 1
+    result = mqis(path, "remove", "alice", "--domain", "lab")
+    assert result.exit_code == 0
+    assert result.output.startswith("removed LAB\\alice (S-1-5-21-")
+    assert AccountsFile(path).accounts() == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["add", "alice"], "exists already"),
+        (["add", "a/b"], "cannot hold '/'"),
+        (["remove", "nobody"], "there is no account nobody"),
+    ],
+)
+def test_errors_are_one_line_and_exit_1(path: Path, arguments: list[str], reason: str) -> None:
+    mqis(path, "add", "alice", stdin="pw\n")
+    result = mqis(path, *arguments, stdin="pw\n")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("mqis: ")
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_no_password_at_all(path: Path) -> None:
+    result = mqis(path, "add", "alice")
+    assert result.exit_code == 1
+    assert "password" in result.stderr
+    assert not path.exists()
+
+
+def test_a_file_that_others_may_read(path: Path) -> None:
+    mqis(path, "add", "alice", stdin="pw\n")
+    path.chmod(0o644)
+    result = mqis(path, "list")
+    assert result.exit_code == 1
+    assert "chmod 600" in result.stderr
+
+
+@pytest.mark.parametrize(("typed", "code"), [(b"geheim\ngeheim\n", 0), (b"geheim\ngehiem\n", None)])
+def test_at_a_terminal_it_is_typed_twice_and_not_shown(
+    path: Path, typed: bytes, code: int | None
+) -> None:
+    ours, theirs = pty.openpty()
+    command = "from mqis.cli.account import account_app; account_app()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "add", "alice", "--accounts", str(path)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen = b""
+    while b"Password" not in seen:
+        seen += os.read(ours, 1000)
+    first, second = typed.splitlines(keepends=True)
+    os.write(ours, first)
+    while b"Repeat" not in seen:
+        seen += os.read(ours, 1000)
+    os.write(ours, second)
+    if code is None:
+        while b"do not match" not in seen:
+            seen += os.read(ours, 1000)
+        process.kill()
+    assert process.wait() == (0 if code == 0 else -9)
+    os.close(ours)
+    assert b"geheim" not in seen
+    assert path.exists() == (code == 0)
