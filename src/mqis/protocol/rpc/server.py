@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from mqis.protocol.authentication import Identity
+from mqis.protocol.authentication import AuthType, Identity
 from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.endpoint import ServerEndpoint
@@ -368,6 +368,8 @@ class ServerConnection:
         if not body.contexts:
             raise _FaultAnswer(FaultStatus.PROTO_ERROR)
         self._check_padding(pdu, _FaultAnswer(FaultStatus.PROTO_ERROR))
+        if pdu.auth is not None and pdu.auth.type == AuthType.NONE:
+            raise _FaultAnswer(FaultStatus.ACCESS_DENIED)
         try:
             agreed = negotiate(body.contexts, self.endpoint.interfaces, self._contexts)
         except NegotiationError:

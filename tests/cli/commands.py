@@ -1,0 +1,36 @@
+"""The command as a user runs it: in this process where that will do, in one of its own elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from mqis.cli.main import app
+
+
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
+    """Without ``main``, so an ``MqisError`` is ``result.exception``."""
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, [str(a) for a in arguments], input=stdin)
+
+
+def process(
+    *arguments: str | Path,
+    directory: Path | None = None,
+    stdin: bytes = b"",
+    env: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """The whole of it, exit status and both streams included."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("MQIS_CONFIG", "COLUMNS")}
+    return subprocess.run(
+        [sys.executable, "-m", "mqis.cli.main", *map(str, arguments)],
+        cwd=directory,
+        input=stdin,
+        env=inherited | (env or {}),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )

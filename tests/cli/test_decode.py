@@ -1,0 +1,275 @@
+"""``mqis decode``: every structure, every form of input, every way to fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqis.cli.hexinput import InputError, parse_hex
+from mqis.wire.decoders import DECODERS
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.certificates import UserSignCerts
+from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propertybag import encode_properties
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sddl import parse_sddl
+from mqis.wire.security.sid import Sid
+from tests.cli.commands import process, run
+
+GUID_TEXT = "a1b2c3d4-0001-0002-0304-05060708090a"
+GUID = Guid.parse(GUID_TEXT)
+KEY = RsaPublicKey.of(0xC0FFEE << 1000, 65_537)
+
+
+def decoded(*arguments: str, stdin: bytes | None = None) -> dict[str, Any]:
+    """The values by protocol."""
+    result = run("decode", "--json", *arguments, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    return {entry["protocol"]: entry["value"] for entry in json.loads(result.stdout)["decoded"]}
+
+
+# --- vectors of the layout notes ------------------------------------------------------------------
+
+
+def test_a_sequence_number() -> None:
+    """Number 256, most significant byte first, unlike everything else."""
+    assert decoded("00 00 00 00 00 00 01 00")["seqnum"] == "0000000000000100"
+
+
+def test_a_guid() -> None:
+    digits = "D4 C3 B2 A1 01 00 02 00 03 04 05 06 07 08 09 0A"
+    assert decoded(digits)["guid"] == GUID_TEXT
+
+
+def test_a_sid_in_a_process() -> None:
+    data = "01 02 00 00 00 00 00 05 20 00 00 00 20 02 00 00"
+    done = process("decode", "--protocol", "sid", data)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode().splitlines() == ["sid: SID", "└── S-1-5-32-544"]
+
+
+# --- the other structures -------------------------------------------------------------------------
+
+
+def test_a_descriptor() -> None:
+    sddl = "O:BAG:SYD:P(A;;GA;;;BA)"
+    value = decoded("-p", "descriptor", parse_sddl(sddl).to_bytes().hex())["descriptor"]
+    assert value["sddl"] == sddl
+    assert value["descriptor"]["owner"] == "S-1-5-32-544"
+    assert value["descriptor"]["control"] == ["DACL_PRESENT", "DACL_PROTECTED", "SELF_RELATIVE"]
+    assert value["descriptor"]["dacl"]["aces"][0]["type"] == "ACCESS_ALLOWED"
+
+
+def test_properties() -> None:
+    bag = encode_properties(
+        {
+            PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "orders"),
+            PropId.Q_QMID: PropVariant(VarType.CLSID, GUID),
+            99: PropVariant(VarType.BLOB, b"\x01\x02"),
+        }
+    )
+    assert decoded("-p", "properties", bag.hex())["properties"] == {
+        "99": {"vt": "VT_BLOB", "value": "0102"},
+        "PROPID_Q_LABEL": {"vt": "VT_LPWSTR", "value": "orders"},
+        "PROPID_Q_QMID": {"vt": "VT_CLSID", "value": GUID_TEXT},
+    }
+
+
+def test_public_keys() -> None:
+    (key,) = decoded("-p", "publickeys", PublicKeys((PublicKey.of(KEY),)).to_bytes().hex())[
+        "publickeys"
+    ]
+    assert key["provider_name"] == "Microsoft Base Cryptographic Provider v1.0"
+    assert key["rsa"]["exponent"] == 65_537
+    assert key["rsa"]["modulus"] == f"0x{KEY.modulus:x}"
+
+
+def test_one_public_key() -> None:
+    value = decoded("-p", "publickey", MqdsPublicKey(KEY).to_bytes().hex())["publickey"]
+    assert value["key"]["key_algorithm"] == "CALG_RSA_KEYX"
+
+
+def test_certificates() -> None:
+    data = UserSignCerts.wrap(b"\x30\x00", GUID).to_bytes()
+    (certificate,) = decoded("-p", "certificates", data.hex())["certificates"]["certificates"]
+    assert certificate["identifier"] == GUID_TEXT
+    assert certificate["certificate"] == "3000"
+
+
+def test_addresses() -> None:
+    data = AddressList((TaAddress.ip("10.1.2.3"),)).to_bytes()
+    assert decoded("-p", "addresses", data.hex())["addresses"] == [
+        {"text": "IP 10.1.2.3", "address_type": 1, "address": "0a010203"}
+    ]
+
+
+def test_an_hresult() -> None:
+    value = decoded("-p", "hresult", "06 00 0e c0")["hresult"]
+    assert value["name"] == "MQ_ERROR_INVALID_PARAMETER"
+    assert value["failure"] is True
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-16-le"])
+def test_a_server_list(encoding: str) -> None:
+    text = "HQ;\\10srv1.example.com,11srv2"
+    value = decoded("-p", "serverlist", text.encode(encoding).hex())["serverlist"]
+    assert value["site_name"] == "HQ"
+    assert [server["name"] for server in value["servers"]] == ["srv1.example.com", "srv2"]
+    specs = decoded("-p", "serverlist", "01a\0".encode(encoding).hex())["serverlist"]
+    assert specs == [{"name": "a", "supports_ip": False, "supports_ipx": True}]
+
+
+def test_a_server_list_counts_bytes() -> None:
+    """The parser counts characters; the offset that is told is one of the bytes."""
+    decode = next(decoder.decode for decoder in DECODERS if decoder.name == "serverlist")
+    with pytest.raises(WireError) as caught:
+        decode("HQ;\\1Xsrv".encode("utf-16-le"))
+    assert caught.value.offset == 10
+
+
+@given(st.binary(max_size=80))
+def test_every_decoder_takes_bytes_or_raises_a_wire_error(data: bytes) -> None:
+    for decoder in DECODERS:
+        try:
+            decoder.decode(data)
+        except WireError as error:
+            assert 0 <= error.offset <= max(len(data), 4)  # noqa: PT017
+
+
+def test_decoders_have_different_names() -> None:
+    assert len({decoder.name for decoder in DECODERS}) == len(DECODERS)
+
+
+# --- without a protocol ---------------------------------------------------------------------------
+
+
+def test_all_that_take_the_bytes_are_shown() -> None:
+    data = Sid.parse("S-1-5-32-544").to_bytes()
+    assert decoded(data.hex()).keys() == {"guid", "sid"}
+    text = run("decode", data.hex()).stdout
+    assert "guid: GUID, 16 bytes" in text
+    assert "S-1-5-32-544" in text
+
+
+def test_bytes_that_nothing_takes() -> None:
+    done = process("decode", "0e00c0")
+    assert done.returncode == 1
+    assert done.stdout == b""
+    lines = done.stderr.decode().splitlines()
+    assert lines[0] == "mqis: 3 bytes that nothing here takes"
+    assert len(lines) == 3 + len(DECODERS)
+    assert any(line.split()[:2] == ["descriptor", "2"] for line in lines)
+
+
+def test_bytes_that_nothing_takes_as_json() -> None:
+    result = run("decode", "--json", "0e00c0")
+    assert result.exit_code == 1
+    attempts = json.loads(result.stdout)["error"]["attempts"]
+    assert [attempt["protocol"] for attempt in attempts] == [d.name for d in DECODERS]
+    assert attempts[0] == {
+        "protocol": "guid",
+        "offset": 0,
+        "reason": "GUID needs 16 bytes, 3 left",
+    }
+
+
+def test_bytes_that_the_protocol_refuses() -> None:
+    done = process("decode", "-p", "sid", "--json", "0101000000000005")
+    assert done.returncode == 1
+    assert done.stderr.decode() == "mqis: offset 8: u32 needs 4 bytes, 0 left\n"
+    assert json.loads(done.stdout) == {
+        "error": {"protocol": "sid", "offset": 8, "reason": "u32 needs 4 bytes, 0 left"}
+    }
+
+
+def test_bytes_behind_the_structure_are_refused() -> None:
+    done = process("decode", "-p", "seqnum", "00" * 9)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"mqis: offset 8: 1 bytes after the end of SEQUENCE_NUMBER")
+
+
+def test_a_protocol_that_is_none() -> None:
+    result = run("decode", "-p", "guide", "00")
+    assert result.exit_code == 2
+
+
+# --- forms of input -------------------------------------------------------------------------------
+
+DATA = bytes(range(20))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DATA.hex(),
+        DATA.hex().upper(),
+        DATA.hex(" "),
+        DATA.hex(":"),
+        DATA.hex(",") + "\n",
+        "0x" + DATA.hex(),
+        ", ".join(f"0x{byte:02x}" for byte in DATA),
+        "".join(f"\\x{byte:02x}" for byte in DATA),
+        "0000  00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f   ........ ........\n"
+        "0010  10 11 12 13                                        ....\n",
+        "00000000  00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f  |................|\n"
+        "00000010  10 11 12 13                                       |....|\n00000014\n",
+        "00000000: 0001 0203 0405 0607 0809 0a0b 0c0d 0e0f  ................\n"
+        "00000010: 1011 1213                                ....\n",
+        "0000  00 01 02 03 04 05 06 07 08 09\n000a  0a 0b 0c 0d 0e 0f 10 11 12 13\n",
+    ],
+)
+def test_hexadecimal(text: str) -> None:
+    assert parse_hex(text) == DATA
+
+
+def test_a_dump_is_one_only_if_its_offsets_are_right() -> None:
+    """Two long words could be an offset and bytes; here they are bytes."""
+    assert parse_hex("a1b2c3d4  01000200") == bytes.fromhex("a1b2c3d401000200")
+    assert parse_hex("0000  0102") == b"\x01\x02"
+
+
+@pytest.mark.parametrize("text", ["", "xyz", "123", "hello world", GUID_TEXT, "0000  zz"])
+def test_what_is_not_hexadecimal(text: str) -> None:
+    assert parse_hex(text) is None
+
+
+def test_files_and_stdin(tmp_path: Path) -> None:
+    binary, text = tmp_path / "a.bin", tmp_path / "a.hex"
+    binary.write_bytes(GUID.raw)
+    text.write_text(GUID.raw.hex(" "), encoding="ascii")
+    for result in (
+        decoded(str(binary)),
+        decoded(str(text)),
+        decoded("-", stdin=GUID.raw),
+        decoded("-", stdin=GUID.raw.hex().encode()),
+    ):
+        assert result["guid"] == GUID_TEXT
+    piped = process("decode", "-", "-p", "guid", stdin=GUID.raw)
+    assert GUID_TEXT in piped.stdout.decode()
+
+
+def test_input_that_is_nothing(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    for argument, message in (
+        ("nonsense", "'nonsense' is neither hexadecimal nor a file"),
+        (str(tmp_path), "is neither hexadecimal nor a file"),
+        (str(empty), "there are no bytes to decode"),
+        ("z" * 5000, "is neither hexadecimal nor a file"),
+    ):
+        error = run("decode", argument).exception
+        assert isinstance(error, InputError), argument
+        assert message in str(error)
+
+
+def test_long_hexadecimal_is_not_a_file_name() -> None:
+    data = UserSignCerts.wrap(b"\x30" * 600, GUID).to_bytes()
+    assert "certificates" in decoded(data.hex())

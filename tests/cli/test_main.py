@@ -1,0 +1,113 @@
+"""What every command has in common: errors, statuses, configuration, pipes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mqis import __version__
+from mqis.services.config import ConfigError
+from tests.cli.commands import process, run
+
+
+def test_version() -> None:
+    done = process("--version")
+    assert done.returncode == 0
+    assert done.stdout.decode() == f"mqis {__version__}\n"
+
+
+def test_the_installed_command_is_this_one() -> None:
+    script = Path(sys.executable).with_name("mqis")
+    if not script.exists():
+        pytest.skip("mqis is not installed beside this Python")
+    done = subprocess.run([script, "--version"], capture_output=True, check=True)
+    assert done.stdout.decode() == f"mqis {__version__}\n"
+
+
+def test_an_error_is_one_line_on_stderr_and_status_1(tmp_path: Path) -> None:
+    done = process("store", "check", "--store", tmp_path / "absent.db")
+    assert done.returncode == 1
+    assert done.stdout == b""
+    assert done.stderr.decode().count("\n") == 1
+    assert done.stderr.decode().startswith(f"mqis: {tmp_path}/absent.db: there is no store")
+
+
+def test_an_error_does_not_act_on_the_terminal(tmp_path: Path) -> None:
+    done = process("store", "check", "--store", f"{tmp_path}/\x1b[31m[bold]x.db")
+    assert b"\x1b" not in done.stderr
+    assert b"\\x1b[31m[bold]x.db" in done.stderr
+
+
+def test_misuse_is_status_2() -> None:
+    assert process("get", "quue", "x").returncode == 2
+
+
+def test_without_a_store_the_error_says_what_to_do(tmp_path: Path) -> None:
+    done = process("lookup", "queue", directory=tmp_path)
+    assert done.returncode == 1
+    assert b"--store" in done.stderr
+    assert b"mqis init" in done.stderr
+
+
+def test_the_store_of_the_configuration_here(demo_store: Path, tmp_path: Path) -> None:
+    config = tmp_path / "mqis.toml"
+    config.write_text(f'[store]\nurl = "sqlite:{demo_store}"\n', encoding="utf-8")
+    done = process("store", "check", directory=tmp_path)
+    assert done.stdout.startswith(b"ok: 1 enterprise, 3 sites"), done.stderr
+
+
+def test_the_store_of_another_configuration(demo_store: Path, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    config = tmp_path / "sub" / "other.toml"
+    relative = os.path.relpath(demo_store, config.parent)
+    config.write_text(f'[store]\nurl = "sqlite:{relative}"\n', encoding="utf-8")
+    by_environment = process("store", "check", directory=tmp_path, env={"MQIS_CONFIG": str(config)})
+    assert by_environment.returncode == 0, by_environment.stderr
+    assert run("store", "check", "--config", config).exit_code == 0
+
+
+def test_a_wrong_configuration_names_its_key(tmp_path: Path) -> None:
+    config = tmp_path / "mqis.toml"
+    config.write_text('[server]\nrole = "boss"\n', encoding="utf-8")
+    error = run("store", "check", "--config", config).exception
+    assert isinstance(error, ConfigError)
+    assert str(error).endswith("mqis.toml: server.role: 'boss' is none of pec, psc, bsc, none")
+
+
+def test_a_store_that_is_none() -> None:
+    error = run("store", "check", "--store", "mysql://x").exception
+    assert isinstance(error, ConfigError)
+
+
+def test_a_reader_that_goes_away_is_no_error(demo_store: Path) -> None:
+    command = [sys.executable, "-m", "mqis.cli.main", "export", "--store", str(demo_store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stderr is not None
+        assert writer.stdout.read(10) == b'{"format":'
+        writer.stdout.close()
+        assert writer.stderr.read() == b""
+        assert writer.wait() in (0, 1)
+
+
+def test_an_interrupt_is_status_130() -> None:
+    command = [sys.executable, "-m", "mqis.cli.main", "decode", "-"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as waiting:
+        time.sleep(1.0)  # until it waits for its input
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.wait(10) == 130
+        assert waiting.stderr is not None
+        assert b"Traceback" not in waiting.stderr.read()
+
+
+def test_names_that_the_terminal_cannot_write(tmp_path: Path) -> None:
+    done = process("decode", "-p", "serverlist", b"c385;".hex(), env={"PYTHONIOENCODING": "ascii"})
+    assert b"UnicodeEncodeError" not in done.stderr

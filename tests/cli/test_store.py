@@ -1,0 +1,66 @@
+"""``mqis store check``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import process, run
+
+
+@pytest.fixture
+def damaged(demo_store: Path, tmp_path: Path) -> Path:
+    """A store in which one queue has lost its name."""
+    path = Path(shutil.copy(demo_store, tmp_path / "damaged.db"))
+    with closing(sqlite3.connect(path)) as database, database:
+        changed = database.execute(
+            "UPDATE objects SET path_key=x'00' WHERE rowid=(SELECT max(rowid) FROM objects)"
+        )
+        assert changed.rowcount == 1
+    return path
+
+
+def test_a_sound_store(demo_store: Path) -> None:
+    done = process("store", "check", "--store", demo_store)
+    assert done.returncode == 0
+    assert done.stdout.decode() == (
+        "ok: 1 enterprise, 3 sites, 3 networks, 3 links, 5 users, 20 machines, 60 queues, "
+        "4 partitions\n"
+    )
+
+
+def test_a_sound_store_as_json(demo_store: Path) -> None:
+    content = json.loads(run("store", "check", "--json", "--store", demo_store).stdout)
+    assert content["ok"] is True
+    assert content["counts"]["queue"] == 60
+    assert content["faults"] == []
+
+
+def test_a_damaged_store(damaged: Path) -> None:
+    done = process("store", "check", "--store", damaged)
+    assert done.returncode == 1
+    lines = done.stdout.decode().splitlines()
+    assert "path_key" in lines[0]
+    assert lines[-1] == "1 fault"
+
+
+def test_a_damaged_store_as_json(damaged: Path) -> None:
+    result = run("store", "check", "--json", "--store", damaged)
+    assert result.exit_code == 1
+    content = json.loads(result.stdout)
+    assert content["ok"] is False
+    assert len(content["faults"]) == 1
+
+
+def test_a_file_that_is_no_store(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are notes, and enough of them to fill a header" * 20, encoding="ascii")
+    done = process("store", "check", "--store", path)
+    assert done.returncode == 1
+    assert b"notes.txt: is not an mqis store" in done.stderr
+    assert path.read_text(encoding="ascii").startswith("these are notes")

@@ -1,0 +1,81 @@
+"""``mqis tour``: it ends well, it can be repeated, and it fails loudly."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mqis.cli import tour
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.errors import StorageError
+from mqis.runtime.entropy import SystemEntropy
+from mqis.services.stores import open_store
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from tests.cli.commands import process, run
+
+
+def test_it_ends_well_and_leaves_a_store(tmp_path: Path) -> None:
+    done = process("tour", directory=tmp_path, env={"COLUMNS": "100"})
+    text = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    for step in ("Build", "Sites", "Routing links", "Partitions", "Lookup", "One queue"):
+        assert f". {step}  " in text
+    assert "the second store exports the same bytes" in text
+    assert "nothing is wrong" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert [path.name for path in tmp_path.iterdir()] == ["mqis-tour.db"]
+
+
+def test_its_advice_works(tmp_path: Path) -> None:
+    store = tmp_path / "a b.db"
+    text = run("tour", "--store", store).stdout
+    assert "mqis get machine ams-dir1 -s" in text
+    assert run("get", "machine", "ams-dir1", "-s", store).exit_code == 0
+    assert run("lookup", "machine", "-s", store, "--where", "site_id=Berlin").exit_code == 0
+    result = run(
+        *("lookup", "queue", "-s", store, "--where", "label=Audit trail"),
+        *("--columns", "path,journal,seq"),
+    )
+    assert result.exit_code == 0
+    assert run("get", "queue", "chi-app2\\orders", "-s", store, "--json").exit_code == 0
+
+
+def test_it_builds_anew_over_an_earlier_tour(tmp_path: Path) -> None:
+    store = tmp_path / "new" / "t.db"
+    assert run("tour", "--store", store).exit_code == 0
+    again = run("tour", "--store", store)
+    assert again.exit_code == 0
+    assert "holds the enterprise of an earlier tour; building it anew" in again.stdout
+
+
+def test_it_leaves_another_directory_alone(tmp_path: Path) -> None:
+    store = tmp_path / "mine.db"
+    with closing(open_store(str(store), create=True)) as mine, mine.write() as tx:
+        name = PropVariant(VarType.LPWSTR, "Delft")
+        events = DirectoryEvents(tx, 0, SystemEntropy())
+        events.create_directory_object(ObjectType.SITE, {PropId.S_PATHNAME: name})
+    error = run("tour", "--store", store).exception
+    assert isinstance(error, StorageError)
+    assert "holds another directory; name a new file with --store" in str(error)
+    with closing(open_store(str(store))) as mine, mine.read() as view:
+        assert view.find(ObjectType.SITE, "Delft") is not None
+
+
+def test_it_leaves_another_file_alone(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("notes " * 1000, encoding="ascii")
+    assert isinstance(run("tour", "--store", notes).exception, StorageError)
+    assert notes.read_text(encoding="ascii").startswith("notes ")
+
+
+def test_a_step_that_does_not_hold_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(tour._ROLES, "PSC", 3)
+    result = run("tour", "--store", tmp_path / "t.db")
+    assert isinstance(result.exception, tour.TourError)
+    assert str(result.exception).startswith("step 2: it should be so, but is not: five directory")
+    assert "3. " not in result.stdout
