@@ -1,4 +1,4 @@
-"""The command as a user runs it: in this process where that will do, in one of its own elsewhere."""
+"""The command as a user runs it: in this process where that will do, else in one of its own."""
 
 from __future__ import annotations
 

@@ -79,11 +79,10 @@ def test_get_chosen_properties(demo_store: Path) -> None:
 
 
 def test_get_what_is_not_there(demo_store: Path) -> None:
-    done = process("get", "queue", "ams-app1\\nothing", "--store", demo_store)
-    assert done.returncode == 1
-    assert b"there is no queue 'ams-app1\\\\nothing' in the store" in done.stderr
-    error = run("get", "user", "anna", "--store", demo_store).exception
-    assert isinstance(error, DirectoryError)
+    for kind, name in (("queue", "ams-app1\\nothing"), ("user", "anna")):
+        error = run("get", kind, name, "--store", demo_store).exception
+        assert isinstance(error, DirectoryError)
+        assert f"there is no {kind} {name!r} in the store" in str(error)
 
 
 def test_get_a_property_that_is_none(demo_store: Path) -> None:
@@ -174,7 +173,7 @@ def test_lookup_sorts_by_path_by_itself(demo_store: Path) -> None:
         (["--where", "type=x"], "type: 'x' is no value of VT_CLSID: 'x' is not a GUID"),
         (
             ["--where", "qmid=x"],
-            "qmid: 'x' is no value of VT_CLSID: 'x' is not a GUID (8-4-4-4-12 h",
+            "qmid: 'x' is no value of VT_CLSID: 'x' is not a GUID",
         ),
         (["--where", "security=O:XX"], "security: 'O:XX' is no value of VT_BLOB: SDDL: a SID"),
         (["--columns", ","], "--columns names no property; there are: instance, type"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mqis.protocol.errors import StorageError
 from tests.cli.commands import process, run
 
 
@@ -26,9 +27,9 @@ def damaged(demo_store: Path, tmp_path: Path) -> Path:
 
 
 def test_a_sound_store(demo_store: Path) -> None:
-    done = process("store", "check", "--store", demo_store)
-    assert done.returncode == 0
-    assert done.stdout.decode() == (
+    result = run("store", "check", "--store", demo_store)
+    assert result.exit_code == 0
+    assert result.stdout == (
         "ok: 1 enterprise, 3 sites, 3 networks, 3 links, 5 users, 20 machines, 60 queues, "
         "4 partitions\n"
     )
@@ -60,7 +61,7 @@ def test_a_damaged_store_as_json(damaged: Path) -> None:
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are notes, and enough of them to fill a header" * 20, encoding="ascii")
-    done = process("store", "check", "--store", path)
-    assert done.returncode == 1
-    assert b"notes.txt: is not an mqis store" in done.stderr
+    error = run("store", "check", "--store", path).exception
+    assert isinstance(error, StorageError)
+    assert "notes.txt: is not an mqis store" in str(error)
     assert path.read_text(encoding="ascii").startswith("these are notes")

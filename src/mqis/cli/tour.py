@@ -95,7 +95,7 @@ class _Guide:
         self._console.print(Padding(renderable, (0, 0, 0, 3), expand=False))
 
     def line(self, text: str, style: str = "") -> None:
-        self._console.print(cell(text, style))
+        self._console.print(cell(text, style), soft_wrap=True)
 
     def confirm(self, text: str, holds: bool) -> None:
         """A line with a tick; the end of the tour if it does not hold."""
