@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from bench import codecs, lookup100k, stores, transfer
-from bench.environment import environment
+from bench.environment import environment, load
 from bench.render import as_json, show
 from bench.run import Bench, Run
 
@@ -79,8 +79,10 @@ def main() -> int:
             if not arguments.json:
                 show(console, bench, results)
     if arguments.json:
-        json.dump(as_json(where, arguments.quick, done), sys.stdout, indent=2)
+        json.dump(as_json(where, load(), arguments.quick, done), sys.stdout, indent=2)
         print()
+    else:
+        console.print(f"\nload {load():.1f} at the end, one or two of it ours", highlight=False)
     return 0
 
 

@@ -38,13 +38,18 @@ def environment(directory: Path, flush_s: float) -> Environment:
         cores=len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count() or 1,
-        load=os.getloadavg()[0],
+        load=load(),
         python=platform.python_version(),
         sqlite=sqlite3.sqlite_version,
         system=f"{platform.system()} {platform.machine()}",
         directory=str(directory.parent),
         flush_ms=median(_flush_times(directory / "flush", flush_s).latencies_ns) / 1e6,
     )
+
+
+def load() -> float:
+    """How many processes wanted to run during the last minute, ours included."""
+    return os.getloadavg()[0]
 
 
 def _flush_times(path: Path, seconds: float) -> Sample:

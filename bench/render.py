@@ -18,10 +18,11 @@ from bench.run import Bench
 
 
 def as_json(
-    environment: Environment, quick: bool, done: Iterable[tuple[Bench, Results]]
+    environment: Environment, load_at_end: float, quick: bool, done: Iterable[tuple[Bench, Results]]
 ) -> dict[str, Any]:
     return {
         "environment": asdict(environment),
+        "load_at_end": load_at_end,
         "quick": quick,
         "entries": {bench.name: {"what": bench.what, **asdict(results)} for bench, results in done},
     }

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.wire.decoders import DECODERS
-
 from mqis.wire.errors import WireError
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -61,6 +61,7 @@ def test_the_environment_is_told(report: dict[str, Any]) -> None:
 
     assert told["cores"] >= 1
     assert told["flush_ms"] > 0
+    assert min(told["load"], report["load_at_end"]) >= 0
     assert told["python"] == sys.version.split()[0]
 
 

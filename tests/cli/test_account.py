@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -115,33 +117,56 @@ def test_a_file_that_others_may_read(path: Path) -> None:
     assert "chmod 600" in result.stderr
 
 
-@pytest.mark.parametrize(("typed", "code"), [(b"geheim\ngeheim\n", 0), (b"geheim\ngehiem\n", None)])
-def test_at_a_terminal_it_is_typed_twice_and_not_shown(
-    path: Path, typed: bytes, code: int | None
-) -> None:
-    ours, theirs = pty.openpty()
-    command = "from mqis.cli.account import account_app; account_app()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", command, "add", "alice", "--accounts", str(path)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    seen = b""
-    while b"Password" not in seen:
-        seen += os.read(ours, 1000)
-    first, second = typed.splitlines(keepends=True)
-    os.write(ours, first)
-    while b"Repeat" not in seen:
-        seen += os.read(ours, 1000)
-    os.write(ours, second)
-    if code is None:
-        while b"do not match" not in seen:
-            seen += os.read(ours, 1000)
-        process.kill()
-    assert process.wait() == (0 if code == 0 else -9)
-    os.close(ours)
-    assert b"geheim" not in seen
-    assert path.exists() == (code == 0)
+class Terminal:
+    """The command at a terminal of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.end, theirs = pty.openpty()
+        command = "from mqis.cli.account import account_app; account_app()"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", command, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.seen = b""
+
+    def wait_for(self, text: bytes) -> None:
+        while text not in self.seen:
+            ready, _, _ = select.select([self.end], [], [], 20)
+            assert ready, self.seen
+            self.seen += os.read(self.end, 1000)
+
+    def type_passwords(self, first: bytes, second: bytes) -> None:
+        # The blank after the colon comes when the echo is off.
+        self.wait_for(b"Password: ")
+        os.write(self.end, first + b"\n")
+        self.wait_for(b"confirmation: ")
+        os.write(self.end, second + b"\n")
+
+
+@pytest.fixture
+def terminal(path: Path) -> Iterator[Terminal]:
+    terminal = Terminal("add", "alice", "--accounts", str(path))
+    yield terminal
+    terminal.process.kill()
+    terminal.process.wait()
+    os.close(terminal.end)
+
+
+def test_at_a_terminal_it_is_typed_twice_and_not_shown(path: Path, terminal: Terminal) -> None:
+    terminal.type_passwords(b"geheim", b"geheim")
+    terminal.wait_for(b"added alice")
+    assert terminal.process.wait() == 0
+    assert b"geheim" not in terminal.seen
+    account = AccountsFile(path).find("", "alice")
+    assert account is not None
+    assert account.nt_hash == nt_hash("geheim")
+
+
+def test_two_passwords_that_differ(path: Path, terminal: Terminal) -> None:
+    terminal.type_passwords(b"geheim", b"gehiem")
+    terminal.wait_for(b"do not match")
+    assert not path.exists()

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -104,16 +103,22 @@ def test_a_reader_that_goes_away_is_no_error(demo_store: Path) -> None:
         assert writer.wait() in (0, 1)
 
 
-def test_an_interrupt_is_status_130() -> None:
-    command = [sys.executable, "-m", "mqis.cli.main", "decode", "-"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as waiting:
-        time.sleep(1.0)  # until it waits for its input
-        waiting.send_signal(signal.SIGINT)
-        assert waiting.wait(10) == 130
-        assert waiting.stderr is not None
-        assert b"Traceback" not in waiting.stderr.read()
+def test_an_interrupt_is_status_130_and_imports_nothing(tmp_path: Path) -> None:
+    """In the middle of a file: a pipe that opens when the command opens it, and then is silent."""
+    pipe, store = tmp_path / "pipe", tmp_path / "d.db"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "mqis.cli.main", "import", str(pipe), "-s", str(store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as importing:
+        with pipe.open("wb", buffering=0) as out:
+            out.write(
+                b'{"format":"mqis-directory","version":1,"enterprise":null,"partitions":[]}\n'
+            )
+            importing.send_signal(signal.SIGINT)
+            output, errors = importing.communicate(timeout=30)
+        assert importing.returncode == 130
+    assert output == b""
+    assert b"Traceback" not in errors
+    assert run("store", "check", "-s", store).stdout == "ok: empty\n"
 
 
 def test_names_that_the_terminal_cannot_write() -> None:

@@ -193,7 +193,7 @@ def test_what_names_hold_does_not_act_on_the_terminal(tmp_path: Path) -> None:
         events = DirectoryEvents(tx, 0, SystemEntropy())
         name = PropVariant(VarType.LPWSTR, evil)
         events.create_directory_object(ObjectType.SITE, {PropId.S_PATHNAME: name})
-    done = process("lookup", "site", "--store", path)
-    assert done.returncode == 0, done.stderr
-    assert b"[red]\\x1b[2J\\ud800\\u202e" in done.stdout
+    result = run("lookup", "site", "--store", path)
+    assert result.exit_code == 0, result.output
+    assert "[red]\\x1b[2J\\ud800\\u202e" in result.stdout
     assert looked_up(path, "site")[0]["path"] == evil

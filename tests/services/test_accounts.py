@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from mqis.protocol.authentication import AuthType
+from mqis.protocol.authentication import AuthenticationError, AuthType
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, nt_hash
 from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
 from mqis.services.accounts import AccountsError, AccountsFile
 from mqis.services.config import ConfigError
 from mqis.wire.security.sid import ADMINISTRATORS, USERS, Sid
-from tests.runtime.authentication.pairs import TARGET, connect
+from tests.runtime.authentication.pairs import connect
 
 GIVEN = Sid.parse("S-1-5-21-7-8-9-500")
 
@@ -261,11 +261,10 @@ def test_a_running_server_sees_changes(file: AccountsFile) -> None:
         assert identity is not None
         return file.find(identity.domain, identity.name)
 
-    with pytest.raises(Exception, match="accounts.toml"):
+    with pytest.raises(AuthenticationError, match=r"accounts\.toml"):
         log_on()
     alice = file.add("alice", "pw", domain="LAB")
     assert log_on() == alice
     file.remove("alice", "LAB")
-    with pytest.raises(Exception, match="wrong password"):
+    with pytest.raises(AuthenticationError, match="wrong password"):
         log_on()
-    assert TARGET

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mqis.wire import ndr
 from mqis.wire.guid import Guid
-from mqis.wire.ndr import Choice, ContextHandle
+from mqis.wire.ndr import Choice, ContextHandle, To
 
 
 class Reference:
@@ -78,6 +78,8 @@ class Shape:
 
 def reference_bytes(shape: Shape, value: Any, *, ndr64: bool = False, order: str = "<") -> bytes:
     ref = Reference(ndr64, order)
+    while isinstance(shape, PointerShape) and shape.kind == "Ref":
+        shape = shape.target  # at the top it sends nothing
     shape.whole(ref, value)
     return ref.data
 
@@ -288,28 +290,37 @@ class PointerShape(Shape):
         made: ndr.Description[Any] = getattr(ndr, self.kind)(self.target.description())
         return made
 
+    @property
+    def nullable(self) -> bool:
+        if self.kind != "Ref":
+            return True
+        return isinstance(self.target, PointerShape) and self.target.nullable
+
+    @property
+    def wraps(self) -> bool:
+        """Whether a referent that may be null itself has to be told from no referent."""
+        return self.kind != "Ref" and getattr(self.target, "nullable", False)
+
     def values(self) -> st.SearchStrategy[Any]:
-        return self.target.values() if self.kind == "Ref" else st.none() | self.target.values()
+        if self.kind == "Ref":
+            return self.target.values()
+        referents = self.target.values()
+        return st.none() | (referents.map(To) if self.wraps else referents)
 
     def alignment(self, ref: Reference) -> int:
         return ref.count_size
 
     def body(self, ref: Reference, value: Any) -> None:
-        if value is None:
+        if value is None and self.kind != "Ref":
             ref.count(0)
         else:
             ref.refer()
 
     def deferred(self, ref: Reference, value: Any) -> None:
-        if value is not None:
+        if self.wraps and value is not None:
+            self.target.whole(ref, value.value)
+        elif value is not None or self.kind == "Ref":
             self.target.whole(ref, value)
-
-    def whole(self, ref: Reference, value: Any) -> None:
-        # Called for what stands at the top and for what a pointer leads to.
-        if self.kind == "Ref" and not ref.data and not ref.referents:
-            self.target.whole(ref, value)
-        else:
-            super().whole(ref, value)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, Scope
@@ -169,7 +169,9 @@ class _Plan:
 
     def enterprise(self, tx: Transaction) -> None:
         pec = _SITES[0].machines[0][0]
-        tx.put_partition(Partition(ENTERPRISE_PARTITION, pec))
+        # The first number is given out before there is an enterprise that names its authority.
+        partition = tx.partition(ENTERPRISE_PARTITION) or Partition(ENTERPRISE_PARTITION, pec)
+        tx.put_partition(replace(partition, owner=pec))
         self._events(tx).create_directory_object(
             ObjectType.ENTERPRISE,
             {

@@ -22,6 +22,7 @@ from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory.world import (
     ALICE_SID,
+    BARE_CERTIFICATE,
     BOB_SID,
     C14,
     C15,
@@ -37,6 +38,7 @@ from tests.protocol.directory.world import (
     USER,
     World,
     blob,
+    digest,
     guid,
     guids,
     number,
@@ -278,6 +280,79 @@ class TestSort:
         assert run(world, Query.make([202], [where(EQ, 201, guid(SITE_A))])) == expected
 
 
+class NoScan:
+    """A view that answers from its indexes only."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "objects":
+            raise AssertionError("all objects of the type were read")
+        return getattr(self._view, name)
+
+
+class TestIndexes:
+    @pytest.mark.parametrize(
+        ("object_type", "propid", "constant"),
+        [
+            (QUEUE, 101, guid(ORDERS)),
+            (QUEUE, 102, guid(number(0x102))),
+            (QUEUE, 103, text("c14\\orders")),
+            (QUEUE, 108, text("ORDERS")),
+            (QUEUE, 115, guid(C14)),
+            (MACHINE, 201, guid(SITE_A)),
+            (MACHINE, 202, guid(C14)),
+            (MACHINE, 203, text("c14")),
+            (SITE, 301, text("alpha")),
+            (SITE, 302, guid(SITE_A)),
+            (CN, 502, text("net")),
+            (USER, 701, blob(ALICE_SID)),
+            (LINK, 801, guid(SITE_A)),
+            (LINK, 802, guid(SITE_B)),
+        ],
+    )
+    def test_answer_without_a_scan(
+        self, object_type: ObjectType, propid: int, constant: PropVariant
+    ) -> None:
+        world = World()
+        world.update(world.one(QUEUE), {108: text("Orders"), 102: guid(number(0x102))})
+        query = Query.make([propid], [where(EQ, propid, constant)])
+        with world.store.read() as view:
+            found = query.objects(NoScan(view))  # type: ignore[arg-type]
+        assert found == [world.one(object_type)]
+
+    @pytest.mark.parametrize(
+        ("object_type", "propid", "constant"),
+        [
+            # What everything has that nobody chose is in no index.
+            (QUEUE, 108, text("")),
+            (QUEUE, 102, guid(Guid.NULL)),
+            # A list is indexed by its elements, not as a whole.
+            (MACHINE, 222, guids(SITE_A)),
+            (USER, 705, guids(digest(BARE_CERTIFICATE))),
+            # Never indexed.
+            (QUEUE, 123, text("suffix")),
+            (QUEUE, 105, ui4(0xFFFFFFFF)),
+            (MACHINE, 216, text("")),
+            (SITE, 304, text("psc1")),
+        ],
+    )
+    def test_are_passed_by_where_they_do_not_help(
+        self, object_type: ObjectType, propid: int, constant: PropVariant
+    ) -> None:
+        world = World()
+        world.update(world.one(QUEUE), {123: text("Suffix")})
+        query = Query.make([propid], [where(EQ, propid, constant)])
+        with world.store.read() as view:
+            assert world.one(object_type) in query.objects(view)
+
+    def test_serve_equality_alone(self) -> None:
+        world = World()
+        query = Query.make([203], [where(NE, 203, text("C14"))])
+        assert run(world, query) == [("C15",)]
+
+
 # --- indexes give what a scan gives ---------------------------------------------------------------
 
 LABELS = ["", "alpha", "ALPHA", "beta"]
@@ -290,6 +365,7 @@ STORED: dict[ObjectType, dict[int, st.SearchStrategy[PropVariant]]] = {
         102: st.sampled_from(SITES).map(guid),
         105: st.integers(0, 2).map(ui4),
         108: st.sampled_from(LABELS).map(text),
+        123: st.sampled_from(LABELS).map(text),
         115: st.sampled_from([C14, C15, Guid.NULL]).map(guid),
     },
     MACHINE: {

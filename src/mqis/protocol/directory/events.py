@@ -15,6 +15,7 @@ from mqis.protocol.directory.objects import (
     IDENTIFIER_PROPERTY,
     NAME_PROPERTY,
     PARTITION_PROPERTY,
+    SECURITY_PROPERTY,
     DeletedObject,
     DirectoryObject,
     Scope,
@@ -70,9 +71,17 @@ class DirectoryEvents:
     # --- a client's voice: MS-MQDS 3.1.4.4, 3.1.4.9, 3.1.4.5 --------------------------------------
 
     def create(
-        self, object_type: ObjectType, path: str | None, properties: Properties
+        self,
+        object_type: ObjectType,
+        path: str | None,
+        properties: Properties,
+        *,
+        security: bytes | None = None,
     ) -> DirectoryObject:
-        """What a client creates; the server gives names, identifiers and times."""
+        """What a client creates; the server gives names, identifiers and times.
+
+        ``security`` is the descriptor of the new object, for types that keep one.
+        """
         self._check_creatable(object_type)
         if object_type not in NAME_PROPERTY:
             path = None  # clients name links all the same (MQDS-2.2.9-02)
@@ -93,6 +102,8 @@ class DirectoryEvents:
             known = self._user_of(stored)
             if known is not None:
                 return self._replace(known, with_certificates(known, stored))
+        if security is not None:
+            stored[SECURITY_PROPERTY[object_type]] = PropVariant(VarType.BLOB, security)
         if object_type in _CREATE_TIME:
             time = PropVariant(VarType.I4, self.now)
             stored |= {_CREATE_TIME[object_type]: time, _MODIFY_TIME[object_type]: time}
@@ -111,6 +122,12 @@ class DirectoryEvents:
             changes[_MODIFY_TIME[obj.type]] = PropVariant(VarType.I4, self.now)
         partition = self._chosen_partition(obj.type, properties, on_update)
         return self._replace(obj, changes, partition)
+
+    def set_stored(self, obj: DirectoryObject, changes: dict[int, PropVariant]) -> DirectoryObject:
+        """Stored properties that have calls of their own: permissions, keys, certificates."""
+        if obj.type in _MODIFY_TIME:
+            changes = {**changes, _MODIFY_TIME[obj.type]: PropVariant(VarType.I4, self.now)}
+        return self._replace(obj, changes)
 
     # --- the events themselves: MS-MQDS 3.1.6.3 to 3.1.6.5 ----------------------------------------
 

@@ -101,10 +101,12 @@ class Query:
         return found
 
     def rows(self, view: View) -> Iterator[tuple[PropVariant, ...]]:
-        """The columns of each match; a column without a value is VT_NULL, so rows keep their
-        length."""
-        for obj in self.objects(view):
-            yield tuple(read_property(obj, propid, view) or _NULL for propid in self.columns)
+        """The columns of each match."""
+        return (self.row(obj, view) for obj in self.objects(view))
+
+    def row(self, obj: DirectoryObject, view: View) -> tuple[PropVariant, ...]:
+        """The columns of one object; one without a value is VT_NULL, so rows keep their length."""
+        return tuple(read_property(obj, propid, view) or _NULL for propid in self.columns)
 
     def _candidates(self, view: View) -> Iterator[DirectoryObject]:
         """All objects that can match, from the best index there is."""

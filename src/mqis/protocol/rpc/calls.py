@@ -1,22 +1,22 @@
-"""Calls: fragments put together on the way in, cut up on the way out."""
+"""Calls: what one is on the server, and how its stubs are cut into fragments on either side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.negotiation import PresentationContext
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.bodies import Request, Response
-from mqis.wire.rpc.header import HEADER_SIZE, Header, PfcFlags
-from mqis.wire.rpc.pdu import call_prefix
+from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
+from mqis.wire.rpc.pdu import call_head, call_stub_offset
 from mqis.wire.rpc.trailer import PAD_TO
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Call:
-    """A request, from its first fragment to its answer."""
+    """A request, from its last fragment to its answer. Two calls are never the same one."""
 
     id: int
     context: PresentationContext
@@ -24,13 +24,11 @@ class Call:
     object: Guid | None
     big_endian: bool
     channel: Channel | None
-    stub: bytearray = field(default_factory=bytearray)
-    #: When the first fragment came.
-    began: float = 0.0
+    stub: bytes = b""
     cancelled: bool = False
     orphaned: bool = False
-    #: Callbacks that the handler of this call has under way, innermost last.
-    callbacks: int = 0
+    #: What has come of the answer to a callback; None while no callback is under way.
+    returning: bytearray | None = None
 
 
 def fragments(
@@ -43,24 +41,24 @@ def fragments(
 ) -> Iterator[bytes]:
     """The PDUs that carry ``body``, each signed on its own if ``channel`` protects."""
     guard = channel if channel is not None and channel.protects else None
-    prefix_size = len(call_prefix(body))
-    room = max_frag - HEADER_SIZE - prefix_size
+    stub, total = body.stub, len(body.stub)
+    stub_at = call_stub_offset(body)
+    if guard is None and stub_at + total <= max_frag:
+        yield call_head(body, FIRST_LAST, call_id, total, stub_at + total) + stub
+        return
+    room = max_frag - stub_at
     if guard is not None:
         room -= guard.overhead
         room -= room % PAD_TO  # cut where no padding is needed
-    total = len(body.stub)
     for at in range(0, total or 1, room):
-        part = body.stub[at : at + room]
-        flags = PfcFlags.FIRST if at == 0 else PfcFlags(0)
+        part = stub[at : at + room]
+        flags = 0 if at else PfcFlags.FIRST
         if at + room >= total:
             flags |= PfcFlags.LAST
-        if isinstance(body, Request) and body.object is not None:
-            flags |= PfcFlags.OBJECT_UUID
-        prefix = call_prefix(replace(body, alloc_hint=total - at))
-        size = HEADER_SIZE + prefix_size + len(part)
+        size = stub_at + len(part)
         if guard is None:
-            yield Header(body.TYPE, flags, call_id, size).encode() + prefix + part
+            yield call_head(body, flags, call_id, total - at, size) + part
             continue
         size += -len(part) % PAD_TO + guard.overhead
-        header = Header(body.TYPE, flags, call_id, size, guard.signature_size)
-        yield guard.protect(header.encode() + prefix, part, sign_header=sign_header)
+        head = call_head(body, flags, call_id, total - at, size, guard.signature_size)
+        yield guard.protect(head, part, sign_header=sign_header)

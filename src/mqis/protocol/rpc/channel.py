@@ -20,8 +20,6 @@ class Channel:
     type: int
     level: int
     context: SecurityContext
-    #: Negotiated in a way that makes it unusable; every request is refused.
-    spoiled: bool = False
 
     @property
     def complete(self) -> bool:

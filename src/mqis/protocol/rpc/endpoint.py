@@ -12,7 +12,10 @@ from mqis.protocol.rpc.limits import Limits
 
 @dataclass(slots=True)
 class Statistics:
-    """What rpc_mgmt_inq_stats tells, and what was refused."""
+    """What rpc_mgmt_inq_stats tells, and what was refused.
+
+    Calls out are those that the server makes, which are callbacks (C706 rpc_mgmt_inq_stats).
+    """
 
     calls_in: int = 0
     calls_out: int = 0

@@ -25,13 +25,22 @@ class Handle:
 
 
 @dataclass(slots=True)
+class HandleBudget:
+    """How many handles there may be: in one group, and in all of them together."""
+
+    per_group: int = 4096
+    total: int = 65536
+    used: int = 0
+
+
+@dataclass(slots=True)
 class AssociationGroup:
     """One client's connections and handles."""
 
     id: int
     #: Who may join: the peer's address and transport.
     peer: Hashable
-    max_handles: int
+    budget: HandleBudget
     entropy: Entropy
     connections: int = 0
     handles: dict[Guid, Handle] = field(default_factory=dict)
@@ -39,12 +48,14 @@ class AssociationGroup:
     def create_handle(
         self, value: object, interface: Interface, rundown: Callable[[], None] | None = None
     ) -> Guid:
-        if len(self.handles) >= self.max_handles:
-            raise RpcFault(
-                FaultStatus.REMOTE_NO_MEMORY, f"more than {self.max_handles} context handles"
-            )
+        budget = self.budget
+        if len(self.handles) >= budget.per_group or budget.used >= budget.total:
+            raise RpcFault(FaultStatus.REMOTE_NO_MEMORY, "too many context handles")
+        if not self.connections:  # a call that outlived its client: nobody would run this down
+            raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "the client is gone")
         id = self.entropy.guid()  # noqa: A001
         self.handles[id] = Handle(value, interface, rundown)
+        budget.used += 1
         return id
 
     def handle(self, id: Guid, interface: Interface) -> object:  # noqa: A002
@@ -61,15 +72,16 @@ class AssociationGroup:
         """Forget a handle without rundown: whoever closes it frees what it stands for."""
         value = self.handle(id, interface)
         del self.handles[id]
+        self.budget.used -= 1
         return value
 
 
 class AssociationGroups:
     """All groups of one server."""
 
-    def __init__(self, entropy: Entropy, max_handles: int = 4096) -> None:
+    def __init__(self, entropy: Entropy, budget: HandleBudget | None = None) -> None:
         self._entropy = entropy
-        self._max_handles = max_handles
+        self.budget = budget or HandleBudget()
         self._groups: dict[int, AssociationGroup] = {}
         # Starting anywhere makes an id of before a restart unlikely to be one of now.
         self._next = int.from_bytes(entropy.guid().raw[:3], "little")
@@ -80,8 +92,7 @@ class AssociationGroups:
     def join(self, id: int, peer: Hashable) -> AssociationGroup | None:  # noqa: A002
         """A new group for 0, the group of that id for its own peer, None for anybody else."""
         if id == 0:
-            self._next = self._next % 0xFFFF_FFFF + 1
-            group = AssociationGroup(self._next, peer, self._max_handles, self._entropy)
+            group = AssociationGroup(self._new_id(), peer, self.budget, self._entropy)
             self._groups[group.id] = group
         else:
             found = self._groups.get(id)
@@ -91,6 +102,12 @@ class AssociationGroups:
         group.connections += 1
         return group
 
+    def _new_id(self) -> int:
+        self._next = self._next % 0xFFFF_FFFF + 1
+        while self._next in self._groups:
+            self._next = self._next % 0xFFFF_FFFF + 1
+        return self._next
+
     def leave(self, group: AssociationGroup) -> list[Handle]:
         """A connection ends; with the last one, the handles that are to be run down."""
         group.connections -= 1
@@ -98,5 +115,6 @@ class AssociationGroups:
             return []
         del self._groups[group.id]
         orphans = list(group.handles.values())
+        self.budget.used -= len(orphans)
         group.handles.clear()
         return orphans

@@ -15,12 +15,15 @@ class Limits:
     max_calls: int = 64
     max_contexts: int = 1024
     max_security_contexts: int = 2049
+    #: Of these, how many may be between two legs.
+    max_unfinished_security_contexts: int = 16
     #: How deep callbacks and the calls inside them nest.
     max_callback_depth: int = 4
-    #: From the connection to its first bind, and from the first byte of a PDU to its last.
+    #: From the connection to its first bind, and from the first leg of authentication to its last.
     bind_timeout_s: float = 30.0
+    #: From the first byte of a PDU to its last.
     pdu_timeout_s: float = 30.0
     #: From the first fragment of a call to its last.
     call_timeout_s: float = 60.0
-    #: Without a call, a handle or a byte.
+    #: Without a call or a byte. Context handles do not keep a connection: strangers get them too.
     idle_timeout_s: float = 900.0

@@ -5,7 +5,7 @@ Pure: proposals and what is there already in, results out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.rpc.interface import Interface
@@ -57,6 +57,7 @@ def negotiate(
     results: list[ContextResult] = []
     accepted: dict[int, PresentationContext] = {}
     features: int | None = None
+    offered = _offered(proposals, interfaces)
     for element in proposals:
         if not element.transfers:
             raise NegotiationError(f"context {element.context_id} names no transfer syntax")
@@ -67,14 +68,14 @@ def negotiate(
             features = bits & FEATURES
             results.append(ContextResult(Result.NEGOTIATE_ACK, features))
             continue
-        interface = next((i for i in interfaces if i.offers(element.abstract)), None)
-        known = existing.get(element.context_id)
+        known = existing.get(element.context_id) or accepted.get(element.context_id)
         if known is not None:
             _check_unchanged(known, element)
+        interface = _serving(element, interfaces)
         if interface is None:
             results.append(_rejected(Reason.ABSTRACT_SYNTAX_NOT_SUPPORTED))
             continue
-        transfer = known.transfer if known else _preferred(interface, proposals)
+        transfer = known.transfer if known else _preferred(interface, offered[interface.syntax])
         again = any(context.interface is interface for context in accepted.values())
         if transfer not in element.transfers or again:
             results.append(_rejected(Reason.TRANSFER_SYNTAXES_NOT_SUPPORTED))
@@ -86,17 +87,27 @@ def negotiate(
     return Negotiated(tuple(results), tuple(accepted.values()), features)
 
 
-def _preferred(interface: Interface, proposals: Sequence[ContextElement]) -> SyntaxId | None:
-    """The best syntax that any of these elements offers for the interface.
+def _serving(element: ContextElement, interfaces: Sequence[Interface]) -> Interface | None:
+    return next((i for i in interfaces if i.offers(element.abstract)), None)
+
+
+def _offered(
+    proposals: Sequence[ContextElement], interfaces: Sequence[Interface]
+) -> dict[SyntaxId, set[SyntaxId]]:
+    """By interface, the transfer syntaxes that any of the elements offers for it.
 
     A client that speaks several sends an element for each; just one of them is accepted.
     """
-    offered = {
-        transfer
-        for element in proposals
-        if interface.offers(element.abstract)
-        for transfer in element.transfers
-    }
+    offered: dict[SyntaxId, set[SyntaxId]] = {}
+    for element in proposals:
+        interface = _serving(element, interfaces)
+        if interface is not None:
+            offered.setdefault(interface.syntax, set()).update(element.transfers)
+    return offered
+
+
+def _preferred(interface: Interface, offered: Collection[SyntaxId]) -> SyntaxId | None:
+    """The best syntax that was offered for the interface."""
     return next((s for s in interface.transfer_syntaxes if s in offered), None)
 
 
@@ -104,7 +115,7 @@ def _check_unchanged(known: PresentationContext, element: ContextElement) -> Non
     """A context that is there may be proposed again, but not so that it became another one."""
     if not known.interface.offers(element.abstract):
         raise NegotiationError(f"context {known.id} is bound to another interface")
-    chosen = _preferred(known.interface, [element])
+    chosen = _preferred(known.interface, element.transfers)
     if chosen not in (None, known.transfer):
         raise NegotiationError(f"context {known.id} is bound with another transfer syntax")
 

@@ -16,6 +16,7 @@ from mqis.protocol.authentication import (
 )
 from mqis.protocol.rpc.channel import PROTECTED, Channel
 from mqis.protocol.rpc.faults import FaultStatus
+from mqis.protocol.rpc.limits import Limits
 from mqis.wire.rpc.bodies import NakReason
 from mqis.wire.rpc.pdu import Pdu
 from mqis.wire.rpc.trailer import AuthTrailer
@@ -35,15 +36,24 @@ class Refused(Exception):
 class SecurityContexts:
     """All channels of a connection."""
 
-    def __init__(self, authenticator: Authenticator | None, max_contexts: int) -> None:
+    def __init__(self, authenticator: Authenticator | None, limits: Limits) -> None:
         self._authenticator = authenticator
-        self._max = max_contexts
+        self._max = limits.max_security_contexts
+        self._max_unfinished = limits.max_unfinished_security_contexts
         self._channels: dict[int, Channel] = {}
+        self._unfinished: set[int] = set()
         self._latest_connect: Channel | None = None
         self._named = False
         self.header_signing = False
+        #: An authentication failed where no answer was possible; every request is refused.
+        self.spoiled = False
 
-    def leg(self, auth: AuthTrailer, *, alter: bool) -> bytes | None:
+    @property
+    def negotiating(self) -> bool:
+        """A channel is between two legs."""
+        return bool(self._unfinished)
+
+    def leg(self, auth: AuthTrailer) -> bytes | None:
         """One leg in bind or alter_context; the token of the answer."""
         channel = self._channels.get(auth.context_id)
         if channel is None:
@@ -52,43 +62,47 @@ class SecurityContexts:
             raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
         self._check_same(channel, auth)
         token = self._step(channel, auth.token)
-        if channel.complete and alter:
+        if channel.complete:
             self._completed(channel)
         return token
 
     def auth3(self, auth: AuthTrailer) -> None:
         """The last leg of NTLM, which is not answered."""
         channel = self._channels.get(auth.context_id)
-        if channel is None or channel.complete or channel.spoiled:
+        if channel is None or channel.id not in self._unfinished:
             raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.PROTO_ERROR)
         self._check_same(channel, auth)
-        if channel.type == AuthType.SPNEGO:
-            channel.spoiled = True
-            return
         try:
+            if channel.type == AuthType.SPNEGO:  # which has to end with an answer
+                raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
             self._step(channel, auth.token)
         except Refused:
-            channel.spoiled = True  # no answer is possible now; the first request gets it
+            self.spoiled = True  # the first request is told
+            self._unfinished.discard(channel.id)
             return
-        self._completed(channel)
+        if channel.complete:
+            self._completed(channel)
 
     def _open(self, auth: AuthTrailer) -> Channel:
-        if len(self._channels) >= self._max:
+        if (
+            len(self._channels) >= self._max
+            or len(self._unfinished) >= self._max_unfinished
+        ):
             raise Refused(NakReason.LOCAL_LIMIT_EXCEEDED, FaultStatus.PROTO_ERROR)
         if auth.level not in _LEVELS and auth.level != AuthLevel.CALL:
             raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+        unknown = NakReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED
         if self._authenticator is None:
-            refused = NakReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED
-            raise Refused(refused, FaultStatus.ACCESS_DENIED)
+            raise Refused(unknown, FaultStatus.ACCESS_DENIED)
         try:
             context = self._authenticator.acceptor(auth.type, auth.level)
         except AuthenticationError:
-            refused = NakReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED
-            raise Refused(refused, FaultStatus.ACCESS_DENIED) from None
+            raise Refused(unknown, FaultStatus.ACCESS_DENIED) from None
         if auth.level == AuthLevel.CALL:  # MS-RPCE would raise it to packet; peers refuse it
             raise Refused(NakReason.INVALID_CHECKSUM, FaultStatus.ACCESS_DENIED)
         channel = Channel(auth.context_id, auth.type, auth.level, context)
         self._channels[channel.id] = channel
+        self._unfinished.add(channel.id)
         return channel
 
     def _check_same(self, channel: Channel, auth: AuthTrailer) -> None:
@@ -101,29 +115,19 @@ class SecurityContexts:
         try:
             return channel.context.step(token)
         except AuthenticationError:
-            self._channels.pop(channel.id, None)
             raise Refused(NakReason.INVALID_CHECKSUM, FaultStatus.SEC_PKG_ERROR) from None
 
     def _completed(self, channel: Channel) -> None:
+        self._unfinished.discard(channel.id)
         if channel.level == AuthLevel.CONNECT:
             self._latest_connect = channel
-
-    @property
-    def negotiating(self) -> bool:
-        """A channel is between two legs."""
-        return any(not c.complete and not c.spoiled for c in self._channels.values())
-
-    @property
-    def spoiled(self) -> bool:
-        return any(channel.spoiled for channel in self._channels.values())
 
     def channel_for(self, auth: AuthTrailer | None) -> Channel | None:
         """The channel that a request runs under; ``Refused`` if its trailer does not fit."""
         if auth is None:
             return None if self._named else self._latest_connect
         channel = self._channels.get(auth.context_id)
-        fits = channel is not None and channel.complete and not channel.spoiled
-        if channel is None or not fits or (auth.type, auth.level) != (channel.type, channel.level):
+        if channel is None or (auth.type, auth.level) != (channel.type, channel.level):
             raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
         self._named = True
         return channel

@@ -80,6 +80,22 @@ async def _encoded(
     return operation.response.encode(await answer, syntax, given=given)
 
 
+async def call_back(
+    incoming: IncomingCall,
+    operation: Operation[Q, R],
+    request: Q,
+    *,
+    given: Mapping[str, int] = _NOTHING,
+) -> R:
+    """Call an operation of the client while it waits for the answer to ``incoming``."""
+    syntax = _SYNTAXES[incoming.transfer]
+    stub = operation.request.encode(request, syntax)
+    answer, big_endian = await incoming.call_back(operation.opnum, stub)
+    return operation.response.decode(
+        answer, syntax, big_endian=big_endian, given=given, allow_surplus=True
+    )
+
+
 async def invoke(
     client: RpcClient,
     description: InterfaceDescription,

@@ -25,7 +25,7 @@ from mqis.wire.ndr.errors import (
 )
 from mqis.wire.ndr.handles import CONTEXT_HANDLE, GUID, ContextHandle
 from mqis.wire.ndr.parameters import Parameters
-from mqis.wire.ndr.pointers import Full, Lazy, Ref, Unique
+from mqis.wire.ndr.pointers import Full, Lazy, Ref, To, Unique
 from mqis.wire.ndr.propvariant import PROPVARIANT, PROPVARIANT_TYPE
 from mqis.wire.ndr.scalars import (
     BOOLEAN,
@@ -110,6 +110,7 @@ __all__ = [
     "Ref",
     "Struct",
     "Syntax",
+    "To",
     "Union",
     "Unique",
     "Varying",

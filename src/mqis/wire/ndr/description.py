@@ -124,6 +124,11 @@ class Description(Generic[T]):
         return "tuple"
 
     @property
+    def nullable(self) -> bool:
+        """Whether None is a value: a null pointer."""
+        return False
+
+    @property
     def correlations(self) -> tuple[Correlation, ...]:
         """Those that the surrounding structure or parameter list has to bind."""
         return ()

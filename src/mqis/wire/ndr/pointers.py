@@ -20,11 +20,13 @@ from mqis.wire.ndr.description import (
     UNKNOWN_ALIGNMENT,
     Codec,
     Correlation,
+    DecodeInline,
     Description,
     EncodeInline,
     Flat,
     Resolve,
     flat_codec,
+    require_bound,
 )
 from mqis.wire.ndr.errors import NULL_REF_POINTER
 from mqis.wire.ndr.stream import MAX_DEPTH, Decoder, Encoder
@@ -64,6 +66,16 @@ class Lazy(Description[Any]):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class To:
+    """Where a pointer leads if that is again a pointer which may be null.
+
+    ``Unique(Unique(T))``: None, To(None) and To(value) are three different things.
+    """
+
+    value: Any
+
+
 @dataclass(frozen=True, eq=False)
 class Pointer(Description[Any]):
     """What the three kinds share: correlations of the referent pass through."""
@@ -71,8 +83,17 @@ class Pointer(Description[Any]):
     target: Description[Any]
 
     @property
+    def wraps(self) -> bool:
+        """Whether a value is held in ``To``."""
+        return self.target.nullable
+
+    @property
+    def nullable(self) -> bool:
+        return True
+
+    @property
     def correlations(self) -> tuple[Correlation, ...]:
-        return self.target.correlations
+        return require_bound(self.target).correlations if self.wraps else self.target.correlations
 
     @property
     def has_maximum(self) -> bool:
@@ -82,20 +103,13 @@ class Pointer(Description[Any]):
         return self.target.measure(value)
 
 
-def _deferred(target: Codec) -> EncodeInline:
-    """Encode the referent, then what it points to."""
+def _encode_referent(target: Codec) -> EncodeInline:
+    """Encode a referent, then what it points to."""
     encode, nested = target.encode, target.encode_deferred
     if nested is None:
-
-        def encode_leaf(encoder: Encoder, value: Any) -> None:
-            if value is not None:
-                encode(encoder, value)
-
-        return encode_leaf
+        return encode
 
     def encode_tree(encoder: Encoder, value: Any) -> None:
-        if value is None:
-            return
         if encoder.depth >= MAX_DEPTH:
             raise ValueError(f"pointers nest deeper than {MAX_DEPTH}")
         encoder.depth += 1
@@ -106,19 +120,13 @@ def _deferred(target: Codec) -> EncodeInline:
     return encode_tree
 
 
-def _resolver(target: Codec) -> Resolve:
-    """Decode the referent, then what it points to."""
+def _decode_referent(target: Codec) -> DecodeInline:
+    """Decode a referent, then what it points to."""
     decode, nested = target.decode, target.resolve
     if nested is None:
+        return decode
 
-        def resolve_leaf(decoder: Decoder, referent: int) -> Any:
-            return decode(decoder) if referent else None
-
-        return resolve_leaf
-
-    def resolve_tree(decoder: Decoder, referent: int) -> Any:
-        if not referent:
-            return None
+    def decode_tree(decoder: Decoder) -> Any:
         if decoder.depth >= MAX_DEPTH:
             raise decoder.error(f"pointers nest deeper than {MAX_DEPTH}")
         decoder.depth += 1
@@ -126,7 +134,33 @@ def _resolver(target: Codec) -> Resolve:
         decoder.depth -= 1
         return value
 
-    return resolve_tree
+    return decode_tree
+
+
+def _deferred(target: Codec, wraps: bool) -> EncodeInline:
+    encode_referent = _encode_referent(target)
+
+    def encode(encoder: Encoder, value: Any) -> None:
+        if value is not None:
+            encode_referent(encoder, value)
+
+    def encode_wrapped(encoder: Encoder, value: Any) -> None:
+        if value is not None:
+            encode_referent(encoder, value.value)
+
+    return encode_wrapped if wraps else encode
+
+
+def _resolver(target: Codec, wraps: bool) -> Resolve:
+    decode_referent = _decode_referent(target)
+
+    def resolve(decoder: Decoder, referent: int) -> Any:
+        return decode_referent(decoder) if referent else None
+
+    def resolve_wrapped(decoder: Decoder, referent: int) -> Any:
+        return To(decode_referent(decoder)) if referent else None
+
+    return resolve_wrapped if wraps else resolve
 
 
 def _identifier(encoder: Encoder, value: Any) -> int:
@@ -138,21 +172,32 @@ class Unique(Pointer):
     def compile(self, dialect: Dialect) -> Codec:
         target = self.target.codec_in(dialect)
         flat = Flat(dialect.count_code, dialect.count_size, _identifier)
-        return flat_codec(dialect, flat, flat.size, _resolver(target), _deferred(target))
+        resolve, encode_deferred = _resolver(target, self.wraps), _deferred(target, self.wraps)
+        return flat_codec(dialect, flat, flat.size, resolve, encode_deferred)
 
 
 @dataclass(frozen=True, eq=False)
 class Ref(Pointer):
+    """Its value is the referent's, which is None only if that is a null pointer."""
+
+    @property
+    def wraps(self) -> bool:
+        return False
+
+    @property
+    def nullable(self) -> bool:
+        return self.target.nullable
+
     @property
     def at_top(self) -> Description[Any]:
         return self.target.at_top if isinstance(self.target, Ref) else self.target
 
     def compile(self, dialect: Dialect) -> Codec:
         target = self.target.codec_in(dialect)
+        check = self._check
 
         def dump(encoder: Encoder, value: Any) -> int:
-            if value is None:
-                raise ValueError("a reference pointer is never null")
+            check(encoder, value)
             return encoder.refer()
 
         def load(decoder: Decoder, item: int, offset: int) -> int:
@@ -161,21 +206,28 @@ class Ref(Pointer):
             return item
 
         flat = Flat(dialect.count_code, dialect.count_size, dump, load)
-        return flat_codec(dialect, flat, flat.size, _resolver(target), _deferred(target))
+        encode_deferred = _encode_referent(target)
+        return flat_codec(dialect, flat, flat.size, _resolver(target, False), encode_deferred)
+
+    def _check(self, _encoder: Encoder, value: Any) -> None:
+        if value is None and not self.nullable:
+            raise ValueError("a reference pointer is never null")
 
     def without_identifier(self, dialect: Dialect) -> Codec:
         """As the element of an NDR20 array (C706 14.3.12.2): the referents alone."""
         target = self.target.codec_in(dialect)
-        resolve, encode_referent = _resolver(target), _deferred(target)
-
-        def encode_nothing(_encoder: Encoder, value: Any) -> None:
-            if value is None:
-                raise ValueError("a reference pointer is never null")
 
         def decode_nothing(_decoder: Decoder) -> int:
             return 1
 
-        return Codec(1, 1, encode_nothing, decode_nothing, encode_referent, resolve)
+        return Codec(
+            alignment=1,
+            minimum=1,
+            encode=self._check,
+            decode=decode_nothing,
+            encode_deferred=_encode_referent(target),
+            resolve=_resolver(target, False),
+        )
 
 
 _UNRESOLVED = object()
@@ -185,7 +237,7 @@ _UNRESOLVED = object()
 class Full(Pointer):
     def compile(self, dialect: Dialect) -> Codec:
         target = self.target.codec_in(dialect)
-        resolve_new = _resolver(target)
+        resolve_new = _resolver(target, self.wraps)
         description = self.target
 
         def resolve(decoder: Decoder, referent: int) -> Any:
@@ -204,4 +256,4 @@ class Full(Pointer):
             return known[1]
 
         flat = Flat(dialect.count_code, dialect.count_size, _identifier)
-        return flat_codec(dialect, flat, flat.size, resolve, _deferred(target))
+        return flat_codec(dialect, flat, flat.size, resolve, _deferred(target, self.wraps))

@@ -317,17 +317,11 @@ def _add_vector_of_variants(arms: _Arms, dialect: Dialect, variant: Codec) -> No
 
     def encode_referent(encoder: Encoder, value: tuple[PropVariant, ...]) -> None:
         if value:
-            if encoder.variants >= MAX_VARIANT_DEPTH:
-                raise ValueError(f"variants nest deeper than {MAX_VARIANT_DEPTH}")
-            encoder.variants += 1
             vector.encode(encoder, value)
             assert vector.encode_deferred is not None
             vector.encode_deferred(encoder, value)
-            encoder.variants -= 1
 
     def decode_referent(decoder: Decoder) -> Any:
-        if decoder.variants >= MAX_VARIANT_DEPTH:
-            raise decoder.error(f"variants nest deeper than {MAX_VARIANT_DEPTH}")
         decoder.variants += 1
         assert vector.resolve is not None
         items = vector.resolve(decoder, vector.decode(decoder))
@@ -335,6 +329,14 @@ def _add_vector_of_variants(arms: _Arms, dialect: Dialect, variant: Codec) -> No
         return items
 
     arms.add_counted(VarType.VECTOR_VARIANT, (), encode_referent, decode_referent)
+    decode_counted = arms.decode[VarType.VECTOR_VARIANT]
+
+    def decode_limited(decoder: Decoder, offset: int) -> Any:
+        if decoder.variants >= MAX_VARIANT_DEPTH:
+            raise decoder.error(f"variants nest deeper than {MAX_VARIANT_DEPTH}", offset)
+        return decode_counted(decoder, offset)
+
+    arms.decode[VarType.VECTOR_VARIANT] = decode_limited
 
 
 @dataclass(frozen=True, eq=False)

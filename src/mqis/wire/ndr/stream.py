@@ -21,15 +21,13 @@ FIRST_REFERENT = 0x20000
 class Encoder:
     """Bytes so far, and the next referent identifier: same value, same bytes."""
 
-    __slots__ = ("buffer", "depth", "given", "next_referent", "variants")
+    __slots__ = ("buffer", "depth", "given", "next_referent")
 
     def __init__(self, given: Mapping[str, int] = NOTHING_GIVEN) -> None:
         self.buffer = bytearray()
         self.next_referent = FIRST_REFERENT
         self.given = given
         self.depth = 0
-        #: Levels of PROPVARIANT inside PROPVARIANT.
-        self.variants = 0
 
     def refer(self) -> int:
         referent = self.next_referent

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from struct import Struct
+from struct import error as struct_error
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -27,7 +28,15 @@ from mqis.wire.rpc.bodies import (
     Shutdown,
 )
 from mqis.wire.rpc.fields import Fields
-from mqis.wire.rpc.header import HEADER_SIZE, Header, PacketType, PfcFlags
+from mqis.wire.rpc.header import (
+    DREP,
+    HEADER_SIZE,
+    VERSION,
+    VERSION_MINOR,
+    Header,
+    PacketType,
+    PfcFlags,
+)
 from mqis.wire.rpc.trailer import TRAILER_SIZE, AuthTrailer
 from mqis.wire.writer import Writer
 
@@ -53,6 +62,7 @@ MAX_PDU = 0xFFFF
 
 _CALL_LITTLE = Struct("<IHH")
 _CALL_BIG = Struct(">IHH")
+_CALL_HEAD = Struct("<BBBB4sHHIIHH")
 
 _BODIES = {
     PacketType.FAULT: Fault,
@@ -144,31 +154,63 @@ def _response(data: bytes, header: Header, end: int) -> tuple[Response, int]:
 
 def encode_pdu(body: Body, *, call_id: int, flags: int, auth: AuthTrailer | None = None) -> bytes:
     """The PDU of ``body``, its token as given (authentication legs are never signed)."""
+    tail = b""
+    if auth is not None:
+        tail = bytes(auth.pad_length) + auth.encode_fixed() + auth.token
+    auth_length = 0 if auth is None else len(auth.token)
+    if isinstance(body, Request | Response):
+        size = call_stub_offset(body) + len(body.stub) + len(tail)
+        head = call_head(body, flags, call_id, body.alloc_hint, _checked(size), auth_length)
+        return head + body.stub + tail
     writer = Writer()
     writer.bytes(bytes(HEADER_SIZE))
-    if isinstance(body, Request | Response):
-        writer.bytes(call_prefix(body))
-        writer.bytes(body.stub)
-        if isinstance(body, Request) and body.object is not None:
-            flags |= PfcFlags.OBJECT_UUID
-    else:
-        body.encode(writer)
-    auth_length = 0
-    if auth is not None:
-        writer.bytes(bytes(auth.pad_length))
-        writer.bytes(auth.encode_fixed())
-        writer.bytes(auth.token)
-        auth_length = len(auth.token)
-    data = writer.getvalue()
-    if len(data) > MAX_PDU:
-        raise ValueError(f"a PDU has at most {MAX_PDU} bytes, not {len(data)}")
-    header = Header(body.TYPE, flags, call_id, len(data), auth_length)
-    return header.encode() + data[HEADER_SIZE:]
+    body.encode(writer)
+    size = _checked(len(writer) + len(tail))
+    header = Header(body.TYPE, flags, call_id, size, auth_length)
+    return header.encode() + writer.getvalue()[HEADER_SIZE:] + tail
 
 
-def call_prefix(body: Request | Response) -> bytes:
-    """What stands between the header and the stub."""
+def call_head(
+    body: Request | Response,
+    flags: int,
+    call_id: int,
+    alloc_hint: int,
+    size: int,
+    auth_length: int = 0,
+) -> bytes:
+    """What stands before the stub in one fragment of ``body``, which is ``size`` bytes long."""
+    target, last = b"", 0
     if isinstance(body, Request):
-        target = b"" if body.object is None else body.object.raw
-        return _CALL_LITTLE.pack(body.alloc_hint, body.context_id, body.opnum) + target
-    return _CALL_LITTLE.pack(body.alloc_hint, body.context_id, body.cancel_count)
+        last = body.opnum
+        if body.object is not None:
+            target, flags = body.object.raw, flags | PfcFlags.OBJECT_UUID
+    else:
+        last = body.cancel_count
+    try:
+        head = _CALL_HEAD.pack(
+            VERSION,
+            VERSION_MINOR,
+            body.TYPE,
+            flags,
+            DREP,
+            size,
+            auth_length,
+            call_id,
+            alloc_hint,
+            body.context_id,
+            last,
+        )
+    except struct_error as error:
+        raise ValueError(f"{body} does not fit its fields: {error}") from None
+    return head + target
+
+
+def call_stub_offset(body: Request | Response) -> int:
+    has_object = isinstance(body, Request) and body.object is not None
+    return OBJECT_STUB_OFFSET if has_object else STUB_OFFSET
+
+
+def _checked(size: int) -> int:
+    if size > MAX_PDU:
+        raise ValueError(f"a PDU has at most {MAX_PDU} bytes, not {size}")
+    return size

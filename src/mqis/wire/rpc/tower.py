@@ -59,6 +59,8 @@ class Tower:
     @classmethod
     def tcp(cls, interface: SyntaxId, port: int, address: str, transfer: SyntaxId = NDR20) -> Tower:
         """An interface on TCP/IP; port 0 and address 0.0.0.0 ask where it is."""
+        if not 0 <= port <= 0xFFFF:
+            raise ValueError(f"{port} is no port")
         return cls(
             (
                 Floor.of_syntax(interface),

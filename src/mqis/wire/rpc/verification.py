@@ -111,5 +111,10 @@ def _decode(reader: Reader) -> Verification:
 
 
 def header_command(call_id: int, context_id: int, opnum: int) -> tuple[int, bytes, int, int, int]:
-    """What HEADER2 says of a request."""
+    """What HEADER2 says of a request that we send."""
     return (0, DREP, call_id, context_id, opnum)
+
+
+def drep_of(*, big_endian: bool) -> bytes:
+    """The representation that HEADER2 repeats."""
+    return bytes(4) if big_endian else DREP

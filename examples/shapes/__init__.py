@@ -1,0 +1,1 @@
+"""An RPC interface that uses every shape NDR has, its service and its client."""

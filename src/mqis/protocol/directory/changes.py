@@ -1,0 +1,233 @@
+"""What clients change in the directory (MS-MQDS 3.1.4): checked, then done through the events.
+
+Functions over the events of one transaction and the caller's guard; whatever they raise undoes
+all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqis.protocol.directory.descriptors import (
+    MachinePolicy,
+    default_descriptor,
+    descriptor_of,
+)
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.guard import CREATE_RIGHT, Access, Guard
+from mqis.protocol.directory.locate import Target, locate
+from mqis.protocol.directory.objects import SECURITY_PROPERTY, DeletedObject, DirectoryObject
+from mqis.protocol.directory.ownership import enterprise, machine_of
+from mqis.protocol.directory.reads import check_information, check_secured
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.security.information import SecurityInformation, merge
+from mqis.protocol.security.masks import generic_mapping, map_descriptor
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.certificates import UserSignCerts
+from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propertybag import Properties
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.descriptor import SecurityDescriptor
+from mqis.wire.security.sid import Sid
+
+#: Objects that cannot be changed by path, because they have none (MQDS-3.1.4.9-02).
+_BY_GUID_ONLY = (ObjectType.USER, ObjectType.ROUTINGLINK)
+
+
+def as_properties(ids: Sequence[int], values: Sequence[PropVariant]) -> dict[int, PropVariant]:
+    """The two arrays of a call as one; an identifier that stands twice is refused."""
+    properties = dict(zip(ids, values, strict=True))
+    if len(properties) != len(ids):
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "a property stands twice")
+    return properties
+
+
+def create_object(
+    events: DirectoryEvents,
+    guard: Guard,
+    target: Target,
+    properties: Properties,
+    *,
+    descriptor: bytes | None = None,
+    machine_policy: MachinePolicy = MachinePolicy.EVERYONE,
+) -> DirectoryObject:
+    """S_DSCreateObject (3.1.4.4)."""
+    object_type = target.object_type
+    if descriptor is not None and object_type is not ObjectType.QUEUE:
+        raise DirectoryError(
+            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+            f"a {object_type.label} is created without a descriptor",
+        )
+    if object_type in CREATE_RIGHT:
+        owner = _owner(events, target, properties)
+        guard.check_create(object_type, owner, target.path or "")
+    security = None
+    if object_type in SECURITY_PROPERTY:
+        sid = guard.token.user
+        security = _initial_descriptor(object_type, sid, descriptor, machine_policy)
+    return events.create(object_type, target.path, properties, security=security)
+
+
+def _owner(
+    events: DirectoryEvents, target: Target, properties: Properties
+) -> DirectoryObject | None:
+    """The object in which the new one is created."""
+    tx = events.transaction
+    if target.object_type is ObjectType.QUEUE:
+        return machine_of(target.path or "", tx)
+    if target.object_type is ObjectType.MACHINE:
+        given = properties.get(PropId.QM_SITE_ID) or properties.get(PropId.QM_SITE_IDS)
+        site = given.value if given is not None else events.own_site
+        first = site[0] if isinstance(site, tuple) and site else site
+        return tx.get(ObjectType.SITE, first) if isinstance(first, Guid) else None
+    return enterprise(tx)
+
+
+def _initial_descriptor(
+    object_type: ObjectType, owner: Sid | None, given: bytes | None, policy: MachinePolicy
+) -> bytes:
+    """The given one, what is missing in it from the default (MQDS-3.1.4.4-20)."""
+    default = default_descriptor(object_type, owner, policy)
+    if given is None:
+        return default.to_bytes()
+    try:
+        wanted = SecurityDescriptor.from_bytes(given)
+    except WireError as error:
+        raise DirectoryError(
+            HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR, f"the descriptor is damaged: {error}"
+        ) from error
+    parts = SecurityInformation(0)
+    for part, there in (
+        (SecurityInformation.OWNER, wanted.owner is not None),
+        (SecurityInformation.GROUP, wanted.group is not None),
+        (SecurityInformation.DACL, wanted.dacl is not None or wanted.has_null_dacl),
+        (SecurityInformation.SACL, wanted.sacl is not None),
+    ):
+        if there:
+            parts |= part
+    merged = merge(default, wanted, parts)
+    return map_descriptor(merged, generic_mapping(object_type)).to_bytes()
+
+
+def delete_object(events: DirectoryEvents, guard: Guard, target: Target) -> DeletedObject | None:
+    """S_DSDeleteObject, S_DSDeleteObjectGuid (3.1.4.5, 3.1.4.6).
+
+    A user is also found by the digest of a certificate; then just that certificate goes, unless
+    it is the last. The result is None in that case.
+    """
+    if target.object_type is ObjectType.USER:
+        return _delete_user(events, guard, target)
+    obj = locate(events.transaction, target)
+    guard.check(obj, Access.DELETE, events.transaction)
+    return events.delete_directory_object(obj)
+
+
+def _delete_user(events: DirectoryEvents, guard: Guard, target: Target) -> DeletedObject | None:
+    tx = events.transaction
+    if target.path is not None or target.guid is None:
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users are deleted by GUID")
+    user = tx.get(ObjectType.USER, target.guid)
+    if user is not None:
+        guard.check(user, Access.DELETE, tx)
+        return events.delete_directory_object(user)
+    holders = tx.having(ObjectType.USER, PropId.U_DIGEST, target.guid.raw)
+    user = next(holders, None)
+    if user is None:
+        raise DirectoryError(HResult.MQDS_OBJECT_NOT_FOUND, f"no user {target.guid}")
+    guard.check(user, Access.DELETE, tx)
+    digests = user.value(PropId.U_DIGEST)
+    if isinstance(digests, tuple) and len(digests) > 1:
+        events.set_stored(user, _without_certificate(user, target.guid))
+        return None
+    return events.delete_directory_object(user)
+
+
+def _without_certificate(user: DirectoryObject, digest: Guid) -> dict[int, PropVariant]:
+    stored = user.value(PropId.U_SIGN_CERT)
+    listed = UserSignCerts.from_bytes(stored) if isinstance(stored, bytes) else UserSignCerts(())
+    kept = tuple(c for c in listed.certificates if c.digest != digest.raw)
+    digests = user.value(PropId.U_DIGEST)
+    assert isinstance(digests, tuple)
+    left = tuple(d for d in digests if d != digest)
+    return {
+        PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, UserSignCerts(kept).to_bytes()),
+        PropId.U_DIGEST: PropVariant(VarType.VECTOR_CLSID, left),
+    }
+
+
+def set_properties(
+    events: DirectoryEvents, guard: Guard, target: Target, properties: Properties
+) -> DirectoryObject:
+    """S_DSSetProps, S_DSSetPropsGuid, S_DSQMSetMachineProperties (3.1.4.9, .10, .16)."""
+    if target.path is not None and target.object_type in _BY_GUID_ONLY:
+        raise DirectoryError(
+            HResult.MQ_ERROR_INVALID_PARAMETER,
+            f"a {target.object_type.label} is changed by its GUID",
+        )
+    obj = locate(events.transaction, target)
+    guard.check(obj, Access.WRITE, events.transaction)
+    return events.update(obj, properties)
+
+
+def set_security(
+    events: DirectoryEvents,
+    guard: Guard,
+    target: Target,
+    information: int,
+    data: bytes | None,
+) -> DirectoryObject:
+    """S_DSSetObjectSecurity, S_DSSetObjectSecurityGuid (3.1.4.13, 3.1.4.14)."""
+    asked = check_information(information)
+    if target.object_type is ObjectType.ENTERPRISE and asked not in SecurityInformation.PARTS:
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "an enterprise has no key")
+    check_secured(target.object_type, asked)
+    if not data:
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "nothing to set was given")
+    obj = locate(events.transaction, target)
+    if asked in (SecurityInformation.KEYX_PUBLIC_KEY, SecurityInformation.SIGN_PUBLIC_KEY):
+        guard.check(obj, Access.WRITE, events.transaction)
+        return events.set_stored(obj, _key_change(obj, asked, data))
+    _check_parts(guard, obj, asked, events)
+    try:
+        incoming = SecurityDescriptor.from_bytes(data)
+    except WireError as error:
+        raise DirectoryError(
+            HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR, f"the descriptor is damaged: {error}"
+        ) from error
+    merged = merge(descriptor_of(obj), incoming, asked)
+    mapped = map_descriptor(merged, generic_mapping(obj.type))
+    change = PropVariant(VarType.BLOB, mapped.to_bytes())
+    return events.set_stored(obj, {SECURITY_PROPERTY[obj.type]: change})
+
+
+def _check_parts(
+    guard: Guard, obj: DirectoryObject, asked: SecurityInformation, events: DirectoryEvents
+) -> None:
+    tx = events.transaction
+    if asked & (SecurityInformation.OWNER | SecurityInformation.GROUP):
+        guard.check(obj, Access.WRITE_OWNER, tx)
+    if asked & SecurityInformation.DACL:
+        guard.check(obj, Access.WRITE_DACL, tx)
+    if asked & SecurityInformation.SACL:
+        guard.check(obj, Access.SYSTEM_SECURITY, tx)
+
+
+def _key_change(
+    obj: DirectoryObject, asked: SecurityInformation, data: bytes
+) -> dict[int, PropVariant]:
+    """A key list of one, under the base provider's name (MQDS-3.1.4.13-06)."""
+    try:
+        key = MqdsPublicKey.from_bytes(data).key
+    except WireError as error:
+        raise DirectoryError(
+            HResult.MQ_ERROR_INVALID_PARAMETER, f"not a public key: {error}"
+        ) from error
+    propid = PropId.S_PSC_SIGNPK
+    if obj.type is ObjectType.MACHINE:
+        signing = asked is SecurityInformation.SIGN_PUBLIC_KEY
+        propid = PropId.QM_SIGN_PKS if signing else PropId.QM_ENCRYPT_PKS
+    return {propid: PropVariant(VarType.BLOB, PublicKeys((PublicKey.of(key),)).to_bytes())}

@@ -1,0 +1,155 @@
+"""Who may do what (MS-MQDS 2.1, 3.1.4): the access check in front of every method.
+
+The text asks for a check and names no rights, so the rights are the MQSEC masks of MS-MQMQ 2.2.23
+to 2.2.27 by their names. Members of the administrators group pass every check. Links have no
+descriptor; what is asked of them is asked of the enterprise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mqis.protocol.directory.descriptors import descriptor_of
+from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.protocol.security.access import Token, access_check
+from mqis.protocol.security.masks import (
+    EnterpriseRights,
+    MachineRights,
+    Rights,
+    SiteRights,
+    UserRights,
+    generic_mapping,
+)
+from mqis.wire.errors import WireError
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.security.sid import Sid
+
+_GET, _SET = 0x20, 0x10  # GET_*_PROPERTIES and SET_*_PROPERTIES are the same bits for all types
+
+
+class Access(Enum):
+    """What a method does to an object."""
+
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    READ_SECURITY = "read the permissions of"
+    WRITE_DACL = "change the permissions of"
+    WRITE_OWNER = "take ownership of"
+    SYSTEM_SECURITY = "use the audit list of"
+
+
+_RIGHTS = {
+    Access.READ: _GET,
+    Access.WRITE: _SET,
+    Access.DELETE: int(Rights.DELETE),
+    Access.READ_SECURITY: int(Rights.READ_CONTROL),
+    Access.WRITE_DACL: int(Rights.WRITE_DAC),
+    Access.WRITE_OWNER: int(Rights.WRITE_OWNER),
+    Access.SYSTEM_SECURITY: int(Rights.ACCESS_SYSTEM_SECURITY),
+}
+_USER_RIGHTS = {
+    Access.READ: int(UserRights.DS_READ_PROPERTY),
+    Access.WRITE: int(UserRights.DS_WRITE_PROPERTY),
+    Access.DELETE: int(UserRights.DS_WRITE_PROPERTY),
+}
+
+#: What a create is asked of its owner for.
+CREATE_RIGHT: dict[ObjectType, tuple[ObjectType, int]] = {
+    ObjectType.QUEUE: (ObjectType.MACHINE, int(MachineRights.CREATE_QUEUE)),
+    ObjectType.MACHINE: (ObjectType.SITE, int(SiteRights.CREATE_MACHINE)),
+    ObjectType.SITE: (ObjectType.ENTERPRISE, int(EnterpriseRights.CREATE_SITE)),
+    ObjectType.CN: (ObjectType.ENTERPRISE, int(EnterpriseRights.CREATE_CN)),
+    ObjectType.USER: (ObjectType.ENTERPRISE, int(EnterpriseRights.CREATE_USER)),
+    ObjectType.ROUTINGLINK: (
+        ObjectType.ENTERPRISE,
+        int(EnterpriseRights.SET_ENTERPRISE_PROPERTIES),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """One line of the audit trail."""
+
+    caller: Sid | None
+    action: str
+    object_type: ObjectType
+    name: str
+
+    def __str__(self) -> str:
+        who = "anonymous" if self.caller is None else str(self.caller)
+        return f"denied: {who} may not {self.action} {self.object_type.label} {self.name}"
+
+
+def _silent(_denial: Denial) -> None:
+    """Nobody listens."""
+
+
+@dataclass(slots=True)
+class Guard:
+    """The checks for one caller. Equal descriptors are judged once."""
+
+    token: Token
+    administrators: frozenset[Sid] = frozenset()
+    audit: Callable[[Denial], None] = _silent
+    _judged: dict[tuple[ObjectType, object, int], bool] = field(default_factory=dict)
+
+    @property
+    def is_administrator(self) -> bool:
+        return any(self.token.holds(sid) for sid in self.administrators)
+
+    def allows(self, obj: DirectoryObject, access: Access, view: View) -> bool:
+        """Whether the caller may, without a word in the audit trail."""
+        if obj.type is ObjectType.ROUTINGLINK:
+            root = enterprise(view)
+            wanted = Access.READ if access is Access.READ_SECURITY else access
+            wanted = Access.WRITE if wanted is Access.DELETE else wanted
+            return access is Access.READ if root is None else self.allows(root, wanted, view)
+        rights = _USER_RIGHTS if obj.type is ObjectType.USER else _RIGHTS
+        return self._granted(obj, rights.get(access, _RIGHTS[access]))
+
+    def check(self, obj: DirectoryObject, access: Access, view: View) -> None:
+        if not self.allows(obj, access, view):
+            raise self._denied(access.value, obj.type, obj.path or str(obj.id))
+
+    def check_create(
+        self, object_type: ObjectType, owner: DirectoryObject | None, name: str
+    ) -> None:
+        """Whether the caller may create in ``owner``, the machine, site or enterprise."""
+        if owner is None:
+            if not self.is_administrator:
+                raise self._denied("create", object_type, name)
+            return
+        _, right = CREATE_RIGHT[object_type]
+        if not self._granted(owner, right):
+            raise self._denied("create", object_type, name)
+
+    def _granted(self, obj: DirectoryObject, right: int) -> bool:
+        if self.is_administrator:
+            return True
+        propid = SECURITY_PROPERTY.get(obj.type)
+        stored = obj.value(propid) if propid is not None else obj.id
+        key = (obj.type, stored, right)
+        known = self._judged.get(key)
+        if known is None:
+            try:
+                descriptor = descriptor_of(obj)
+            except WireError:  # what cannot be read grants nothing
+                return False
+            mapping = generic_mapping(obj.type)
+            known = bool(access_check(descriptor, self.token, right, mapping))
+            self._judged[key] = known
+        return known
+
+    def _denied(self, action: str, object_type: ObjectType, name: str) -> DirectoryError:
+        self.audit(Denial(self.token.user, action, object_type, name))
+        return DirectoryError(
+            HResult.MQ_ERROR_ACCESS_DENIED, f"not allowed to {action} {object_type.label} {name!r}"
+        )

@@ -1,0 +1,239 @@
+"""What clients ask of the directory without changing it (MS-MQDS 3.1.4, 3.3.4).
+
+Functions over a view and the caller's guard. They return plain values or raise ``DirectoryError``;
+stubs, handles and signatures are the server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mqis.protocol.directory.descriptors import descriptor_of
+from mqis.protocol.directory.guard import Access, Guard
+from mqis.protocol.directory.locate import Target, locate
+from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
+from mqis.protocol.directory.query import Order, Query, SortKey
+from mqis.protocol.directory.reading import check_readable, read_property
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.directory.service import Service
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.protocol.security.information import SecurityInformation, extract
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.keys import KeyAlgorithm, PublicKeys
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.query import ColumnSet, RestrictionSet, SortSet
+from mqis.wire.mqds.serverlist import ServerList, ServerSpec
+from mqis.wire.propvariant import PropVariant, VarType
+
+#: Types whose permissions can be read (MQDS-3.1.4.11-04).
+SECURED = frozenset(SECURITY_PROPERTY)
+#: What S_DSGetPropsEx gives, and of what (MQDS-3.3.4.2-01).
+_EXTENDED = {
+    PropId.Q_OBJ_SECURITY: ObjectType.QUEUE,
+    PropId.QM_OBJ_SECURITY: ObjectType.MACHINE,
+    PropId.QM_ENCRYPT_PKS: ObjectType.MACHINE,
+    PropId.QM_SIGN_PKS: ObjectType.MACHINE,
+}
+
+
+def get_properties(
+    view: View,
+    guard: Guard,
+    target: Target,
+    ids: Sequence[int],
+    given: Sequence[PropVariant],
+) -> tuple[PropVariant, ...]:
+    """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
+    wanted = [check_readable(target.object_type, propid) for propid in ids]
+    for propid, variant in zip(wanted, given, strict=True):
+        if variant.vt not in (VarType.NULL, PROPERTIES[propid].vt):
+            raise DirectoryError(
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
+                f"{PROPERTIES[propid].name} is asked for as {variant.vt}",
+            )
+    if target.object_type is ObjectType.USER and target.path is not None:
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")
+    obj = locate(view, target)
+    guard.check(obj, Access.READ, view)
+    return tuple(_value(obj, propid, view) for propid in wanted)
+
+
+def _value(obj: DirectoryObject, propid: PropId, view: View) -> PropVariant:
+    found = read_property(obj, propid, view)
+    if found is None:
+        raise DirectoryError(
+            HResult.E_ADS_PROPERTY_NOT_FOUND,
+            f"{obj.type.label} {obj.path or obj.id} has no {PROPERTIES[propid].name}",
+        )
+    return found
+
+
+def get_property_ex(
+    view: View,
+    guard: Guard,
+    target: Target,
+    ids: Sequence[int],
+) -> tuple[PropVariant, ...]:
+    """S_DSGetPropsEx, S_DSGetPropsGuidEx (3.3.4.2, 3.3.4.3): one of four properties."""
+    if len(ids) != 1:
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "exactly one property is given")
+    entry = PROPERTIES.get(ids[0])
+    if entry is None or _EXTENDED.get(entry.id) is not target.object_type:
+        raise DirectoryError(
+            HResult.MQ_ERROR_INVALID_PARAMETER,
+            f"property {ids[0]} of a {target.object_type.label} is not given by this call",
+        )
+    obj = locate(view, target)
+    security = entry.id in (PropId.Q_OBJ_SECURITY, PropId.QM_OBJ_SECURITY)
+    guard.check(obj, Access.READ_SECURITY if security else Access.READ, view)
+    if security:
+        return (PropVariant(VarType.BLOB, descriptor_of(obj).to_bytes()),)
+    return (_value(obj, entry.id, view),)
+
+
+# --- lookups ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class LookupState:
+    """An open lookup (3.1.1.13): the rows as they were when it began, and how far it is."""
+
+    columns: tuple[PropId, ...]
+    rows: list[tuple[PropVariant, ...]]
+    position: int = 0
+
+    def page(self, size: int) -> list[tuple[PropVariant, ...]]:
+        """As many whole objects as ``size`` values hold, without moving on."""
+        count = size // len(self.columns)
+        return self.rows[self.position : self.position + count]
+
+
+def begin_lookup(
+    view: View,
+    guard: Guard,
+    restriction: RestrictionSet | None,
+    columns: ColumnSet,
+    sort: SortSet | None,
+) -> LookupState:
+    """S_DSLookupBegin (3.1.4.17). Objects that the caller may not read are not there."""
+    asked = (restriction.restrictions or ()) if restriction is not None else ()
+    restrictions = [Restriction(Relation.from_wire(r.rel), _known(r.prop), r.prval) for r in asked]
+    keys = [
+        SortKey(_sortable(k.column), Order.from_wire(k.order))
+        for k in ((sort.keys or ()) if sort is not None else ())
+    ]
+    query = Query.make(columns.columns or (), restrictions, keys)
+    found = [obj for obj in query.objects(view) if guard.allows(obj, Access.READ, view)]
+    rows = [query.row(obj, view) for obj in found]
+    return LookupState(query.columns, rows)
+
+
+def _known(propid: int) -> PropId:
+    if propid not in PROPERTIES:
+        raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_RESTRICTION_PROPID, f"no property {propid}")
+    return PropId(propid)
+
+
+def _sortable(propid: int) -> PropId:
+    if propid not in PROPERTIES:
+        raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_SORT_PROPID, f"no property {propid}")
+    return PropId(propid)
+
+
+# --- security ---------------------------------------------------------------------------------
+
+
+def check_information(number: int) -> SecurityInformation:
+    try:
+        return SecurityInformation.from_wire(number)
+    except ValueError as error:
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, str(error)) from None
+
+
+def check_secured(obj_type: ObjectType, information: SecurityInformation) -> None:
+    """Which types have what (MQDS-3.1.4.11-05 to -10), the type before the mask."""
+    if obj_type in (ObjectType.USER, ObjectType.ROUTINGLINK):
+        raise DirectoryError(
+            HResult.MQDS_WRONG_OBJ_TYPE, f"a {obj_type.label} has no permissions of its own"
+        )
+    allowed = {
+        SecurityInformation.KEYX_PUBLIC_KEY: {ObjectType.MACHINE},
+        SecurityInformation.SIGN_PUBLIC_KEY: {ObjectType.MACHINE, ObjectType.SITE},
+    }.get(information, SECURED)
+    if obj_type not in allowed:
+        raise DirectoryError(
+            HResult.MQ_ERROR_INVALID_PARAMETER, f"a {obj_type.label} has no such key"
+        )
+
+
+def get_security(
+    view: View,
+    guard: Guard,
+    target: Target,
+    information: int,
+) -> bytes:
+    """S_DSGetObjectSecurity and its kin: parts of a descriptor, or a public key."""
+    asked = check_information(information)
+    check_secured(target.object_type, asked)
+    obj = locate(view, target)
+    if asked is SecurityInformation.KEYX_PUBLIC_KEY:
+        guard.check(obj, Access.READ, view)
+        return _public_key(obj, PropId.QM_ENCRYPT_PKS, KeyAlgorithm.CALG_RSA_KEYX)
+    if asked is SecurityInformation.SIGN_PUBLIC_KEY:
+        guard.check(obj, Access.READ, view)
+        machine = target.object_type is ObjectType.MACHINE
+        propid = PropId.QM_SIGN_PKS if machine else PropId.S_PSC_SIGNPK
+        return _public_key(obj, propid, KeyAlgorithm.CALG_RSA_SIGN)
+    if asked & ~SecurityInformation.SACL:
+        guard.check(obj, Access.READ_SECURITY, view)
+    if asked & SecurityInformation.SACL:
+        guard.check(obj, Access.SYSTEM_SECURITY, view)
+    return extract(descriptor_of(obj), asked).to_bytes()
+
+
+def _public_key(obj: DirectoryObject, propid: PropId, algorithm: KeyAlgorithm) -> bytes:
+    """The first key of a list, under a header that says what it is for."""
+    data = obj.value(propid)
+    keys = PublicKeys.from_bytes(data).keys if isinstance(data, bytes) and data else ()
+    if not keys:
+        raise DirectoryError(
+            HResult.MQ_ERROR_PUBLIC_KEY_DOES_NOT_EXIST,
+            f"{obj.type.label} {obj.path} has no public key",
+        )
+    key = keys[0].rsa()
+    return type(key)(algorithm, key.exponent, key.modulus, key.bit_length).to_bytes()
+
+
+# --- servers and sites ------------------------------------------------------------------------
+
+
+def servers_of_site(view: View, index: int) -> str:
+    """S_DSCreateServersCache (3.1.4.20): the site of that index, its PSC first, then its BSCs.
+
+    Sites are counted by name, so that every server of an enterprise gives the same answer.
+    """
+    sites = sorted(view.objects(ObjectType.SITE), key=lambda site: name_key(site.path or ""))
+    if index >= len(sites):
+        raise DirectoryError(HResult.MQDS_E_NO_MORE_DATA, f"there are {len(sites)} sites")
+    site = sites[index]
+    primary = name_key(str(site.value(PropId.S_PSC)))
+    names = [
+        machine.path or ""
+        for machine in view.owned_by(ObjectType.MACHINE, site.id)
+        if Service.of(machine).role is not None
+    ]
+    names.sort(key=lambda name: (name_key(name) != primary, name_key(name)))
+    return str(ServerList(site.path or "", tuple(ServerSpec(name) for name in names)))
+
+
+def computer_sites(view: View, guard: Guard, path: str | None) -> tuple[Guid, ...]:
+    """S_DSGetComputerSites (3.3.4.1)."""
+    machine = locate(view, Target(ObjectType.MACHINE, path))
+    guard.check(machine, Access.READ, view)
+    sites = machine.value(PropId.QM_SITE_IDS)
+    return tuple(s for s in sites if isinstance(s, Guid)) if isinstance(sites, tuple) else ()

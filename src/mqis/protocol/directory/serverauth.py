@@ -1,0 +1,51 @@
+"""Server authentication (MS-MQDS 3.1.1.3): the context behind an auth handle, and its signatures.
+
+The context of S_DSValidateServer is negotiated inside calls and independent of whatever protects
+the RPC connection. It proves the server to the client; without one, signatures are zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqis.protocol.authentication import AuthLevel, SecurityContext
+from mqis.protocol.errors import DirectoryError
+from mqis.wire.hresult import HResult
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAuth:
+    """What an auth handle stands for; ``context`` None is the empty context."""
+
+    context: SecurityContext | None
+
+    def sign(self, digest: bytes, size: int) -> bytes:
+        """The signature for a client's buffer of ``size`` bytes."""
+        if self.context is None:
+            return bytes(size)
+        token = wrap(self.context, digest)
+        if len(token) > size:
+            raise DirectoryError(
+                HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL,
+                f"a signature has {len(token)} bytes, the buffer {size}",
+            )
+        return token
+
+    def fits(self, size: int) -> bool:
+        """Whether a signature would fit, without making one."""
+        if self.context is None:
+            return True
+        return self.context.signature_size(AuthLevel.PRIVACY) + 16 <= size
+
+
+def wrap(context: SecurityContext, data: bytes) -> bytes:
+    """GSS_Wrap with confidentiality: the signature, then the sealed data."""
+    sealed, signature = context.protect(AuthLevel.PRIVACY, b"", data, b"", False)
+    return signature + sealed
+
+
+def unwrap(context: SecurityContext, token: bytes) -> bytes:
+    """GSS_Unwrap: the data, or ``AuthenticationError``."""
+    size = context.signature_size(AuthLevel.PRIVACY)
+    signature, sealed = token[:size], token[size:]
+    return context.unprotect(AuthLevel.PRIVACY, b"", sealed, b"", signature, False)

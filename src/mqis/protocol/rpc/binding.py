@@ -1,0 +1,122 @@
+"""What a client and a server agree on before calls: contexts, sizes, group, who the client is.
+
+bind opens an association, alter_context adds to it, auth3 ends an authentication of three legs
+(MS-RPCE 3.3.1.5.3, 3.3.1.5.2). Each takes a PDU and gives the bytes of its answer; what is
+refused is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from mqis.protocol.authentication import AuthType
+from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.faults import FaultStatus
+from mqis.protocol.rpc.groups import AssociationGroup
+from mqis.protocol.rpc.negotiation import (
+    MAX_FRAG,
+    NegotiationError,
+    PresentationContext,
+    fragment_size,
+    negotiate,
+)
+from mqis.protocol.rpc.refusals import FaultAnswer, Nak
+from mqis.protocol.rpc.security import Refused, SecurityContexts
+from mqis.wire.rpc.bodies import AlterContext, AlterContextResp, Bind, BindAck, NakReason
+from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
+from mqis.wire.rpc.pdu import STUB_OFFSET, Pdu, encode_pdu
+from mqis.wire.rpc.trailer import AuthTrailer
+
+
+class Binding:
+    """The agreements of one connection."""
+
+    def __init__(self, endpoint: ServerEndpoint, peer: Hashable) -> None:
+        self._endpoint = endpoint
+        self._peer = peer
+        #: None until a bind was accepted.
+        self.group: AssociationGroup | None = None
+        self.contexts: dict[int, PresentationContext] = {}
+        self.security = SecurityContexts(endpoint.authenticator, endpoint.limits)
+        self.frag = MAX_FRAG
+        self.multiplexed = False
+        self.features: int | None = None
+
+    def bind(self, pdu: Pdu, body: Bind) -> bytes:
+        flags = pdu.header.flags
+        if self.group is not None or not body.contexts:
+            raise Nak(NakReason.NOT_SPECIFIED)
+        if _padding_reaches_header(pdu):
+            raise Nak(NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
+        try:
+            agreed = negotiate(body.contexts, self._endpoint.interfaces, {})
+        except NegotiationError:
+            raise Nak(NakReason.NOT_SPECIFIED) from None
+        if flags & PfcFlags.SUPPORT_HEADER_SIGN:
+            self.security.header_signing = True
+        try:
+            token = None if pdu.auth is None else self.security.leg(pdu.auth)
+        except Refused as refused:
+            raise Nak(refused.nak) from None
+        group = self._endpoint.groups.join(body.assoc_group_id, self._peer)
+        if group is None:
+            raise Nak(NakReason.NOT_SPECIFIED)
+        self.group = group
+        self.frag = fragment_size(body.max_xmit_frag, body.max_recv_frag)
+        self.multiplexed = bool(flags & PfcFlags.CONC_MPX)
+        self.features = agreed.features
+        self.contexts = {context.id: context for context in agreed.accepted}
+        address = self._endpoint.secondary_address
+        ack = BindAck(self.frag, self.frag, group.id, address, agreed.results)
+        return _answer(ack, pdu, token, PfcFlags.SUPPORT_HEADER_SIGN | PfcFlags.CONC_MPX)
+
+    def alter(self, pdu: Pdu, body: AlterContext) -> bytes:
+        assert self.group is not None
+        if not body.contexts or _padding_reaches_header(pdu):
+            raise FaultAnswer(FaultStatus.PROTO_ERROR)
+        if pdu.auth is not None and pdu.auth.type == AuthType.NONE:
+            raise FaultAnswer(FaultStatus.ACCESS_DENIED)
+        try:
+            agreed = negotiate(body.contexts, self._endpoint.interfaces, self.contexts)
+        except NegotiationError:
+            raise FaultAnswer(FaultStatus.PROTO_ERROR) from None
+        contexts = self.contexts | {context.id: context for context in agreed.accepted}
+        if len(contexts) > self._endpoint.limits.max_contexts:
+            raise FaultAnswer(FaultStatus.PROTO_ERROR)
+        if pdu.header.flags & PfcFlags.SUPPORT_HEADER_SIGN:
+            self.security.header_signing = True
+        try:
+            token = None if pdu.auth is None else self.security.leg(pdu.auth)
+        except Refused as refused:
+            raise FaultAnswer(refused.fault) from None
+        self.contexts = contexts
+        resp = AlterContextResp(self.frag, self.frag, self.group.id, "", agreed.results)
+        return _answer(resp, pdu, token, PfcFlags.SUPPORT_HEADER_SIGN)
+
+    def auth3(self, pdu: Pdu) -> None:
+        if pdu.auth is None:
+            raise FaultAnswer(FaultStatus.PROTO_ERROR)
+        if pdu.auth.pad_length:
+            raise FaultAnswer(FaultStatus.REMOTE_NO_MEMORY)
+        try:
+            self.security.auth3(pdu.auth)
+        except Refused as refused:
+            raise FaultAnswer(refused.fault) from None
+
+    @property
+    def unfinished(self) -> bool:
+        """No call can be made yet: not bound, or between two legs of authentication."""
+        return self.group is None or self.security.negotiating
+
+
+def _padding_reaches_header(pdu: Pdu) -> bool:
+    return pdu.auth is not None and pdu.trailer_at - pdu.auth.pad_length < STUB_OFFSET
+
+
+def _answer(body: BindAck | AlterContextResp, pdu: Pdu, token: bytes | None, echo: int) -> bytes:
+    """The answer to a bind or alter: its flags granted by echo, its trailer as it was asked."""
+    asked, auth = pdu.auth, None
+    if asked is not None:
+        auth = AuthTrailer(asked.type, asked.level, asked.context_id, token or b"")
+    flags = FIRST_LAST | pdu.header.flags & echo
+    return encode_pdu(body, call_id=pdu.header.call_id, flags=flags, auth=auth)

@@ -1,0 +1,185 @@
+"""Requests on the server: fragments are checked, verified and put together to calls.
+
+One call is sent at a time, first fragment to last; its first fragment says what it is and who
+protects it, and what later ones say about that is not looked at, as peers expect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqis.protocol.rpc.binding import Binding
+from mqis.protocol.rpc.calls import Call
+from mqis.protocol.rpc.channel import Channel
+from mqis.protocol.rpc.faults import FaultStatus
+from mqis.protocol.rpc.refusals import FaultAnswer, denied
+from mqis.protocol.rpc.security import Refused
+from mqis.wire.errors import WireError
+from mqis.wire.rpc.bodies import Request, Response
+from mqis.wire.rpc.header import Header, PacketType, PfcFlags
+from mqis.wire.rpc.pdu import Pdu
+from mqis.wire.rpc.syntax import NDR64
+from mqis.wire.rpc.verification import Verification, drep_of, find_verification
+
+_FIRST, _LAST, _PENDING_CANCEL = PfcFlags.FIRST, PfcFlags.LAST, PfcFlags.PENDING_CANCEL
+
+
+@dataclass(slots=True)
+class _Incoming:
+    """A call whose last fragment has not come."""
+
+    call: Call
+    stub: bytearray
+    began: float
+
+
+class Requests:
+    """The requests of one connection."""
+
+    def __init__(self, binding: Binding, max_stub: int) -> None:
+        self._binding = binding
+        self._max_stub = max_stub
+        self._incoming: _Incoming | None = None
+
+    @property
+    def began(self) -> float | None:
+        """When the first fragment came of the call that is under way."""
+        return None if self._incoming is None else self._incoming.began
+
+    def forget(self) -> None:
+        self._incoming = None
+
+    def receive(self, pdu: Pdu, body: Request, now: float) -> Call | None:
+        """One fragment; the call, if this was its last."""
+        flags = pdu.header.flags
+        if flags & _FIRST:
+            call, stub = self._first(pdu, body)
+            if not flags & _LAST:
+                self._incoming = _Incoming(call, bytearray(stub), now)
+                return None
+        else:
+            incoming = self._next(pdu, body)
+            if not flags & _LAST:
+                return None
+            self._incoming = None
+            call, stub = incoming.call, bytes(incoming.stub)
+        if call.opnum >= call.context.interface.operations:
+            raise FaultAnswer(FaultStatus.OP_RNG_ERROR, context_id=call.context.id, final=False)
+        call.stub = self._without_trailer(call, stub)
+        return call
+
+    def _first(self, pdu: Pdu, body: Request) -> tuple[Call, bytes]:
+        header, binding = pdu.header, self._binding
+        if header.flags & _PENDING_CANCEL:
+            raise FaultAnswer(FaultStatus.NO_CALL_ACTIVE)
+        if self._incoming is not None:
+            self._check_interrupted(pdu, self._incoming.call)
+            raise self._interleaved(header, self._incoming.call)
+        if binding.security.negotiating:
+            raise FaultAnswer(FaultStatus.PROTO_ERROR)
+        context = binding.contexts.get(body.context_id)
+        if context is None:
+            raise FaultAnswer(FaultStatus.UNK_IF, final=False)
+        channel = self._channel(pdu, context.id)
+        if header.big_endian and context.transfer == NDR64:  # MS-RPCE 2.2.5: little-endian only
+            raise FaultAnswer(FaultStatus.PROTO_ERROR, context_id=context.id)
+        if body.alloc_hint > self._max_stub and not header.flags & _LAST:
+            raise denied(context.id)
+        call = Call(
+            header.call_id, context, body.opnum, body.object, header.big_endian, channel
+        )
+        return call, self.stub_of(pdu, body, call)
+
+    def _check_interrupted(self, pdu: Pdu, before: Call) -> None:
+        """A call that begins again has to be signed like the one that it interrupts."""
+        if before.id == pdu.header.call_id and pdu.auth is not None:
+            assert isinstance(pdu.body, Request)
+            self.stub_of(pdu, pdu.body, before)
+
+    def _interleaved(self, header: Header, before: Call) -> FaultAnswer:
+        """A call began before the one before it ended: whose fault that is."""
+        if self._binding.multiplexed and header.call_id != before.id:
+            return FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
+        return FaultAnswer(
+            FaultStatus.PROTO_ERROR,
+            context_id=before.context.id,
+            executed=True,
+            call_id=before.id,
+        )
+
+    def _next(self, pdu: Pdu, body: Request) -> _Incoming:
+        incoming = self._incoming
+        if incoming is None or incoming.call.id != pdu.header.call_id:
+            raise self._without_first(pdu, body)
+        call, channel = incoming.call, incoming.call.channel
+        if pdu.auth is None:
+            fits = channel is None or not channel.protects
+        else:
+            fits = channel is not None  # at connect a token may come with any fragment
+        if not fits:
+            raise FaultAnswer(FaultStatus.PROTO_ERROR, context_id=call.context.id, executed=True)
+        incoming.stub += self.stub_of(pdu, body, call)
+        if len(incoming.stub) > self._max_stub:
+            raise denied(call.context.id)
+        return incoming
+
+    def _without_first(self, pdu: Pdu, body: Request) -> FaultAnswer:
+        """A fragment that continues nothing."""
+        if self._incoming is not None:
+            return self._interleaved(pdu.header, self._incoming.call)
+        if not self._binding.multiplexed:
+            return FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
+        if body.context_id not in self._binding.contexts:
+            return FaultAnswer(FaultStatus.UNK_IF, final=False)
+        self._channel(pdu, body.context_id)
+        return FaultAnswer(FaultStatus.PROTO_ERROR, context_id=body.context_id, executed=True)
+
+    def _channel(self, pdu: Pdu, context_id: int) -> Channel | None:
+        security = self._binding.security
+        if security.spoiled:
+            raise denied(context_id)
+        try:
+            return security.channel_for(pdu.auth)
+        except Refused as refused:
+            raise FaultAnswer(refused.fault, context_id=context_id, executed=True) from None
+
+    def stub_of(self, pdu: Pdu, body: Request | Response, call: Call) -> bytes:
+        """The stub of one fragment, verified as the security context of its call asks."""
+        channel, auth = call.channel, pdu.auth
+        if channel is None or (auth is None and not channel.protects):
+            return body.stub
+        # Sixteen is asked for, four and eight are met; what is aligned to nothing is refused.
+        if auth is None or pdu.trailer_at % 4:
+            raise denied(call.context.id)
+        try:
+            return self._binding.security.unprotect(channel, pdu)
+        except Refused as refused:
+            raise FaultAnswer(refused.fault, context_id=call.context.id, executed=True) from None
+
+    def _without_trailer(self, call: Call, stub: bytes) -> bytes:
+        """The stub without its verification trailer, if that says what the PDU says."""
+        try:
+            found = find_verification(stub)
+        except WireError:
+            raise denied(call.context.id) from None
+        if found is None:
+            return stub
+        start, said = found
+        if not _confirms(said, call, header_signing=self._binding.security.header_signing):
+            raise denied(call.context.id)
+        return stub[:start]
+
+
+def _confirms(said: Verification, call: Call, *, header_signing: bool) -> bool:
+    """Whether what the client signed inside the stub is what the PDU says outside."""
+    context = call.context
+    if said.unknown or (said.client_header_signing and not header_signing):
+        return False
+    if said.interface is not None:
+        same = context.interface.offers(said.interface) and said.transfer == context.transfer
+        if not same:
+            return False
+    if said.header is None:
+        return True
+    drep = drep_of(big_endian=call.big_endian)
+    return said.header == (PacketType.REQUEST, drep, call.id, context.id, call.opnum)

@@ -1,0 +1,41 @@
+"""RSA signatures over MD5 (PKCS #1 v1.5), as old queue managers make them.
+
+Libraries refuse keys of 512 bits and digests of MD5 by now, with reason: a signature like this
+proves little today. The two callbacks that use it are off unless asked for (MS-MQDS 3.2.4).
+"""
+
+from __future__ import annotations
+
+from mqis.wire.mqds.keys import RsaPublicKey
+
+#: DigestInfo of MD5 (RFC 8017 9.2), before the digest itself.
+_MD5_INFO = bytes.fromhex("3020300c06082a864886f70d020505000410")
+
+
+def encoded_digest(digest: bytes, size: int) -> bytes:
+    """EMSA-PKCS1-v1_5 of an MD5 digest for a modulus of ``size`` bytes."""
+    tail = b"\x00" + _MD5_INFO + digest
+    padding = size - len(tail) - 2
+    if padding < 8:
+        raise ValueError(f"a modulus of {size} bytes is too small to sign with")
+    return b"\x00\x01" + b"\xff" * padding + tail
+
+
+def verify_md5(key: RsaPublicKey, digest: bytes, signature: bytes) -> bool:
+    """Whether ``signature``, least significant byte first, is that of ``digest``."""
+    size = key.bit_length // 8
+    if len(signature) != size or key.modulus <= 0:
+        return False
+    try:
+        expected = encoded_digest(digest, size)
+    except ValueError:
+        return False
+    number = pow(int.from_bytes(signature, "little"), key.exponent, key.modulus)
+    return number.to_bytes(size, "big") == expected
+
+
+def sign_md5(modulus: int, private_exponent: int, digest: bytes) -> bytes:
+    """The signature that ``verify_md5`` accepts, for clients that hold such a key."""
+    size = (modulus.bit_length() + 7) // 8
+    number = pow(int.from_bytes(encoded_digest(digest, size), "big"), private_exponent, modulus)
+    return number.to_bytes(size, "little")

@@ -1,0 +1,101 @@
+"""The two callbacks by which a machine proves its key (MS-MQDS notes <74>, <77>).
+
+Obsolete, and off by default as 3.2.4 advises. Where they are on, a client that does not answer,
+or whose signature is wrong, is denied.
+"""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.locate import Target, locate
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.ownership import machine_of
+from mqis.protocol.directory.signature import challenge_digest, machine_properties_digest
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.protocol.security.rsa import verify_md5
+from mqis.runtime.directory.context import DirectoryContext
+from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.typed import call_back
+from mqis.wire.errors import WireError
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.keys import BASE_PROVIDER, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.rpc.operation import Operation
+
+
+class Challenger:
+    """Asks the client before a call goes on, if the server is set to."""
+
+    def __init__(self, directory: DirectoryContext) -> None:
+        self._directory = directory
+
+    async def before_set(self, call: IncomingCall, request: dscomm.SetMachineProperties) -> None:
+        """S_DSQMSetMachinePropertiesSignProc: signed are the properties too."""
+        if not self._directory.settings.challenge_machines:
+            return
+        with self._directory.view() as view:
+            key = _key(locate(view, Target(ObjectType.MACHINE, request.path)).value(_SIGN))
+        challenge = self._new_challenge()
+        digest = machine_properties_digest(challenge, request.ids, request.values)
+        operation = dscomm.SET_MACHINE_PROPERTIES_SIGN_PROC
+        await self._ask(call, operation, challenge, request.context, key, digest)
+
+    async def before_get(self, call: IncomingCall, request: dscomm.GetMachineSecurity) -> None:
+        """S_DSQMGetObjectSecurityChallengeResponceProc."""
+        if not self._directory.settings.challenge_machines:
+            return
+        with self._directory.view() as view:
+            key = _key(self._signer(view, request).value(_SIGN))
+        challenge = self._new_challenge()
+        digest = challenge_digest(challenge)
+        operation = dscomm.GET_OBJECT_SECURITY_CHALLENGE
+        await self._ask(call, operation, challenge, request.context, key, digest)
+
+    def _signer(self, view: View, request: dscomm.GetMachineSecurity) -> DirectoryObject:
+        """A queue is vouched for by its machine, anything else by the machine of that GUID."""
+        if request.object_type == ObjectType.QUEUE:
+            queue = locate(view, Target(ObjectType.QUEUE, None, request.guid))
+            return machine_of(queue.path or "", view)
+        return locate(view, Target(ObjectType.MACHINE, None, request.guid))
+
+    def _new_challenge(self) -> bytes:
+        entropy = self._directory.entropy
+        return entropy.guid().raw + entropy.guid().raw
+
+    async def _ask(  # noqa: PLR0917
+        self,
+        call: IncomingCall,
+        operation: Operation[dscomm.Challenge, dscomm.ChallengeAnswer],
+        challenge: bytes,
+        context: int,
+        key: RsaPublicKey,
+        digest: bytes,
+    ) -> None:
+        size = dscomm.CHALLENGE_ANSWER_BYTES
+        asked = dscomm.Challenge(challenge, context, b"", size)
+        try:
+            answer = await call_back(call, operation, asked, given={"answer_max": size})
+        except (RpcFault, RpcConnectionError, WireError) as error:
+            raise _denied(f"the machine did not answer: {error}") from error
+        if answer.result != HResult.MQ_OK:
+            raise _denied(f"the machine refused to answer: 0x{answer.result:08x}")
+        if not verify_md5(key, digest, answer.answer):
+            raise _denied("the signature is not that of the machine")
+
+
+_SIGN = PropId.QM_SIGN_PKS
+
+
+def _key(value: object) -> RsaPublicKey:
+    keys = PublicKeys.from_bytes(value) if isinstance(value, bytes) and value else PublicKeys(())
+    found = keys.for_provider(BASE_PROVIDER)
+    if found is None:
+        raise _denied("the machine has no key to prove itself with")
+    return found.rsa()
+
+
+def _denied(detail: str) -> DirectoryError:
+    return DirectoryError(HResult.MQ_ERROR_ACCESS_DENIED, detail)

@@ -1,0 +1,118 @@
+"""What both interfaces of a directory server work with."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from mqis.protocol.authentication import Authenticator, Identity, token_for
+from mqis.protocol.directory.descriptors import MachinePolicy
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.guard import Denial, Guard
+from mqis.protocol.directory.rules import Profile
+from mqis.protocol.directory.serverauth import ServerAuth
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ports import Entropy, Store, View
+from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.ndr import ContextHandle
+from mqis.wire.security.sid import Sid
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+audit = logging.getLogger("mqis.audit")
+
+#: Guards kept, one for each caller seen lately, and descriptors each has judged.
+MAX_GUARDS = 256
+MAX_JUDGED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class DirectorySettings:
+    """How a directory server behaves where the text leaves it open."""
+
+    administrators: frozenset[Sid] = frozenset()
+    profile: Profile = Profile.OWN_STORE
+    machine_policy: MachinePolicy = MachinePolicy.EVERYONE
+    own_site: Guid | None = None
+    #: Ask machines to prove their key before S_DSQM* calls; the text advises against it.
+    challenge_machines: bool = False
+    #: The port that S_DSGetServerPort tells.
+    port: int = 0
+    #: Whether a caller without identity counts as Everyone.
+    anonymous_in_everyone: bool = True
+    #: Open lookups of one client.
+    max_lookups: int = 64
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(slots=True)
+class DirectoryContext:
+    """One directory server: its store, its writer, and who may ask."""
+
+    store: Store
+    writer: GroupCommitWriter
+    entropy: Entropy
+    settings: DirectorySettings = field(default_factory=DirectorySettings)
+    #: Makes the contexts of S_DSValidateServer; None: only the empty context.
+    gss: Authenticator | None = None
+    _guards: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
+
+    def guard(self, call: IncomingCall) -> Guard:
+        identity = call.identity
+        guard = self._guards.get(identity)
+        if guard is None or len(guard._judged) > MAX_JUDGED:
+            token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
+            guard = Guard(token, self.settings.administrators, _audit)
+            self._guards[identity] = guard
+            if len(self._guards) > MAX_GUARDS:
+                self._guards.popitem(last=False)
+        return guard
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        with self.store.read() as view:
+            yield view
+
+    async def change(self, operation: Callable[[DirectoryEvents], T]) -> T:
+        """Run ``operation`` in the writer; it is durable when this returns."""
+        settings = self.settings
+        now = int(settings.clock())
+        return await self.writer.submit(
+            lambda tx: operation(
+                DirectoryEvents(tx, now, self.entropy, settings.profile, settings.own_site)
+            )
+        )
+
+    def server_auth(self, call: IncomingCall, handle: ContextHandle) -> ServerAuth:
+        """What an auth handle stands for; a fault for a handle that is none."""
+        if not handle:
+            raise RpcFault(FaultStatus.IN_NULL_CONTEXT, "no server authentication handle")
+        value = call.group.handle(handle.uuid, call.interface)
+        if not isinstance(value, ServerAuth):
+            raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "not a server authentication handle")
+        return value
+
+
+def _audit(denial: Denial) -> None:
+    audit.warning("%s", denial)
+
+
+def result_of(error: Exception) -> int:
+    """The HRESULT that a caller gets instead of an exception (MQDS-3.1.4-04)."""
+    if isinstance(error, DirectoryError):
+        return error.hresult
+    if isinstance(error, StorageError):
+        log.error("the store failed: %s", error)
+        return HResult.MQ_ERROR_DS_ERROR
+    log.error("a directory call failed", exc_info=error)
+    return HResult.MQ_ERROR

@@ -1,0 +1,174 @@
+"""dscomm2 answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mqis.protocol.directory import reads, signature
+from mqis.protocol.directory.guard import Access
+from mqis.protocol.directory.locate import Target, locate
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.ownership import machine_of
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ports import View
+from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.runtime.directory.context import DirectoryContext, result_of
+from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.typed import TypedService
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.ndr import ContextHandle
+
+_OK = int(HResult.MQ_OK)
+_REFUSALS = (DirectoryError, StorageError, WireError)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDelete:
+    """A delete notification (3.3.1.1): what will be gone, remembered while it is there."""
+
+    object_type: ObjectType
+    path: str
+    site: Guid
+    machine: Guid | None = None
+    foreign: bool = False
+
+
+#: Tells whoever owns a deleted object; replication puts something here.
+DeleteListener = Callable[[PendingDelete], None]
+
+
+def _nobody(_pending: PendingDelete) -> None:
+    """There is no queue manager to tell yet."""
+
+
+class Dscomm2Service(TypedService):
+    """The eight methods of dscomm2."""
+
+    def __init__(self, directory: DirectoryContext, on_delete: DeleteListener = _nobody) -> None:
+        self._directory = directory
+        self._on_delete = on_delete
+        super().__init__(
+            dscomm2.DSCOMM2,
+            {
+                dscomm2.GET_COMPUTER_SITES: self.get_computer_sites,
+                dscomm2.GET_PROPS_EX: self.get_props_ex,
+                dscomm2.GET_PROPS_GUID_EX: self.get_props_guid_ex,
+                dscomm2.BEGIN_DELETE_NOTIFICATION: self.begin_delete_notification,
+                dscomm2.NOTIFY_DELETE: self.notify_delete,
+                dscomm2.END_DELETE_NOTIFICATION: self.end_delete_notification,
+                dscomm2.IS_SERVER_GC: lambda _call, _request: dscomm2.IsServerGC(0),
+                dscomm2.GET_GC_LIST_IN_DOMAIN: self.get_gc_list_in_domain,
+            },
+            sizes={
+                dscomm2.GET_PROPS_EX.opnum: lambda request: {"cp": len(request.ids)},
+                dscomm2.GET_PROPS_GUID_EX.opnum: lambda request: {"cp": len(request.ids)},
+            },
+        )
+
+    def get_computer_sites(
+        self, call: IncomingCall, request: dscomm2.GetComputerSites
+    ) -> dscomm2.ComputerSites:
+        auth = self._directory.server_auth(call, request.auth)
+        guard = self._directory.guard(call)
+        try:
+            with self._directory.view() as view:
+                sites = reads.computer_sites(view, guard, request.path)
+            digest = signature.blob_digest(b"".join(site.raw for site in sites))
+            signed = auth.sign(digest, request.signature_size)
+        except _REFUSALS as error:
+            return dscomm2.ComputerSites(None, bytes(request.signature_size), result_of(error))
+        return dscomm2.ComputerSites(sites, signed, _OK)
+
+    def get_props_ex(self, call: IncomingCall, request: dscomm.GetProps) -> dscomm.PropsGot:
+        return self._get_ex(call, request, request.path, None)
+
+    def get_props_guid_ex(
+        self, call: IncomingCall, request: dscomm.GetPropsGuid
+    ) -> dscomm.PropsGot:
+        return self._get_ex(call, request, None, request.guid)
+
+    def _get_ex(
+        self,
+        call: IncomingCall,
+        request: dscomm.GetProps | dscomm.GetPropsGuid,
+        path: str | None,
+        guid: Guid | None,
+    ) -> dscomm.PropsGot:
+        auth = self._directory.server_auth(call, request.auth)
+        guard = self._directory.guard(call)
+        try:
+            target = Target.from_wire(request.object_type, path, guid)
+            with self._directory.view() as view:
+                values = reads.get_property_ex(view, guard, target, request.ids)
+            digest = signature.properties_digest(request.ids, values)
+            signed = auth.sign(digest, request.signature_size)
+        except _REFUSALS as error:
+            unsigned = bytes(request.signature_size)
+            return dscomm.PropsGot(request.values, unsigned, result_of(error))
+        return dscomm.PropsGot(values, signed, _OK)
+
+    # --- delete notification ----------------------------------------------------------------------
+
+    def begin_delete_notification(
+        self, call: IncomingCall, request: dscomm2.BeginDeleteNotification
+    ) -> dscomm.HandleGot:
+        self._directory.server_auth(call, request.auth)
+        guard = self._directory.guard(call)
+        try:
+            with self._directory.view() as view:
+                obj, pending = _pending(view, request.path)
+                guard.check(obj, Access.READ, view)
+        except _REFUSALS as error:
+            return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
+        handle = call.group.create_handle(pending, call.interface)
+        return dscomm.HandleGot(ContextHandle(handle), _OK)
+
+    def notify_delete(self, call: IncomingCall, request: dscomm.HandleGiven) -> dscomm.Result:
+        pending = self._find(call, request.handle)
+        if pending.object_type is ObjectType.QUEUE and not pending.foreign:
+            self._on_delete(pending)
+        return dscomm.Result(_OK)
+
+    def end_delete_notification(
+        self, call: IncomingCall, request: dscomm.HandleGiven
+    ) -> dscomm2.HandleReturned:
+        self._find(call, request.handle)
+        call.group.close_handle(request.handle.uuid, call.interface)
+        return dscomm2.HandleReturned(ContextHandle.NULL)
+
+    def _find(self, call: IncomingCall, handle: ContextHandle) -> PendingDelete:
+        found = call.group.handle(handle.uuid, call.interface)
+        if not isinstance(found, PendingDelete):
+            raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "not a delete notification")
+        return found
+
+    # --- global catalogs --------------------------------------------------------------------------
+
+    def get_gc_list_in_domain(
+        self, call: IncomingCall, request: dscomm2.GetGCListInDomain
+    ) -> dscomm2.GCList:
+        """A directory of its own has no global catalog to name."""
+        self._directory.server_auth(call, request.auth)
+        result = (
+            HResult.MQ_ERROR_NO_GC_IN_DOMAIN
+            if request.computer_name is None
+            else HResult.MQ_ERROR_INVALID_PARAMETER
+        )
+        return dscomm2.GCList(None, bytes(request.signature_size), int(result))
+
+
+def _pending(view: View, path: str) -> tuple[DirectoryObject, PendingDelete]:
+    """A path with a backslash is a queue's, any other a machine's (note <157>)."""
+    if "\\" not in path:
+        machine = locate(view, Target(ObjectType.MACHINE, path))
+        return machine, PendingDelete(ObjectType.MACHINE, path, machine.partition)
+    queue = locate(view, Target(ObjectType.QUEUE, path))
+    host = machine_of(path, view)
+    foreign = host.value(PropId.QM_FOREIGN) == 1
+    return queue, PendingDelete(ObjectType.QUEUE, path, host.partition, host.id, foreign)
