@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.services.demo import build
 from mqis.storage.memory import MemoryStore
@@ -23,7 +21,7 @@ from mqis.wire.mqds.serverlist import ServerList, ServerSpec
 from mqis.wire.propertybag import encode_properties
 from mqis.wire.security.sid import ADMINISTRATORS, EVERYONE
 
-CORPUS = ROOT / "fuzz/corpus"
+CORPUS = Path(__file__).resolve().parents[1] / "fuzz/corpus"
 
 #: Where a decoder's input stands in an object.
 _PROPERTIES = {

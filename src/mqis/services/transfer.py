@@ -40,14 +40,12 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.directory.ownership import authority, enterprise
-from mqis.protocol.directory.service import Service
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Change, Store, Transaction, View
 from mqis.runtime.entropy import SystemEntropy
 from mqis.services.bulk import BulkTransaction
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 
@@ -274,16 +272,9 @@ class _Create:
 
 
 def _as_created(obj: DirectoryObject) -> dict[int, PropVariant]:
-    """The stored properties as an event takes them: with the identifier, and 210 before 228.
-
-    Setting 228 makes a server that stands alone (MS-MQDS 3.1.4.21.8.2.1), so beside the role that
-    210 tells it must not be set again.
-    """
-    properties = dict(obj.properties)
-    properties[IDENTIFIER_PROPERTY[obj.type]] = PropVariant(VarType.CLSID, obj.id)
-    if obj.type is ObjectType.MACHINE and Service.of(obj).role is not None:
-        properties.pop(PropId.QM_SERVICE_DSSERVER, None)
-    return properties
+    """The stored properties as an event takes them: with the identifier among them."""
+    identifier = PropVariant(VarType.CLSID, obj.id)
+    return {**obj.properties, IDENTIFIER_PROPERTY[obj.type]: identifier}
 
 
 class _Restore:

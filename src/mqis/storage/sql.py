@@ -127,6 +127,14 @@ class SqlTransaction(SqlView):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._depth = 0
+        # Every change of a group takes a number, most of them in one partition: what this
+        # transaction has read or put is what the database holds, until a savepoint is undone.
+        self._known: dict[Guid, Partition | None] = {}
+
+    def partition(self, id: Guid) -> Partition | None:  # noqa: A002
+        if id not in self._known:
+            self._known[id] = super().partition(id)
+        return self._known[id]
 
     def insert(self, obj: DirectoryObject) -> None:
         self._run(
@@ -175,6 +183,7 @@ class SqlTransaction(SqlView):
             "allowed_purge_seq=excluded.allowed_purge_seq, purge_state=excluded.purge_state",
             partition_row(partition),
         )
+        self._known[partition.id] = partition
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -184,6 +193,7 @@ class SqlTransaction(SqlView):
         try:
             yield
         except BaseException:
+            self._known.clear()
             # Where even this fails the transaction is lost, and its commit will say so.
             with suppress(StorageError):
                 self._run(f"ROLLBACK TO SAVEPOINT {name}")

@@ -19,7 +19,6 @@ from struct import error as struct_error
 from mqis.wire.errors import WireError
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.reader import Reader
-from mqis.wire.writer import Writer
 
 Properties = Mapping[int, PropVariant]
 
@@ -30,16 +29,19 @@ _ENTRY = Struct("<IHI")
 def encode_properties(properties: Properties) -> bytes:
     if isinstance(properties, PropertyBag):
         return properties.data
-    values = Writer()
+    values: list[bytes] = []
+    offset = 0
     try:
-        table = bytearray(_COUNT.pack(len(properties)))
+        table = [_COUNT.pack(len(properties))]
         for propid in sorted(properties):
             variant = properties[propid]
-            table += _ENTRY.pack(propid, variant.vt, len(values))
-            variant.encode(values)
+            value = variant.packed()
+            table.append(_ENTRY.pack(propid, variant.vt, offset))
+            values.append(value)
+            offset += len(value)
     except struct_error as error:
         raise ValueError(f"the properties do not fit their table: {error}") from None
-    return bytes(table) + values.getvalue()
+    return b"".join(table) + b"".join(values)
 
 
 def decode_properties(data: bytes) -> dict[int, PropVariant]:

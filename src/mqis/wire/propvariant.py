@@ -18,6 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
+from struct import Struct
+from typing import Any
 
 from mqis.wire.guid import Guid
 from mqis.wire.reader import Reader
@@ -88,13 +91,16 @@ class PropVariant:
         if fault is not None:
             raise ValueError(f"{self.vt}: {fault}")
 
-    def encode(self, writer: Writer) -> None:
+    def packed(self) -> bytes:
         """The packed form: the value alone."""
-        _CODECS[self.vt].encode(writer, self.value)
+        return _PACK[self.vt](self.value)
+
+    def encode(self, writer: Writer) -> None:
+        writer.bytes(_PACK[self.vt](self.value))
 
     @classmethod
     def decode(cls, reader: Reader, vt: VarType) -> PropVariant:
-        return cls(vt, _CODECS[vt].decode(reader))
+        return _trusted(vt, _DECODE[vt](reader))
 
     def encode_tagged(self, writer: Writer) -> None:
         writer.u16(self.vt)
@@ -113,6 +119,16 @@ class PropVariant:
 
 
 _BY_NUMBER = {int(vt): vt for vt in VarType}
+_set_vt = vars(PropVariant)["vt"].__set__
+_set_value = vars(PropVariant)["value"].__set__
+
+
+def _trusted(vt: VarType, value: Value) -> PropVariant:
+    """A variant whose value a decoder made, so that it fits its type: not checked again."""
+    variant: PropVariant = object.__new__(PropVariant)
+    _set_vt(variant, vt)
+    _set_value(variant, value)
+    return variant
 
 
 # --- what a value of each type may be -------------------------------------------------------------
@@ -215,12 +231,58 @@ _FAULTS: dict[VarType, Callable[[object], str | None]] = {
 
 
 # --- bytes ----------------------------------------------------------------------------------------
+#
+# Each type has a function from its values to their bytes, and one from a reader to a value.
+# ``PropVariant`` checks value against type before the first is called, which no annotation of a
+# table can say.
 
 
-@dataclass(frozen=True, slots=True)
-class _Codec:
-    encode: Callable[[Writer, Value], None]
-    decode: Callable[[Reader], Value]
+def _pack_octets(value: bytes) -> bytes:
+    return _U32.pack(len(value)) + value
+
+
+def _pack_text(value: str) -> bytes:
+    return value.encode("utf-16-le", "surrogatepass") + b"\0\0"
+
+
+def _pack_vector(pack: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    def pack_all(items: tuple[Any, ...]) -> bytes:
+        return _U32.pack(len(items)) + b"".join(map(pack, items))
+
+    return pack_all
+
+
+def _pack_tagged(variant: PropVariant) -> bytes:
+    return _U16.pack(variant.vt) + variant.packed()
+
+
+_U16 = Struct("<H")
+_U32 = Struct("<I")
+
+_PACK: dict[VarType, Callable[[Any], bytes]] = {
+    VarType.EMPTY: lambda _value: b"",
+    VarType.NULL: lambda _value: b"",
+    VarType.I1: Struct("<b").pack,
+    VarType.UI1: Struct("<B").pack,
+    VarType.I2: Struct("<h").pack,
+    VarType.UI2: _U16.pack,
+    VarType.I4: Struct("<i").pack,
+    VarType.UI4: _U32.pack,
+    VarType.I8: Struct("<q").pack,
+    VarType.UI8: Struct("<Q").pack,
+    VarType.BOOL: lambda value: b"\xff\xff" if value else b"\0\0",
+    VarType.LPWSTR: _pack_text,
+    VarType.BLOB: _pack_octets,
+    VarType.CLSID: attrgetter("raw"),
+    VarType.VECTOR_UI1: _pack_octets,
+    VarType.VECTOR_UI2: _pack_vector(_U16.pack),
+    VarType.VECTOR_I4: _pack_vector(Struct("<i").pack),
+    VarType.VECTOR_UI4: _pack_vector(_U32.pack),
+    VarType.VECTOR_UI8: _pack_vector(Struct("<Q").pack),
+    VarType.VECTOR_LPWSTR: _pack_vector(_pack_text),
+    VarType.VECTOR_CLSID: _pack_vector(attrgetter("raw")),
+    VarType.VECTOR_VARIANT: _pack_vector(_pack_tagged),
+}
 
 
 def _decode_bool(reader: Reader) -> bool:
@@ -235,15 +297,8 @@ def _decode_octets(reader: Reader) -> bytes:
     return reader.bytes(reader.u32(), "BLOB")
 
 
-def _encode_octets(writer: Writer, value: bytes) -> None:
-    writer.u32(len(value))
-    writer.bytes(value)
-
-
-def _encode_variants(writer: Writer, items: tuple[PropVariant, ...]) -> None:
-    writer.u32(len(items))
-    for item in items:
-        item.encode_tagged(writer)
+def _decode_text(reader: Reader) -> str:
+    return reader.utf16z(MAX_STRING_UNITS, "VT_LPWSTR")
 
 
 def _decode_variants(reader: Reader, depth: int = 0) -> tuple[PropVariant, ...]:
@@ -253,60 +308,37 @@ def _decode_variants(reader: Reader, depth: int = 0) -> tuple[PropVariant, ...]:
     return tuple(PropVariant.decode_tagged(reader, depth + 1) for _ in range(count))
 
 
-def _codec_of(
-    encode: Callable[[Writer, object], None] | object, decode: Callable[[Reader], Value]
-) -> _Codec:
-    """The table below pairs each type with methods that take just its values.
-
-    ``PropVariant`` checks value against type before either side is called, which no annotation
-    can say, hence the one unchecked step here.
-    """
-    return _Codec(encode, decode)  # type: ignore[arg-type]
-
-
-def _vector_of(item: _Codec, item_size: int, vt: VarType) -> _Codec:
-    def encode(writer: Writer, items: tuple[Value, ...]) -> None:
-        writer.u32(len(items))
-        for value in items:
-            item.encode(writer, value)
-
+def _decode_vector(
+    item: Callable[[Reader], Any], item_size: int, vt: VarType
+) -> Callable[[Reader], Value]:
     def decode(reader: Reader) -> Value:
         count = reader.count(MAX_VECTOR_ITEMS, item_size, str(vt))
-        return tuple(item.decode(reader) for _ in range(count))  # type: ignore[misc]
+        return tuple(item(reader) for _ in range(count))
 
-    return _codec_of(encode, decode)
+    return decode
 
 
-_UI2 = _codec_of(Writer.u16, Reader.u16)
-_I4 = _codec_of(Writer.i32, Reader.i32)
-_UI4 = _codec_of(Writer.u32, Reader.u32)
-_UI8 = _codec_of(Writer.u64, Reader.u64)
-_LPWSTR = _codec_of(Writer.utf16z, lambda reader: reader.utf16z(MAX_STRING_UNITS, "VT_LPWSTR"))
-_CLSID = _codec_of(Writer.guid, Reader.guid)
-_NOTHING = _codec_of(lambda _writer, _value: None, lambda _reader: None)
-_OCTETS = _codec_of(_encode_octets, _decode_octets)
-
-_CODECS: dict[VarType, _Codec] = {
-    VarType.EMPTY: _NOTHING,
-    VarType.NULL: _NOTHING,
-    VarType.I1: _codec_of(Writer.i8, Reader.i8),
-    VarType.UI1: _codec_of(Writer.u8, Reader.u8),
-    VarType.I2: _codec_of(Writer.i16, Reader.i16),
-    VarType.UI2: _UI2,
-    VarType.I4: _I4,
-    VarType.UI4: _UI4,
-    VarType.I8: _codec_of(Writer.i64, Reader.i64),
-    VarType.UI8: _UI8,
-    VarType.BOOL: _codec_of(lambda w, value: w.u16(0xFFFF if value else 0), _decode_bool),
-    VarType.LPWSTR: _LPWSTR,
-    VarType.BLOB: _OCTETS,
-    VarType.CLSID: _CLSID,
-    VarType.VECTOR_UI1: _OCTETS,
-    VarType.VECTOR_UI2: _vector_of(_UI2, 2, VarType.VECTOR_UI2),
-    VarType.VECTOR_I4: _vector_of(_I4, 4, VarType.VECTOR_I4),
-    VarType.VECTOR_UI4: _vector_of(_UI4, 4, VarType.VECTOR_UI4),
-    VarType.VECTOR_UI8: _vector_of(_UI8, 8, VarType.VECTOR_UI8),
-    VarType.VECTOR_LPWSTR: _vector_of(_LPWSTR, 2, VarType.VECTOR_LPWSTR),
-    VarType.VECTOR_CLSID: _vector_of(_CLSID, 16, VarType.VECTOR_CLSID),
-    VarType.VECTOR_VARIANT: _codec_of(_encode_variants, _decode_variants),
+_DECODE: dict[VarType, Callable[[Reader], Value]] = {
+    VarType.EMPTY: lambda _reader: None,
+    VarType.NULL: lambda _reader: None,
+    VarType.I1: Reader.i8,
+    VarType.UI1: Reader.u8,
+    VarType.I2: Reader.i16,
+    VarType.UI2: Reader.u16,
+    VarType.I4: Reader.i32,
+    VarType.UI4: Reader.u32,
+    VarType.I8: Reader.i64,
+    VarType.UI8: Reader.u64,
+    VarType.BOOL: _decode_bool,
+    VarType.LPWSTR: _decode_text,
+    VarType.BLOB: _decode_octets,
+    VarType.CLSID: Reader.guid,
+    VarType.VECTOR_UI1: _decode_octets,
+    VarType.VECTOR_UI2: _decode_vector(Reader.u16, 2, VarType.VECTOR_UI2),
+    VarType.VECTOR_I4: _decode_vector(Reader.i32, 4, VarType.VECTOR_I4),
+    VarType.VECTOR_UI4: _decode_vector(Reader.u32, 4, VarType.VECTOR_UI4),
+    VarType.VECTOR_UI8: _decode_vector(Reader.u64, 8, VarType.VECTOR_UI8),
+    VarType.VECTOR_LPWSTR: _decode_vector(_decode_text, 2, VarType.VECTOR_LPWSTR),
+    VarType.VECTOR_CLSID: _decode_vector(Reader.guid, 16, VarType.VECTOR_CLSID),
+    VarType.VECTOR_VARIANT: _decode_variants,
 }

@@ -659,6 +659,9 @@ class TestNumbers:
 
     def test_a_new_partition_is_owned_by_its_authority(self) -> None:
         world = World()
+        enterprise = world.partition(Guid.NULL)
+        assert enterprise is not None
+        assert enterprise.owner == "PEC0"  # although the enterprise came after its partition
         assert world.partition(SITE_A) == Partition(SITE_A, "PSC1", world.one(QUEUE).seq)
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from mqis.protocol.directory.indexing import INDEXED, index_keys, key_of, owner_of, path_key
+from mqis.protocol.directory.indexing import (
+    INDEXED,
+    MAX_KEY_BYTES,
+    index_keys,
+    key_of,
+    owner_of,
+    path_key,
+)
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -93,6 +100,14 @@ class TestKeys:
         """Lone surrogates included, which are names but not valid text."""
         assert path_key(name) == path_key(name.lower())
         assert key_of(name) == (path_key(name) or None)
+
+    def test_a_long_value_has_a_short_key(self) -> None:
+        longest = "x" * MAX_KEY_BYTES
+        assert path_key(longest) == longest.encode()
+        keys = {path_key(longest + end) for end in "ab"} | {key_of(b"x" * 5000 + b"a")}
+        assert len(keys) == 3
+        assert all(key is not None and len(key) == 32 for key in keys)
+        assert path_key(longest + "A") == path_key(longest + "a")
 
     @pytest.mark.parametrize(
         ("object_type", "stored", "keys"),

@@ -319,7 +319,7 @@ class TestIndexes:
         world.update(world.one(QUEUE), {108: text("Orders"), 102: guid(number(0x102))})
         query = Query.make([propid], [where(EQ, propid, constant)])
         with world.store.read() as view:
-            found = query.objects(NoScan(view))  # type: ignore[arg-type]
+            found = query.objects(NoScan(view))
         assert found == [world.one(object_type)]
 
     @pytest.mark.parametrize(

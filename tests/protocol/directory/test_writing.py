@@ -47,6 +47,7 @@ from tests.protocol.directory.world import (
     i4,
     refusal,
     text,
+    texts,
     ui1,
     ui2,
     ui4,
@@ -351,6 +352,7 @@ class TestCanonicalForm:
             (QUEUE, {118: ui4(1), 119: ui4(2), 126: text("x")}),
             (MACHINE, {212: ui4(1), 1205: blob(b"x")}),
             (SITE, {312: ui1(9)}),
+            (LINK, {807: texts("C15")}),
             (ENTERPRISE, {605: ui2(1), 606: ui2(1), 610: blob(b"x"), 611: ui4(1), 615: ui4(1)}),
         ],
     )

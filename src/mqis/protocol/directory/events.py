@@ -20,7 +20,13 @@ from mqis.protocol.directory.objects import (
     DirectoryObject,
     Scope,
 )
-from mqis.protocol.directory.ownership import enterprise, machine_of, partition_or_new, site_of
+from mqis.protocol.directory.ownership import (
+    authority,
+    enterprise,
+    machine_of,
+    partition_or_new,
+    site_of,
+)
 from mqis.protocol.directory.paths import check_path
 from mqis.protocol.directory.rules import Profile, on_create, on_update
 from mqis.protocol.directory.writing import (
@@ -236,17 +242,28 @@ class DirectoryEvents:
         tx = self.transaction
         if path is not None and tx.find(object_type, path) is not None:
             raise _exists(object_type, path)
+        named_by_caller = given is not None and bool(given.value)
         identifier = given.value if given is not None and given.value else self.entropy.guid()
         assert isinstance(identifier, Guid)  # writing.py has seen its type
-        if tx.get(object_type, identifier) is not None:
+        if named_by_caller and tx.get(object_type, identifier) is not None:
             raise _exists(object_type, str(identifier))
         partition = self._place(object_type, path, stored)
         if chosen_partition is not None:
             partition = chosen_partition
         obj = DirectoryObject(object_type, identifier, partition, self._next_seq(partition), stored)
         tx.insert(obj)
-        tx.unbury(identifier)
+        if named_by_caller:  # a fresh identifier was never buried
+            tx.unbury(identifier)
+        if object_type is ObjectType.ENTERPRISE:
+            self._name_owner()
         return obj
+
+    def _name_owner(self) -> None:
+        """The enterprise itself tells who owns its partition, which it is the first object of."""
+        state = self.transaction.partition(ENTERPRISE_PARTITION)
+        owner = authority(ENTERPRISE_PARTITION, self.transaction)
+        if state is not None and owner is not None:
+            self.transaction.put_partition(replace(state, owner=owner))
 
     def _place(
         self, object_type: ObjectType, path: str | None, stored: dict[int, PropVariant]

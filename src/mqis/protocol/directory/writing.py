@@ -75,7 +75,7 @@ def client_create(
         raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, PropId.QM_SITE_IDS, "beside 201")
     applied: dict[int, PropVariant] = {}
     for propid, variant in properties.items():
-        rule = on_create(PropId(propid), profile)
+        rule = on_create(PROPERTIES[propid].id, profile)
         if rule is WriteRule.INVALID:
             raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, propid, "at create")
         if rule is WriteRule.APPLY:
@@ -93,7 +93,7 @@ def client_update(
     check_properties(obj.type, properties)
     applied: dict[int, PropVariant] = {}
     for propid, variant in properties.items():
-        rule = on_update(PropId(propid), profile)
+        rule = on_update(PROPERTIES[propid].id, profile)
         if rule in (WriteRule.INVALID, WriteRule.UNLISTED):
             raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, propid, "after create")
         if rule is WriteRule.APPLY:
@@ -141,7 +141,8 @@ def _stored(
     """``base`` changed by each applied property, under the identifier that is stored."""
     result = dict(base)
     service = Service() if obj is None else Service.of(obj)
-    for propid in map(PropId, sorted(applied)):
+    for number in sorted(applied):
+        propid = PROPERTIES[number].id
         variant = stored_value(propid, applied[propid])
         if propid is PropId.QM_SITE_ID:
             result[PropId.QM_SITE_IDS] = _with_first_site(variant, obj)

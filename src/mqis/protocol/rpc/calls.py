@@ -44,7 +44,7 @@ def fragments(
     stub, total = body.stub, len(body.stub)
     stub_at = call_stub_offset(body)
     if guard is None and stub_at + total <= max_frag:
-        yield call_head(body, FIRST_LAST, call_id, total, stub_at + total) + stub
+        yield call_head(body, FIRST_LAST, call_id, total, size=stub_at + total) + stub
         return
     room = max_frag - stub_at
     if guard is not None:
@@ -57,8 +57,9 @@ def fragments(
             flags |= PfcFlags.LAST
         size = stub_at + len(part)
         if guard is None:
-            yield call_head(body, flags, call_id, total - at, size) + part
+            yield call_head(body, flags, call_id, total - at, size=size) + part
             continue
         size += -len(part) % PAD_TO + guard.overhead
-        head = call_head(body, flags, call_id, total - at, size, guard.signature_size)
+        signature = guard.signature_size
+        head = call_head(body, flags, call_id, total - at, size=size, auth_length=signature)
         yield guard.protect(head, part, sign_header=sign_header)

@@ -1,23 +1,25 @@
 """The client's side of one connection.
 
     connection = ClientConnection()
-    connection.bind([Proposal(...)], authentication=...)
+    connection.bind([interface])
     for event in connection.receive(data): ...        # Bound, then Answered, Faulted, ...
     call_id = connection.request(context, opnum, stub)
     transport.write(connection.data_to_send())
+    if connection.closed: ...                         # why the association is over
 
 A server that breaks the protocol ends the association: every open call fails.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mqis.protocol.authentication import AuthenticationError, AuthType
 from mqis.protocol.rpc.calls import fragments
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.faults import RpcConnectionError
+from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.negotiation import MAX_FRAG, MIN_FRAG
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -38,7 +40,7 @@ from mqis.wire.rpc.bodies import (
     Result,
     Shutdown,
 )
-from mqis.wire.rpc.header import FIRST_LAST, HEADER_SIZE, PacketType, PfcFlags, frag_length_of
+from mqis.wire.rpc.header import FIRST_LAST, HEADER_SIZE, Header, PacketType, PfcFlags
 from mqis.wire.rpc.pdu import Pdu, decode_pdu, encode_pdu
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 
@@ -105,18 +107,22 @@ class _Open:
     context: AgreedContext
     channel: Channel | None
     stub: bytearray = field(default_factory=bytearray)
+    #: What has come of a callback; None while none is arriving.
     callback: bytearray | None = None
     callback_context: int = 0
+    #: A callback was handed out and is to be answered.
+    called_back: bool = False
 
 
 class ClientConnection:
-    """One connection to a server; calls overlap if the server allows it."""
+    """One connection to a server; calls overlap if the server allows it, else they queue."""
 
     def __init__(self, max_frag: int = MAX_FRAG, max_stub: int = MAX_STUB) -> None:
         self.group_id = 0
         self.multiplexed = False
         self.closed: RpcConnectionError | None = None
         self._max_frag = max_frag
+        self._max_receive = max(max_frag, MAX_FRAG)
         self._max_stub = max_stub
         self._buffer = bytearray()
         self._out: list[bytes] = []
@@ -128,7 +134,13 @@ class ClientConnection:
         self._next_call = 1
         self._next_context = 0
         self._calls: dict[int, _Open] = {}
-        self._leg_call = 0
+        #: Calls that were given up and may still be answered.
+        self._orphans: set[int] = set()
+        #: Calls that have not been sent, because the server takes one at a time.
+        self._queue: deque[tuple[int, Request]] = deque()
+        #: The bind or alter that waits for its answer, by call_id and by what answers it.
+        self._leg_call: int | None = None
+        self._leg_answer: type[BindAck] = BindAck
 
     # --- the driver's side ------------------------------------------------------------------------
 
@@ -152,40 +164,72 @@ class ClientConnection:
 
     def alter(self, interfaces: Sequence[SyntaxId], transfers: Sequence[SyntaxId]) -> None:
         """Propose more contexts on the same association."""
+        self._check_open()
+        if self._leg_call is not None:
+            raise ValueError("the server has not answered the bind or alter before this one")
         self._propose(interfaces, transfers)
         body = AlterContext(self._max_frag, self._max_frag, self.group_id, self._proposed)
-        self._leg_call = self._new_call()
+        self._leg_call, self._leg_answer = self._new_call(), AlterContextResp
         self._send(encode_pdu(body, call_id=self._leg_call, flags=FIRST_LAST))
 
     def request(
         self, context: AgreedContext, opnum: int, stub: bytes, target: Guid | None = None
     ) -> int:
         """Start a call; its answer is an event with the call_id that this returns."""
-        if self.closed is not None:
-            raise self.closed
+        self._check_open()
         call_id = self._new_call()
+        request = Request(context.id, opnum, stub, target)
+        busy = bool(self._calls or self._orphans)
         self._calls[call_id] = _Open(context, self._channel)
-        self._send_fragments(Request(context.id, opnum, stub, target), call_id, self._channel)
+        if busy and not self.multiplexed:
+            self._queue.append((call_id, request))
+        else:
+            self._send_fragments(request, call_id, self._channel)
         return call_id
 
     def answer_callback(self, call_id: int, stub: bytes) -> None:
-        """Return from a callback."""
-        call = self._calls[call_id]
-        self._send_fragments(Response(call.callback_context, stub), call_id, call.channel)
+        """Return from a callback. If its call was given up meanwhile, nobody waits for this."""
+        call = self._answerable(call_id)
+        if call is not None:
+            self._send_fragments(Response(call.callback_context, stub), call_id, call.channel)
 
     def fault_callback(self, call_id: int, status: int) -> None:
-        call = self._calls[call_id]
-        fault = Fault(call.callback_context, status)
-        self._send(encode_pdu(fault, call_id=call_id, flags=FIRST_LAST))
+        """Fail a callback."""
+        call = self._answerable(call_id)
+        if call is not None:
+            fault = Fault(call.callback_context, status)
+            self._send(encode_pdu(fault, call_id=call_id, flags=FIRST_LAST))
+
+    def _answerable(self, call_id: int) -> _Open | None:
+        call = self._calls.get(call_id)
+        if call is None or self.closed is not None:
+            return None
+        if not call.called_back:
+            raise ValueError(f"call {call_id} was not called back")
+        call.called_back = False
+        return call
 
     def cancel(self, call_id: int) -> None:
         """Ask for an early end; the call is answered all the same."""
-        self._send(encode_pdu(CoCancel(), call_id=call_id, flags=FIRST_LAST))
+        if call_id in self._calls and not self._unsent(call_id):
+            self._send(encode_pdu(CoCancel(), call_id=call_id, flags=FIRST_LAST))
 
     def orphan(self, call_id: int) -> None:
         """Give a call up: its answer, if it comes, is dropped."""
+        if self._calls.pop(call_id, None) is None:
+            return
+        if self._unsent(call_id):
+            self._queue = deque(entry for entry in self._queue if entry[0] != call_id)
+            return
+        self._orphans.add(call_id)
         self._send(encode_pdu(Orphaned(), call_id=call_id, flags=FIRST_LAST))
-        self._calls.pop(call_id, None)
+
+    def _unsent(self, call_id: int) -> bool:
+        return any(queued == call_id for queued, _ in self._queue)
+
+    def _check_open(self) -> None:
+        if self.closed is not None:
+            raise RpcConnectionError(str(self.closed))
 
     def data_to_send(self) -> bytes:
         data = b"".join(self._out)
@@ -193,28 +237,38 @@ class ClientConnection:
         return data
 
     def receive(self, data: bytes) -> list[Event]:
-        """Take bytes from the server. ``RpcConnectionError`` ends the association."""
+        """Take bytes from the server. If they end the association, ``closed`` says why.
+
+        What came before that is still told, so an answer is never lost to what follows it.
+        """
         events: list[Event] = []
-        self._buffer += data
+        if self.closed is not None:
+            return events
+        buffer = self._buffer
+        buffer += data
         try:
-            while len(self._buffer) >= HEADER_SIZE:
-                size = frag_length_of(self._buffer)
-                if not HEADER_SIZE <= size <= max(self._max_frag, MAX_FRAG):
+            while len(buffer) >= HEADER_SIZE:
+                header = Header.decode(buffer)
+                size = header.frag_length
+                if not HEADER_SIZE <= size <= self._max_receive:
                     raise RpcConnectionError(f"the server sent a PDU of {size} bytes")
-                if len(self._buffer) < size:
+                if len(buffer) < size:
                     break
-                pdu = decode_pdu(bytes(self._buffer[:size]))
-                del self._buffer[:size]
-                self._handle(pdu, events)
+                pdu = bytes(buffer[:size])
+                del buffer[:size]
+                self._handle(decode_pdu(pdu, header), events)
         except (WireError, AuthenticationError) as error:
-            raise self._broken(f"the server broke the protocol: {error}") from error
+            self._break(RpcConnectionError(f"the server broke the protocol: {error}"))
         except RpcConnectionError as error:
-            raise self._broken(str(error)) from error
+            self._break(error)
         return events
 
-    def _broken(self, reason: str) -> RpcConnectionError:
-        self.closed = RpcConnectionError(reason)
-        return self.closed
+    def _break(self, error: RpcConnectionError) -> None:
+        self.closed = error
+        self._buffer.clear()
+        self._calls.clear()
+        self._orphans.clear()
+        self._queue.clear()
 
     # --- binding ----------------------------------------------------------------------------------
 
@@ -227,29 +281,31 @@ class ClientConnection:
         self._proposed = tuple(elements)
 
     def _send_leg(self, body: Bind | AlterContext | Auth3, flags: int, token: bytes | None) -> None:
-        if not self._leg_call:
+        if self._leg_call is None:
             self._leg_call = self._new_call()
+        self._leg_answer = AlterContextResp if isinstance(body, AlterContext) else BindAck
         auth = None
         if self._channel is not None:
             auth = self._channel.trailer(0, token or b"")
         self._send(encode_pdu(body, call_id=self._leg_call, flags=flags, auth=auth))
 
     def _ack(self, pdu: Pdu, body: BindAck, events: list[Event]) -> None:
-        if pdu.header.call_id != self._leg_call:
-            raise RpcConnectionError("an answer to a bind that was not sent")
+        if pdu.header.call_id != self._leg_call or type(body) is not self._leg_answer:
+            raise RpcConnectionError("the server answered a bind or alter that was not sent")
         if not isinstance(body, AlterContextResp):
             self._accepted(pdu, body)
         if self._proposed:
             self._agree(body)
         if self._next_leg(pdu):
-            self._leg_call = 0
+            self._leg_call = None
             events.append(Bound(self._agreed))
 
     def _accepted(self, pdu: Pdu, body: BindAck) -> None:
         self.group_id = body.assoc_group_id
         self._max_frag = max(MIN_FRAG, min(self._max_frag, body.max_recv_frag))
         self.multiplexed = bool(pdu.header.flags & PfcFlags.CONC_MPX)
-        self._sign_header = bool(pdu.header.flags & PfcFlags.SUPPORT_HEADER_SIGN)
+        protects = self._channel is not None and self._channel.protects
+        self._sign_header = protects and bool(pdu.header.flags & PfcFlags.SUPPORT_HEADER_SIGN)
 
     def _agree(self, body: BindAck) -> None:
         if len(body.results) != len(self._proposed):
@@ -311,31 +367,58 @@ class ClientConnection:
         return channel.unprotect(pdu, sign_header=self._sign_header)
 
     def _response(self, pdu: Pdu, body: Response, events: list[Event]) -> None:
-        call = self._calls.get(pdu.header.call_id)
-        if call is None:  # an orphan comes home
+        call_id, last = pdu.header.call_id, pdu.header.flags & PfcFlags.LAST
+        call = self._calls.get(call_id)
+        if call is None:
+            self._came_home(call_id, "answered", last=bool(last))
             return
+        if self._unsent(call_id):
+            raise RpcConnectionError(f"the server answered call {call_id} before it was sent")
         call.stub += self._stub(pdu, body, call.channel)
         if len(call.stub) > self._max_stub:
             raise RpcConnectionError(f"an answer of more than {self._max_stub} bytes")
-        if pdu.header.flags & PfcFlags.LAST:
-            del self._calls[pdu.header.call_id]
-            events.append(Answered(pdu.header.call_id, bytes(call.stub), pdu.header.big_endian))
+        if last:
+            events.append(Answered(call_id, bytes(call.stub), pdu.header.big_endian))
+            self._ended(call_id)
 
     def _fault(self, pdu: Pdu, body: Fault, events: list[Event]) -> None:
         call_id = pdu.header.call_id
-        if call_id == self._leg_call and call_id not in self._calls:
-            raise RpcConnectionError(
-                f"the server refused authentication: fault 0x{body.status:08x}"
-            )
-        if self._calls.pop(call_id, None) is not None:
-            executed = not pdu.header.flags & PfcFlags.DID_NOT_EXECUTE
-            events.append(Faulted(call_id, body.status, executed))
+        if call_id == self._leg_call:
+            raise RpcConnectionError(f"the server refused the bind: {RpcFault(body.status)}")
+        if call_id not in self._calls:
+            self._came_home(call_id, "faulted", last=True)
+            return
+        executed = not pdu.header.flags & PfcFlags.DID_NOT_EXECUTE
+        events.append(Faulted(call_id, body.status, executed))
+        self._ended(call_id)
+
+    def _came_home(self, call_id: int, how: str, *, last: bool) -> None:
+        """An answer that no call waits for: an orphan's, which is dropped, or a mistake."""
+        if call_id not in self._orphans:
+            raise RpcConnectionError(f"the server {how} call {call_id}, which was not made")
+        if last:
+            self._orphans.discard(call_id)
+            self._send_next()
+
+    def _ended(self, call_id: int) -> None:
+        del self._calls[call_id]
+        self._send_next()
+
+    def _send_next(self) -> None:
+        if self._queue:
+            call_id, request = self._queue.popleft()
+            self._send_fragments(request, call_id, self._channel)
 
     def _called_back(self, pdu: Pdu, body: Request, events: list[Event]) -> None:
         call_id = pdu.header.call_id
+        if call_id in self._orphans:
+            self._refuse_orphaned_callback(pdu, body)
+            return
         call = self._calls.get(call_id)
-        if call is None:
+        if call is None or self._unsent(call_id):
             raise RpcConnectionError("the server called back outside of a call")
+        if call.called_back:
+            raise RpcConnectionError("the server called back before its last callback was answered")
         if pdu.header.flags & PfcFlags.FIRST:
             call.callback = bytearray()
             call.callback_context = body.context_id
@@ -345,8 +428,14 @@ class ClientConnection:
         if len(call.callback) > self._max_stub:
             raise RpcConnectionError(f"a callback of more than {self._max_stub} bytes")
         if pdu.header.flags & PfcFlags.LAST:
-            stub, call.callback = bytes(call.callback), None
+            stub, call.callback, call.called_back = bytes(call.callback), None, True
             events.append(CalledBack(call_id, body.opnum, stub, pdu.header.big_endian))
+
+    def _refuse_orphaned_callback(self, pdu: Pdu, body: Request) -> None:
+        """Nobody would answer it any more, and the server should not wait."""
+        if pdu.header.flags & PfcFlags.LAST:
+            fault = Fault(body.context_id, FaultStatus.CANCEL)
+            self._send(encode_pdu(fault, call_id=pdu.header.call_id, flags=FIRST_LAST))
 
     # --- sending ----------------------------------------------------------------------------------
 

@@ -68,10 +68,13 @@ def negotiate(
             features = bits & FEATURES
             results.append(ContextResult(Result.NEGOTIATE_ACK, features))
             continue
-        known = existing.get(element.context_id) or accepted.get(element.context_id)
+        known = existing.get(element.context_id)
         if known is not None:
             _check_unchanged(known, element)
         interface = _serving(element, interfaces)
+        twin = accepted.get(element.context_id)
+        if twin is not None and twin.interface is not interface:
+            raise NegotiationError(f"context {element.context_id} is two interfaces")
         if interface is None:
             results.append(_rejected(Reason.ABSTRACT_SYNTAX_NOT_SUPPORTED))
             continue

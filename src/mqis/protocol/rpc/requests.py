@@ -85,9 +85,7 @@ class Requests:
             raise FaultAnswer(FaultStatus.PROTO_ERROR, context_id=context.id)
         if body.alloc_hint > self._max_stub and not header.flags & _LAST:
             raise denied(context.id)
-        call = Call(
-            header.call_id, context, body.opnum, body.object, header.big_endian, channel
-        )
+        call = Call(header.call_id, context, body.opnum, body.object, header.big_endian, channel)
         return call, self.stub_of(pdu, body, call)
 
     def _check_interrupted(self, pdu: Pdu, before: Call) -> None:
@@ -112,11 +110,8 @@ class Requests:
         if incoming is None or incoming.call.id != pdu.header.call_id:
             raise self._without_first(pdu, body)
         call, channel = incoming.call, incoming.call.channel
-        if pdu.auth is None:
-            fits = channel is None or not channel.protects
-        else:
-            fits = channel is not None  # at connect a token may come with any fragment
-        if not fits:
+        unsigned = pdu.auth is None and channel is not None and channel.protects
+        if unsigned or (pdu.auth is not None and channel is None):
             raise FaultAnswer(FaultStatus.PROTO_ERROR, context_id=call.context.id, executed=True)
         incoming.stub += self.stub_of(pdu, body, call)
         if len(incoming.stub) > self._max_stub:

@@ -84,10 +84,7 @@ class SecurityContexts:
             self._completed(channel)
 
     def _open(self, auth: AuthTrailer) -> Channel:
-        if (
-            len(self._channels) >= self._max
-            or len(self._unfinished) >= self._max_unfinished
-        ):
+        if len(self._channels) >= self._max or len(self._unfinished) >= self._max_unfinished:
             raise Refused(NakReason.LOCAL_LIMIT_EXCEEDED, FaultStatus.PROTO_ERROR)
         if auth.level not in _LEVELS and auth.level != AuthLevel.CALL:
             raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)

@@ -20,27 +20,19 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from mqis.protocol.authentication import AuthType, Identity
+from mqis.protocol.authentication import Identity
+from mqis.protocol.rpc.binding import Binding
 from mqis.protocol.rpc.calls import Call, fragments
-from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.endpoint import ServerEndpoint
-from mqis.protocol.rpc.faults import FaultStatus
+from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup, Handle
-from mqis.protocol.rpc.negotiation import (
-    MAX_FRAG,
-    NegotiationError,
-    PresentationContext,
-    fragment_size,
-    negotiate,
-)
-from mqis.protocol.rpc.security import Refused, SecurityContexts
+from mqis.protocol.rpc.negotiation import MAX_FRAG
+from mqis.protocol.rpc.refusals import Disconnect, FaultAnswer, Nak, denied
+from mqis.protocol.rpc.requests import Requests
 from mqis.wire.errors import WireError
 from mqis.wire.rpc.bodies import (
     AlterContext,
-    AlterContextResp,
-    Auth3,
     Bind,
-    BindAck,
     BindNak,
     Fault,
     NakReason,
@@ -56,11 +48,9 @@ from mqis.wire.rpc.header import (
     Header,
     PacketType,
     PfcFlags,
-    frag_length_of,
 )
-from mqis.wire.rpc.pdu import STUB_OFFSET, Pdu, decode_pdu, encode_pdu
-from mqis.wire.rpc.trailer import AuthTrailer
-from mqis.wire.rpc.verification import find_verification
+from mqis.wire.rpc.pdu import Pdu, decode_pdu, encode_pdu
+from mqis.wire.rpc.trailer import TRAILER_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +87,7 @@ class CallbackFaulted:
 Event = CallReceived | CallCancelled | CallbackReturned | CallbackFaulted
 
 
-class _Nak(Exception):
-    """Refuse the bind and end the connection."""
-
-    def __init__(self, reason: NakReason) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-class _FaultAnswer(Exception):
-    """Answer with a fault; ``final`` ends the connection."""
-
-    def __init__(
-        self,
-        status: FaultStatus,
-        *,
-        context_id: int = 0,
-        executed: bool = False,
-        final: bool = True,
-        call_id: int | None = None,
-    ) -> None:
-        super().__init__(status)
-        self.status = status
-        self.context_id = context_id
-        self.executed = executed
-        self.final = final
-        self.call_id = call_id
-
-
-class _Disconnect(Exception):
-    """Say nothing and end the connection."""
-
-
-#: PDU types that a client of this connection may send once it is bound.
+#: Types that some transport of DCE/RPC knows; another one is not even answered.
 _KNOWN_TYPES = range(21)
 
 
@@ -139,53 +97,67 @@ class ServerConnection:
     def __init__(self, endpoint: ServerEndpoint, peer: Hashable, now: float) -> None:
         self.endpoint = endpoint
         self.peer = peer
-        self.group: AssociationGroup | None = None
         self.closing = False
+        #: A PDU is there that was not looked at, because ``wants_data`` was False.
+        self.stalled = False
+        #: The size of what ``data_to_send`` would give.
+        self.unsent = 0
         self._limits = endpoint.limits
         self._statistics = endpoint.statistics
         self._buffer = bytearray()
         self._out: list[bytes] = []
-        self._contexts: dict[int, PresentationContext] = {}
-        self._security = SecurityContexts(
-            endpoint.authenticator, endpoint.limits.max_security_contexts
-        )
-        self._frag = MAX_FRAG
-        self._multiplexed = False
-        self._features: int | None = None
-        self._incoming: dict[int, Call] = {}
+        self._binding = Binding(endpoint, peer)
+        self._requests = Requests(self._binding, endpoint.limits.max_stub)
+        #: Calls that wait for their turn, and those that run, in the order in which they came.
         self._waiting: deque[Call] = deque()
-        self._running: list[Call] = []
-        self._returning: dict[int, bytearray] = {}
+        self._running: dict[Call, None] = {}
+        #: How many of them wait for the answer to a callback.
+        self._calling_back = 0
+        self._handshake_began: float | None = now
         self._pdu_began: float | None = None
-        self._opened = now
         self._last_activity = now
 
     # --- the driver's side ------------------------------------------------------------------------
 
+    @property
+    def group(self) -> AssociationGroup | None:
+        """None until a bind was accepted, and when the connection is gone."""
+        return self._binding.group
+
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Take bytes from the peer; what they mean for whoever runs the calls."""
+        """Take bytes from the peer; what they mean for whoever runs the calls.
+
+        No more calls are taken in than may be open. If that leaves it ``stalled``, call it again
+        with nothing after a call has ended.
+        """
         events: list[Event] = []
+        if self.closing:
+            return events
         buffer = self._buffer
-        buffer += data
-        self._last_activity = now
+        if data:
+            buffer += data
+            self._last_activity = now
+        self.stalled = progress = False
         while not self.closing and len(buffer) >= HEADER_SIZE:
-            size = frag_length_of(buffer)
-            if size < HEADER_SIZE:
-                self._end()
-                break
-            if size > MAX_FRAG:
-                self._too_big(Header.decode(bytes(buffer[:HEADER_SIZE])))
+            header = Header.decode(buffer)
+            size = header.frag_length
+            if size < HEADER_SIZE or size > MAX_FRAG:
+                self._wrong_size(header)
                 break
             if len(buffer) < size:
                 break
+            if not self.wants_data:
+                self.stalled = True
+                break
             pdu = bytes(buffer[:size])
             del buffer[:size]
+            progress = True
             self._statistics.packets_in += 1
-            self._handle(pdu, now, events)
-        if buffer and not self.closing:
-            self._pdu_began = self._pdu_began if self._pdu_began is not None else now
-        else:
+            self._handle(pdu, header, now, events)
+        if not buffer or not self.wants_data:
             self._pdu_began = None
+        elif progress or self._pdu_began is None:
+            self._pdu_began = now
         return events
 
     def data_to_send(self) -> bytes:
@@ -194,19 +166,26 @@ class ServerConnection:
             return b""
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
         self._out.clear()
+        self.unsent = 0
         return data
 
     @property
     def wants_data(self) -> bool:
-        """False while so many calls wait that no more should be read."""
-        return len(self._running) + len(self._waiting) < self._limits.max_calls
+        """False while so many calls are open that no more should be read.
+
+        The answer to a callback has to be read at all times: the call that waits for it could
+        not end otherwise.
+        """
+        return not self._full or self._calling_back > 0
+
+    @property
+    def _full(self) -> bool:
+        return len(self._running) + len(self._waiting) >= self._limits.max_calls
 
     def respond(self, call: Call, stub: bytes) -> list[Event]:
         """Answer a call; the next one that waited may start."""
         if not call.orphaned and not self.closing:
-            body = Response(call.context.id & 0xFF, stub)
-            self._send_fragments(body, call)
-            self._statistics.calls_out += 1
+            self._send_fragments(Response(call.context.id & 0xFF, stub), call)
         return self._finish(call)
 
     def fault(self, call: Call, status: int, *, executed: bool = True) -> list[Event]:
@@ -216,11 +195,20 @@ class ServerConnection:
         return self._finish(call)
 
     def callback(self, call: Call, opnum: int, stub: bytes) -> None:
-        """Call the client back while ``call`` runs; its answer is an event."""
-        if call.callbacks >= self._limits.max_callback_depth:
-            raise ValueError(f"callbacks nest deeper than {self._limits.max_callback_depth}")
-        call.callbacks += 1
-        self._returning[call.id] = bytearray()
+        """Call the client back while ``call`` runs; its answer is an event.
+
+        ``RpcFault`` if the client has let calls and callbacks nest too deep.
+        """
+        if call not in self._running or self.closing:
+            raise ValueError("only a call that runs can call back")
+        if call.returning is not None:
+            raise ValueError("one callback at a time")
+        depth = sum(1 for c in self._running if c.id == call.id and c.returning is not None)
+        if depth >= self._limits.max_callback_depth:
+            raise RpcFault(FaultStatus.REMOTE_NO_MEMORY, f"callbacks nest deeper than {depth}")
+        call.returning = bytearray()
+        self._calling_back += 1
+        self._statistics.calls_out += 1
         self._send_fragments(Request(call.context.id, opnum, stub), call)
 
     def shut_down(self) -> None:
@@ -230,380 +218,183 @@ class ServerConnection:
 
     def connection_lost(self) -> list[Handle]:
         """The socket is gone: handles to run down if this was the last of the group."""
-        self.closing = True
-        self._incoming.clear()
-        self._waiting.clear()
+        self._end()
         for call in self._running:
             call.orphaned = True
-        group, self.group = self.group, None
+        group, self._binding.group = self._binding.group, None
         return [] if group is None else self.endpoint.groups.leave(group)
 
     def identity(self, call: Call) -> Identity | None:
         """Who calls; None for nobody in particular."""
-        return self._security.identity(call.channel)
+        return self._binding.security.identity(call.channel)
 
     def next_timer(self) -> float | None:
-        """When ``handle_timer`` is to be called next."""
+        """When ``handle_timer`` is to be called next; what comes may bring it forward."""
         if self.closing:
             return None
-        return min(self._deadlines())
+        limits = self._limits
+        deadline = None if self._running else self._last_activity + limits.idle_timeout_s
+        for began, allowed in (
+            (self._handshake_began, limits.bind_timeout_s),
+            (self._pdu_began, limits.pdu_timeout_s),
+            (self._requests.began, limits.call_timeout_s),
+        ):
+            if began is not None and (deadline is None or began + allowed < deadline):
+                deadline = began + allowed
+        return deadline
 
     def handle_timer(self, now: float) -> None:
         """End a connection that has taken too long over something."""
-        if not self.closing and now >= min(self._deadlines()):
-            self._statistics.refused += 1
-            self._end()
-
-    def _deadlines(self) -> list[float]:
-        limits = self._limits
-        deadlines = []
-        if self.group is None:
-            deadlines.append(self._opened + limits.bind_timeout_s)
-        if self._pdu_began is not None:
-            deadlines.append(self._pdu_began + limits.pdu_timeout_s)
-        deadlines.extend(call.began + limits.call_timeout_s for call in self._incoming.values())
-        if not self._running:
-            deadlines.append(self._last_activity + limits.idle_timeout_s)
-        return deadlines or [self._last_activity + limits.idle_timeout_s]
+        deadline = self.next_timer()
+        if deadline is not None and now >= deadline:
+            self._refuse()
 
     # --- one PDU ----------------------------------------------------------------------------------
 
-    def _handle(self, data: bytes, now: float, events: list[Event]) -> None:
-        header = Header.decode(data)
+    def _handle(self, data: bytes, header: Header, now: float, events: list[Event]) -> None:
         try:
             self._dispatch(data, header, now, events)
-        except _Nak as nak:
-            self._send(encode_pdu(BindNak(nak.reason), call_id=header.call_id, flags=FIRST_LAST))
-            self._statistics.refused += 1
-            self._end()
-        except _FaultAnswer as answer:
+        except FaultAnswer as answer:
             call_id = header.call_id if answer.call_id is None else answer.call_id
             self._send_fault(call_id, answer.status, answer.context_id, executed=answer.executed)
             if answer.final:
-                self._statistics.refused += 1
-                self._end()
-        except (_Disconnect, WireError):
-            self._statistics.refused += 1
-            self._end()
+                self._refuse()
+        except Nak as nak:
+            self._send(encode_pdu(BindNak(nak.reason), call_id=header.call_id, flags=FIRST_LAST))
+            self._refuse()
+        except (Disconnect, WireError):
+            self._refuse()
 
     def _dispatch(self, data: bytes, header: Header, now: float, events: list[Event]) -> None:
-        bound = self.group is not None
-        if header.type not in _KNOWN_TYPES:
-            raise _Disconnect
+        kind, bound = header.type, self._binding.group is not None
+        if kind not in _KNOWN_TYPES:
+            raise Disconnect
         current = header.version == VERSION and header.version_minor == VERSION_MINOR
         if not current or not header.plain_format:
-            raise self._protocol_error(bound)
-        if not bound and header.type != PacketType.BIND:
-            raise _Nak(NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
-        if header.auth_length and header.auth_length + 8 > len(data) - HEADER_SIZE:
-            raise self._protocol_error(bound)
-        if header.type == PacketType.REQUEST:
+            raise self._protocol_error()
+        if not bound and kind != PacketType.BIND:
+            raise Nak(NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
+        if header.auth_length and header.auth_length + TRAILER_SIZE > len(data) - HEADER_SIZE:
+            raise self._protocol_error()
+        if kind == PacketType.REQUEST:
             self._request(decode_pdu(data, header), now, events)
-            return
-        if header.type in (PacketType.RESPONSE, PacketType.FAULT):
+        elif kind in (PacketType.RESPONSE, PacketType.FAULT):
             self._callback_answer(decode_pdu(data, header), events)
-            return
-        self._other(data, header, events)
-
-    def _protocol_error(self, bound: bool) -> Exception:
-        if bound:
-            return _FaultAnswer(FaultStatus.PROTO_ERROR)
-        return _Nak(NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
-
-    def _other(self, data: bytes, header: Header, events: list[Event]) -> None:
-        if header.type == PacketType.BIND:
-            pdu = decode_pdu(data, header)
-            if self.group is not None:
-                raise _Nak(NakReason.NOT_SPECIFIED)
-            assert isinstance(pdu.body, Bind)
-            self._bind(pdu, pdu.body)
-        elif header.type == PacketType.ALTER_CONTEXT:
-            pdu = decode_pdu(data, header)
-            assert isinstance(pdu.body, AlterContext)
-            self._alter(pdu, pdu.body)
-        elif header.type == PacketType.AUTH3:
-            pdu = decode_pdu(data, header)
-            assert isinstance(pdu.body, Auth3)
-            self._auth3(pdu)
-        elif header.type in (PacketType.CO_CANCEL, PacketType.ORPHANED):
+        elif kind in (PacketType.BIND, PacketType.ALTER_CONTEXT, PacketType.AUTH3):
+            self._agree(decode_pdu(data, header), now)
+        elif kind in (PacketType.CO_CANCEL, PacketType.ORPHANED):
             self._cancel(header, events)
         else:
-            raise _FaultAnswer(FaultStatus.PROTO_ERROR)
+            raise FaultAnswer(FaultStatus.PROTO_ERROR)
 
-    # --- bind, alter_context, auth3 ---------------------------------------------------------------
+    def _protocol_error(self) -> Exception:
+        if self._binding.group is not None:
+            return FaultAnswer(FaultStatus.PROTO_ERROR)
+        return Nak(NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
 
-    def _bind(self, pdu: Pdu, body: Bind) -> None:
-        flags = pdu.header.flags
-        if not body.contexts:
-            raise _Nak(NakReason.NOT_SPECIFIED)
-        self._check_padding(pdu, _Nak(NakReason.PROTOCOL_VERSION_NOT_SUPPORTED))
-        try:
-            agreed = negotiate(body.contexts, self.endpoint.interfaces, {})
-        except NegotiationError:
-            raise _Nak(NakReason.NOT_SPECIFIED) from None
-        token = None
-        if flags & PfcFlags.SUPPORT_HEADER_SIGN:
-            self._security.header_signing = True
-        if pdu.auth is not None:
-            try:
-                token = self._security.leg(pdu.auth, alter=False)
-            except Refused as refused:
-                raise _Nak(refused.nak) from None
-        group = self.endpoint.groups.join(body.assoc_group_id, self.peer)
-        if group is None:
-            raise _Nak(NakReason.NOT_SPECIFIED)
-        self.group = group
-        self._frag = fragment_size(body.max_xmit_frag, body.max_recv_frag)
-        self._multiplexed = bool(flags & PfcFlags.CONC_MPX)
-        self._features = agreed.features
-        self._contexts = {context.id: context for context in agreed.accepted}
-        ack = BindAck(
-            self._frag, self._frag, group.id, self.endpoint.secondary_address, agreed.results
-        )
-        echoed = flags & (PfcFlags.SUPPORT_HEADER_SIGN | PfcFlags.CONC_MPX)
-        self._send_leg(ack, pdu, token, FIRST_LAST | echoed)
+    def _agree(self, pdu: Pdu, now: float) -> None:
+        body, binding = pdu.body, self._binding
+        if isinstance(body, AlterContext):
+            self._send(binding.alter(pdu, body))
+        elif isinstance(body, Bind):
+            self._send(binding.bind(pdu, body))
+        else:
+            binding.auth3(pdu)
+        if not binding.unfinished:
+            self._handshake_began = None
+        elif self._handshake_began is None:
+            self._handshake_began = now
 
-    def _alter(self, pdu: Pdu, body: AlterContext) -> None:
-        assert self.group is not None
-        if not body.contexts:
-            raise _FaultAnswer(FaultStatus.PROTO_ERROR)
-        self._check_padding(pdu, _FaultAnswer(FaultStatus.PROTO_ERROR))
-        if pdu.auth is not None and pdu.auth.type == AuthType.NONE:
-            raise _FaultAnswer(FaultStatus.ACCESS_DENIED)
-        try:
-            agreed = negotiate(body.contexts, self.endpoint.interfaces, self._contexts)
-        except NegotiationError:
-            raise _FaultAnswer(FaultStatus.PROTO_ERROR) from None
-        if len(self._contexts) + len(agreed.accepted) > self._limits.max_contexts:
-            raise _FaultAnswer(FaultStatus.PROTO_ERROR)
-        if pdu.header.flags & PfcFlags.SUPPORT_HEADER_SIGN:
-            self._security.header_signing = True
-        token = None
-        if pdu.auth is not None:
-            try:
-                token = self._security.leg(pdu.auth, alter=True)
-            except Refused as refused:
-                raise _FaultAnswer(refused.fault) from None
-        self._contexts.update({context.id: context for context in agreed.accepted})
-        resp = AlterContextResp(self._frag, self._frag, self.group.id, "", agreed.results)
-        echoed = pdu.header.flags & PfcFlags.SUPPORT_HEADER_SIGN
-        self._send_leg(resp, pdu, token, FIRST_LAST | echoed)
-
-    def _auth3(self, pdu: Pdu) -> None:
-        if pdu.auth is None:
-            raise _FaultAnswer(FaultStatus.PROTO_ERROR)
-        if pdu.auth.pad_length:
-            raise _FaultAnswer(FaultStatus.REMOTE_NO_MEMORY)
-        try:
-            self._security.auth3(pdu.auth)
-        except Refused as refused:
-            raise _FaultAnswer(refused.fault) from None
-
-    def _check_padding(self, pdu: Pdu, refusal: Exception) -> None:
-        if pdu.auth is not None and pdu.trailer_at - pdu.auth.pad_length < STUB_OFFSET:
-            raise refusal
-
-    def _send_leg(
-        self, body: BindAck | AlterContextResp, pdu: Pdu, token: bytes | None, flags: int
-    ) -> None:
-        auth = None
-        if pdu.auth is not None:
-            asked = pdu.auth
-            auth = AuthTrailer(asked.type, asked.level, asked.context_id, token or b"")
-        self._send(encode_pdu(body, call_id=pdu.header.call_id, flags=flags, auth=auth))
-
-    # --- requests ---------------------------------------------------------------------------------
+    # --- calls ------------------------------------------------------------------------------------
 
     def _request(self, pdu: Pdu, now: float, events: list[Event]) -> None:
-        body, flags = pdu.body, pdu.header.flags
+        body = pdu.body
         assert isinstance(body, Request)
-        if flags & PfcFlags.FIRST:
-            call = self._first_fragment(pdu, body, now)
+        call = self._requests.receive(pdu, body, now)
+        if call is None:
+            return
+        if self._calling_back and self._nested(call):
+            self._run(call, events)
+        elif self._full:
+            raise FaultAnswer(FaultStatus.SERVER_TOO_BUSY, context_id=call.context.id, final=False)
         else:
-            call = self._next_fragment(pdu, body)
-        if flags & PfcFlags.LAST:
-            self._incoming.pop(call.id, None)
-            self._check_verification(call)
-            self._statistics.calls_in += 1
             self._waiting.append(call)
             self._start(events)
 
-    def _first_fragment(self, pdu: Pdu, body: Request, now: float) -> Call:
-        header = pdu.header
-        if header.flags & PfcFlags.PENDING_CANCEL:
-            raise _FaultAnswer(FaultStatus.NO_CALL_ACTIVE)
-        if self._incoming:
-            self._check_interrupted(pdu)
-            raise self._interleaved(header)
-        if self._security.negotiating:
-            raise _FaultAnswer(FaultStatus.PROTO_ERROR)
-        context = self._contexts.get(body.context_id)
-        if context is None:
-            raise _FaultAnswer(FaultStatus.UNK_IF, final=False)
-        channel = self._channel(pdu, body.context_id)
-        call = Call(
-            header.call_id, context, body.opnum, body.object, header.big_endian, channel, began=now
-        )
-        if body.alloc_hint > self._limits.max_stub and not header.flags & PfcFlags.LAST:
-            raise _denied(context.id)
-        call.stub += self._unprotected(pdu, channel, context.id)
-        if not header.flags & PfcFlags.LAST:
-            self._incoming[call.id] = call
-        elif body.opnum >= context.interface.operations:
-            raise _FaultAnswer(FaultStatus.OP_RNG_ERROR, context_id=context.id, final=False)
-        return call
+    def _nested(self, call: Call) -> bool:
+        """The client makes this call to answer a callback of the innermost one of the same id."""
+        outer = self._innermost(call.id)
+        return outer is not None and outer.returning is not None
 
-    def _check_interrupted(self, pdu: Pdu) -> None:
-        """A call that begins again has to be signed like the one that it interrupts."""
-        before = self._incoming.get(pdu.header.call_id)
-        if before is not None and pdu.auth is not None:
-            self._unprotected(pdu, before.channel, before.context.id)
-
-    def _interleaved(self, header: Header) -> _FaultAnswer:
-        """A call began before the one before it ended: whose fault that is."""
-        before = next(iter(self._incoming.values()))
-        if self._multiplexed and header.call_id != before.id:
-            return _FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
-        return _FaultAnswer(
-            FaultStatus.PROTO_ERROR,
-            context_id=before.context.id,
-            executed=True,
-            call_id=before.id,
-        )
-
-    def _next_fragment(self, pdu: Pdu, body: Request) -> Call:
-        header = pdu.header
-        call = self._incoming.get(header.call_id)
-        if call is None:
-            raise self._without_first(pdu, body)
-        if (pdu.auth is None) != (call.channel is None or not call.channel.protects):
-            raise _FaultAnswer(FaultStatus.PROTO_ERROR, context_id=call.context.id, executed=True)
-        call.stub += self._unprotected(pdu, call.channel, call.context.id)
-        if len(call.stub) > self._limits.max_stub:
-            raise _denied(call.context.id)
-        return call
-
-    def _without_first(self, pdu: Pdu, body: Request) -> _FaultAnswer:
-        """A fragment that continues nothing."""
-        if self._incoming:
-            return self._interleaved(pdu.header)
-        if not self._multiplexed:
-            return _FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
-        if body.context_id not in self._contexts:
-            return _FaultAnswer(FaultStatus.UNK_IF, final=False)
-        self._channel(pdu, body.context_id)
-        return _FaultAnswer(FaultStatus.PROTO_ERROR, context_id=body.context_id, executed=True)
-
-    def _channel(self, pdu: Pdu, context_id: int) -> Channel | None:
-        if self._security.spoiled:
-            raise _denied(context_id)
-        try:
-            return self._security.channel_for(pdu.auth)
-        except Refused as refused:
-            raise _FaultAnswer(refused.fault, context_id=context_id, executed=True) from None
-
-    def _unprotected(self, pdu: Pdu, channel: Channel | None, context_id: int) -> bytes:
-        if channel is None:
-            body = pdu.body
-            assert isinstance(body, Request)
-            return body.stub
-        if pdu.auth is None and channel.protects:
-            raise _denied(context_id)
-        try:
-            return self._security.unprotect(channel, pdu)
-        except Refused as refused:
-            raise _FaultAnswer(refused.fault, context_id=context_id, executed=True) from None
-
-    def _check_verification(self, call: Call) -> None:
-        """What the client signed inside the stub must be what the PDU says outside."""
-        stub = bytes(call.stub)
-        found = find_verification(stub)
-        if found is None:
-            return
-        start, said = found
-        context = call.context
-        pcontext = (said.interface, said.transfer)
-        wrong = said.unknown
-        if said.client_header_signing and not self._security.header_signing:
-            wrong = True
-        if said.interface is not None and pcontext != (context.interface.syntax, context.transfer):
-            wrong = True
-        if said.header is not None:
-            ptype, _, call_id, context_id, opnum = said.header
-            actual = (PacketType.REQUEST, call.id, context.id, call.opnum)
-            wrong = wrong or (ptype, call_id, context_id, opnum) != actual
-        if wrong:
-            raise _denied(context.id)
-        del call.stub[start:]
+    def _innermost(self, call_id: int) -> Call | None:
+        return next((call for call in reversed(self._running) if call.id == call_id), None)
 
     def _start(self, events: list[Event]) -> None:
         """Let waiting calls run: all of them if they may overlap, else one at a time."""
-        while self._waiting and (self._multiplexed or not self._running):
-            call = self._waiting.popleft()
-            self._running.append(call)
-            events.append(CallReceived(call))
+        while self._waiting and (self._binding.multiplexed or not self._running):
+            self._run(self._waiting.popleft(), events)
+
+    def _run(self, call: Call, events: list[Event]) -> None:
+        self._statistics.calls_in += 1
+        self._running[call] = None
+        events.append(CallReceived(call))
 
     def _finish(self, call: Call) -> list[Event]:
         events: list[Event] = []
         if call in self._running:
-            self._running.remove(call)
-            self._returning.pop(call.id, None)
-        self._start(events)
+            del self._running[call]
+            self._returned(call)
+        if self._waiting:
+            self._start(events)
         return events
 
     def _cancel(self, header: Header, events: list[Event]) -> None:
-        for call in self._running:
-            if call.id == header.call_id:
-                call.cancelled = True
-                events.append(CallCancelled(call))
+        """A wish, after co_cancel and orphaned alike: peers answer an orphan all the same."""
+        call = self._innermost(header.call_id)
+        if call is not None:
+            call.cancelled = True
+            events.append(CallCancelled(call))
 
     # --- callbacks --------------------------------------------------------------------------------
 
     def _callback_answer(self, pdu: Pdu, events: list[Event]) -> None:
-        header = pdu.header
-        call = next((c for c in self._running if c.id == header.call_id and c.callbacks), None)
-        if call is None:
-            raise _FaultAnswer(FaultStatus.PROTO_ERROR)
-        if isinstance(pdu.body, Fault):
+        header, body = pdu.header, pdu.body
+        call = self._innermost(header.call_id)
+        if call is None or call.returning is None:
+            raise FaultAnswer(FaultStatus.PROTO_ERROR)
+        if isinstance(body, Fault):
             self._returned(call)
-            events.append(CallbackFaulted(call, pdu.body.status))
+            events.append(CallbackFaulted(call, body.status))
             return
-        assert isinstance(pdu.body, Response)
-        stub = self._returning[call.id]
-        stub += self._answer_stub(pdu, pdu.body, call)
+        assert isinstance(body, Response)
+        stub = call.returning
+        stub += self._requests.stub_of(pdu, body, call)
         if len(stub) > self._limits.max_stub:
-            raise _denied(call.context.id)
+            raise denied(call.context.id)
         if header.flags & PfcFlags.LAST:
             self._returned(call)
             events.append(CallbackReturned(call, bytes(stub), header.big_endian))
 
-    def _answer_stub(self, pdu: Pdu, body: Response, call: Call) -> bytes:
-        channel = call.channel
-        if channel is None or not channel.protects:
-            return body.stub
-        if pdu.auth is None:
-            raise _denied(call.context.id)
-        try:
-            return self._security.unprotect(channel, pdu)
-        except Refused as refused:
-            raise _FaultAnswer(refused.fault, context_id=call.context.id, executed=True) from None
-
     def _returned(self, call: Call) -> None:
-        call.callbacks -= 1
+        if call.returning is not None:
+            call.returning = None
+            self._calling_back -= 1
 
     # --- sending ----------------------------------------------------------------------------------
 
     def _send(self, data: bytes) -> None:
         self._out.append(data)
+        self.unsent += len(data)
         self._statistics.packets_out += 1
 
     def _send_fragments(self, body: Request | Response, call: Call) -> None:
+        binding = self._binding
         for pdu in fragments(
             body,
             call_id=call.id,
-            max_frag=self._frag,
+            max_frag=binding.frag,
             channel=call.channel,
-            sign_header=self._security.header_signing,
+            sign_header=binding.security.header_signing,
         ):
             self._send(pdu)
 
@@ -612,16 +403,18 @@ class ServerConnection:
         self._statistics.faults += 1
         self._send(encode_pdu(Fault(context_id, status), call_id=call_id, flags=flags))
 
-    def _too_big(self, header: Header) -> None:
-        if self.group is not None:
+    def _wrong_size(self, header: Header) -> None:
+        if header.frag_length > MAX_FRAG and self._binding.group is not None:
             self._send_fault(header.call_id, FaultStatus.PROTO_ERROR, 0, executed=True)
+        self._refuse()
+
+    def _refuse(self) -> None:
         self._statistics.refused += 1
         self._end()
 
     def _end(self) -> None:
+        """No more is read, no call that waits will run; what is to be sent is."""
         self.closing = True
         self._buffer.clear()
-
-
-def _denied(context_id: int) -> _FaultAnswer:
-    return _FaultAnswer(FaultStatus.ACCESS_DENIED, context_id=context_id, executed=True)
+        self._waiting.clear()
+        self._requests.forget()

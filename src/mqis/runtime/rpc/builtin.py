@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.rpc.endpoint import ServerEndpoint
-from mqis.protocol.rpc.faults import FaultStatus
+from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
@@ -116,11 +116,14 @@ class EndpointMapperService(TypedService):
         self, call: IncomingCall, handle: ContextHandle, found: list[Registration], size: int
     ) -> tuple[ContextHandle, Sequence[Registration]]:
         """The next ``size`` of them, and the handle under which the rest waits."""
+        cursor = _Cursor(found)
         if handle:
-            cursor = call.group.handle(handle.uuid, call.interface)
-            assert isinstance(cursor, _Cursor)
-        else:
-            cursor = _Cursor(found)
+            kept = call.group.handle(handle.uuid, call.interface)
+            if not isinstance(kept, _Cursor):  # another interface of the group made it
+                raise RpcFault(FaultStatus.CONTEXT_MISMATCH, f"handle {handle.uuid} is no lookup")
+            cursor = kept
+        elif not size:  # who takes nothing gets no handle either
+            return ContextHandle.NULL, ()
         page, cursor.rest = cursor.rest[:size], cursor.rest[size:]
         if cursor.rest:
             if not handle:
@@ -131,6 +134,10 @@ class EndpointMapperService(TypedService):
         return ContextHandle.NULL, page
 
     def _free(self, call: IncomingCall, request: epmapper.HandleAsked) -> epmapper.HandleFreed:
+        """Free a lookup. Handles of other interfaces are not ours to close without rundown."""
         if request.handle:
+            kept = call.group.handle(request.handle.uuid, call.interface)
+            if not isinstance(kept, _Cursor):
+                raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "the handle is no lookup")
             call.group.close_handle(request.handle.uuid, call.interface)
         return epmapper.HandleFreed(ContextHandle.NULL, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -23,6 +24,11 @@ from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+
+log = logging.getLogger(__name__)
+
+#: How long the server may take to notice that this side has closed.
+CLOSE_S = 5.0
 
 #: Answers a callback: (interface it belongs to, opnum, stub, big-endian) to the stub of the answer.
 CallbackHandler = Callable[[AgreedContext, int, bytes, bool], "bytes | Awaitable[bytes]"]
@@ -66,6 +72,7 @@ class RpcClient(asyncio.Protocol):
         self._contexts: dict[SyntaxId, AgreedContext] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
+        self._binding = asyncio.Lock()
 
     @classmethod
     async def connect(
@@ -116,10 +123,12 @@ class RpcClient(asyncio.Protocol):
         self, interface: SyntaxId, transfers: Sequence[SyntaxId] = (NDR20, NDR64)
     ) -> None:
         """Bind one more interface on the same association."""
-        self._bound = self._loop.create_future()
-        self._machine.alter([interface], transfers)
-        self._flush()
-        self._learn(await self._bound, [interface])
+        async with self._binding:
+            self._check_usable()
+            self._bound = self._loop.create_future()
+            self._machine.alter([interface], transfers)
+            self._flush()
+            self._learn(await self._bound, [interface])
 
     def _learn(self, contexts: Sequence[AgreedContext], wanted: Sequence[SyntaxId]) -> None:
         self._contexts.update({context.interface: context for context in contexts})
@@ -158,8 +167,7 @@ class RpcClient(asyncio.Protocol):
     ) -> Answer:
         """Call an operation. ``RpcFault`` if it fails, ``RpcTimeoutError`` if nothing comes."""
         context = self._contexts[interface]
-        if self._lost.done():
-            raise RpcConnectionError("the connection is closed")
+        self._check_usable()
         call_id = self._machine.request(context, opnum, stub, target)
         future: asyncio.Future[Answered] = self._loop.create_future()
         self._calls[call_id] = future
@@ -180,17 +188,32 @@ class RpcClient(asyncio.Protocol):
         finally:
             self._calls.pop(call_id, None)
             self._open.pop(call_id, None)
+            self._leave_if_idle()
         return Answer(answered.stub, context.transfer, answered.big_endian)
 
+    def _check_usable(self) -> None:
+        if self._machine.closed is not None:
+            raise RpcConnectionError(str(self._machine.closed))
+        if self._leaving:
+            raise RpcConnectionError("the server is shutting down")
+        if self._lost.done():
+            raise RpcConnectionError("the connection is closed")
+
     def _give_up(self, call_id: int) -> None:
-        if self.usable:
+        if self._machine.closed is None:
             self._machine.orphan(call_id)
             self._flush()
+
+    def _leave_if_idle(self) -> None:
+        """The server asked for it."""
+        if self._leaving and not self._calls and self._transport is not None:
+            self._transport.close()
 
     async def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-        await asyncio.wait([self._lost], timeout=5)
+        await asyncio.wait([self._lost], timeout=CLOSE_S)
+        self.abort()
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -202,15 +225,12 @@ class RpcClient(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
 
     def data_received(self, data: bytes) -> None:
-        try:
-            events = self._machine.receive(data)
-        except RpcConnectionError as error:
-            self._fail(error)
-            self.abort()
-            return
-        for event in events:
+        for event in self._machine.receive(data):
             self._handle(event)
         self._flush()
+        if self._machine.closed is not None:
+            self._fail(self._machine.closed)
+            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         reason = f": {exc}" if exc else ""
@@ -247,8 +267,7 @@ class RpcClient(asyncio.Protocol):
             task.add_done_callback(self._tasks.discard)
         elif isinstance(event, ShutdownAsked):
             self._leaving = True
-            if not self._calls and self._transport is not None:
-                self._transport.close()
+            self._leave_if_idle()
 
     def _settle(self, call_id: int, outcome: Answered | RpcFault) -> None:
         future = self._calls.get(call_id)
@@ -275,8 +294,8 @@ class RpcClient(asyncio.Protocol):
         except AuthenticationError:
             self._machine.fault_callback(event.call_id, FaultStatus.SEC_PKG_ERROR)
         except Exception:
+            log.exception("callback %d failed", event.opnum)
             self._machine.fault_callback(event.call_id, FaultStatus.UNSPEC)
-            raise
         else:
             self._machine.answer_callback(event.call_id, stub)
         finally:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from collections.abc import Awaitable
+from math import inf
 from typing import TYPE_CHECKING, cast
 
 from mqis.protocol.rpc.calls import Call
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: How long a client has to read its last answer and close, once this side has closed.
+LINGER_S = 2.0
+#: Answers are written together until there are this many bytes of them.
+WRITE_AT = 64 * 1024
+
 
 class ServerProtocol(asyncio.Protocol):
     """Bytes to the machine, events to the services, answers back."""
@@ -35,10 +42,16 @@ class ServerProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._machine: ServerConnection | None = None
         self.peer = ""
+        #: Events that wait until the client has read answers.
+        self._events: deque[Event] = deque()
+        self._working = False
         self._tasks: dict[asyncio.Task[bytes], Call] = {}
-        self._answers: dict[int, asyncio.Future[tuple[bytes, bool]]] = {}
+        self._answers: dict[Call, asyncio.Future[tuple[bytes, bool]]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._due = inf
         self._blocked = False
+        self._paused = False
+        self._ending = False
 
     # --- asyncio ----------------------------------------------------------------------------------
 
@@ -49,19 +62,22 @@ class ServerProtocol(asyncio.Protocol):
         if not self._server.admit(self):
             self._transport.abort()
             return
+        _keep_alive(transport)
         now = self._loop.time()
         self._machine = ServerConnection(self._server.endpoint, ("tcp", self.peer), now)
         self._arm()
 
     def data_received(self, data: bytes) -> None:
-        if self._machine is None:
-            return
-        self._process(self._machine.receive(data, self._loop.time()))
+        machine = self._machine
+        if machine is not None and not self._ending:
+            self._events.extend(machine.receive(data, self._loop.time()))
+            self._work()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._server.forget(self)
+        self._events.clear()
         if self._machine is None:
             return
         for handle in self._machine.connection_lost():
@@ -84,41 +100,59 @@ class ServerProtocol(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
-        self._regulate()
+        self._work()
 
     # --- the machine ------------------------------------------------------------------------------
 
-    def _process(self, events: list[Event]) -> None:
-        assert self._machine is not None
-        pending = deque(events)
-        while pending:
-            event = pending.popleft()
-            if isinstance(event, CallReceived):
-                pending.extend(self._run(event.call))
-            elif isinstance(event, CallbackReturned):
-                self._settle(event.call, (event.stub, event.big_endian))
-            elif isinstance(event, CallbackFaulted):
-                self._settle(event.call, RpcFault(event.status, "the client refused a callback"))
-        self._flush()
+    def _work(self) -> None:
+        """Handle what came, and what was held back, as far as the client reads its answers."""
+        machine = self._machine
+        if machine is None or self._working:
+            return
+        self._working = True
+        while True:
+            while self._events and not self._blocked:
+                self._handle(self._events.popleft())
+            self._flush()
+            if self._blocked:
+                break
+            if machine.stalled and machine.wants_data:
+                self._events.extend(machine.receive(b"", self._loop.time()))
+            elif not self._events:
+                break
+        self._working = False
 
-    def _run(self, call: Call) -> list[Event]:
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, CallReceived):
+            self._run(event.call)
+        elif isinstance(event, CallbackReturned):
+            self._settle(event.call, (event.stub, event.big_endian))
+        elif isinstance(event, CallbackFaulted):
+            self._settle(event.call, RpcFault(event.status, "the client refused a callback"))
+
+    def _run(self, call: Call) -> None:
         """Answer a call now if its service can, else when its task is done."""
         machine = self._machine
         assert machine is not None
-        assert machine.group is not None
+        group = machine.group
+        if group is None or machine.closing:
+            return
         identity = machine.identity(call)
-        incoming = IncomingCall(call, machine.group, identity, self.peer, self._call_back)
+        incoming = IncomingCall(call, group, identity, self.peer, self._call_back)
         service = self._server.service_for(call.context.interface)
         try:
             answer = service.dispatch(incoming)
         except Exception as error:
-            return machine.fault(call, self._status_of(error, call))
-        if isinstance(answer, bytes):
-            return machine.respond(call, answer)
-        task = self._loop.create_task(_awaited(answer))
-        self._tasks[task] = call
-        task.add_done_callback(self._done)
-        return []
+            self._events.extend(machine.fault(call, self._status_of(error, call)))
+            return
+        if not isinstance(answer, bytes):
+            task = self._loop.create_task(_awaited(answer))
+            self._tasks[task] = call
+            task.add_done_callback(self._done)
+            return
+        self._events.extend(machine.respond(call, answer))
+        if machine.unsent >= WRITE_AT:
+            self._flush()
 
     def _done(self, task: asyncio.Task[bytes]) -> None:
         call = self._tasks.pop(task)
@@ -130,28 +164,30 @@ class ServerProtocol(asyncio.Protocol):
             events = machine.fault(call, self._status_of(error, call))
         else:
             events = machine.respond(call, task.result())
-        self._process(events)
+        self._events.extend(events)
+        self._work()
 
     def _status_of(self, error: BaseException, call: Call) -> int:
         if isinstance(error, RpcFault):
             return error.status
         if isinstance(error, WireError):
             return int(getattr(error, "status", FaultStatus.BAD_STUB_DATA))
-        name = call.context.interface.name
-        log.error("operation %d of %s failed", call.opnum, name, exc_info=error)
+        if not (call.orphaned and isinstance(error, RpcConnectionError)):
+            name = call.context.interface.name
+            log.error("operation %d of %s failed", call.opnum, name, exc_info=error)
         return FaultStatus.UNSPEC
 
     async def _call_back(self, call: Call, opnum: int, stub: bytes) -> tuple[bytes, bool]:
         if self._machine is None or self._machine.closing:
             raise RpcConnectionError("the client is gone")
-        future: asyncio.Future[tuple[bytes, bool]] = self._loop.create_future()
-        self._answers[id(call)] = future
         self._machine.callback(call, opnum, stub)
-        self._flush()
+        future: asyncio.Future[tuple[bytes, bool]] = self._loop.create_future()
+        self._answers[call] = future
+        self._work()
         return await future
 
     def _settle(self, call: Call, answer: tuple[bytes, bool] | RpcFault) -> None:
-        future = self._answers.pop(id(call), None)
+        future = self._answers.pop(call, None)
         if future is None or future.done():
             return
         if isinstance(answer, RpcFault):
@@ -167,38 +203,68 @@ class ServerProtocol(asyncio.Protocol):
         if data and not transport.is_closing():
             transport.write(data)
         if machine.closing:
-            transport.close()
+            self._end()
             return
         self._regulate()
+        self._arm()
 
     def _regulate(self) -> None:
+        """Read as long as there is room for calls and the client reads its answers."""
         transport, machine = self._transport, self._machine
-        if transport is None or machine is None or transport.is_closing():
+        if transport is None or machine is None or self._ending or transport.is_closing():
             return
-        if self._blocked or not machine.wants_data:
+        pause = self._blocked or not machine.wants_data
+        if pause and not self._paused:
             transport.pause_reading()
-        elif not transport.is_reading():
+        elif self._paused and not pause:
             transport.resume_reading()
+        self._paused = pause
+
+    def _end(self) -> None:
+        """Close, but so that the client gets its last answer.
+
+        A socket that is closed over unread bytes is reset, and the peer may lose what it has not
+        read. So this side says that nothing more comes, drops what it gets, and leaves when the
+        client does, or does not do so in time.
+        """
+        transport = self._transport
+        if self._ending or transport is None or transport.is_closing():
+            return
+        self._ending = True
+        self._cancel_timer()
+        if self._paused:
+            transport.resume_reading()
+        transport.write_eof()
+        self._timer = self._loop.call_later(LINGER_S, transport.abort)
 
     # --- time -------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        machine = self._machine
-        deadline = None if machine is None else machine.next_timer()
-        if deadline is not None:
-            self._timer = self._loop.call_at(deadline, self._tick)
+        """A timer that rings no later than the machine's next; a bit early does no harm."""
+        due = None if self._machine is None else self._machine.next_timer()
+        if due is not None and due < self._due:
+            self._cancel_timer()
+            self._due = due
+            self._timer = self._loop.call_at(due, self._tick)
 
     def _tick(self) -> None:
         assert self._machine is not None
+        self._timer, self._due = None, inf
         self._machine.handle_timer(self._loop.time())
         self._flush()
-        self._arm()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     # --- the server -------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
-        return bool(self._tasks)
+        """Calls run, or answers are not written yet."""
+        transport = self._transport
+        unwritten = transport is not None and transport.get_write_buffer_size() > 0
+        return bool(self._tasks) or unwritten
 
     def shut_down(self) -> None:
         """Ask the client to leave."""
@@ -209,6 +275,13 @@ class ServerProtocol(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+def _keep_alive(transport: asyncio.BaseTransport) -> None:
+    """Let the kernel find out about clients that vanished without a word."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 async def _awaited(answer: Awaitable[bytes]) -> bytes:

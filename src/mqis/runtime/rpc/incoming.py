@@ -39,7 +39,7 @@ class IncomingCall:
 
     @property
     def stub(self) -> bytes:
-        return bytes(self.call.stub)
+        return self.call.stub
 
     @property
     def big_endian(self) -> bool:

@@ -26,6 +26,7 @@ class RpcPool:
         self._backoff_s = backoff_s
         self._idle: list[RpcClient] = []
         self._turn = asyncio.Semaphore(size)
+        self._closed = False
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[RpcClient]:
@@ -35,12 +36,14 @@ class RpcPool:
             try:
                 yield client
             finally:
-                if client.usable:
+                if client.usable and not self._closed:
                     self._idle.append(client)
                 else:
                     await client.close()
 
     async def _take(self) -> RpcClient:
+        if self._closed:
+            raise RpcConnectionError("the pool is closed")
         while self._idle:
             client = self._idle.pop()
             if client.usable:
@@ -56,5 +59,7 @@ class RpcPool:
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
+        """Close what is idle now; what is lent out is closed when it comes back."""
+        self._closed = True
         while self._idle:
             await self._idle.pop().close()

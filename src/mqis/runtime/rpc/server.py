@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 
 from mqis.protocol.authentication import Authenticator
@@ -35,6 +36,7 @@ class RpcServer:
         self._max_connections = max_connections
         self._max_per_peer = max_connections_per_peer
         self._connections: set[ServerProtocol] = set()
+        self._peers: Counter[str] = Counter()
         self._listener: asyncio.Server | None = None
         self.endpoint = ServerEndpoint(
             tuple(service.interface for service in services),
@@ -66,15 +68,20 @@ class RpcServer:
 
     def admit(self, connection: ServerProtocol) -> bool:
         """Whether one more connection is within budget."""
-        same_peer = sum(1 for other in self._connections if other.peer == connection.peer)
+        same_peer = self._peers[connection.peer]
         if len(self._connections) >= self._max_connections or same_peer >= self._max_per_peer:
             self.endpoint.statistics.refused += 1
             return False
         self._connections.add(connection)
+        self._peers[connection.peer] += 1
         return True
 
     def forget(self, connection: ServerProtocol) -> None:
-        self._connections.discard(connection)
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._peers[connection.peer] -= 1
+            if not self._peers[connection.peer]:
+                del self._peers[connection.peer]
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Take no more connections, let calls end, then close what is left."""

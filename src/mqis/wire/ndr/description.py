@@ -221,9 +221,9 @@ def flat_codec(
     mask = alignment - 1
 
     def encode(encoder: Encoder, value: Any) -> None:
+        buffer = encoder.buffer
         if dump is not None:
             value = dump(encoder, value)
-        buffer = encoder.buffer
         gap = -len(buffer) & mask
         if gap:
             buffer += ZEROS[gap]

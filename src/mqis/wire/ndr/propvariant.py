@@ -184,23 +184,23 @@ class _Arms:
     def _counted(self, vt: VarType, referent: Codec) -> None:
         decode_items, resolve_items = referent.decode, referent.resolve
         encode_items, encode_deferred = referent.encode, referent.encode_deferred
+        if resolve_items is None:
+            empty: Any = b"" if vt in (VarType.BLOB, VarType.VECTOR_UI1) else ()
+            self.add_counted(vt, empty, encode_items, decode_items)
+            return
 
         def encode_referent(encoder: Encoder, value: Any) -> None:
-            if value:
-                encode_items(encoder, value)
-                if encode_deferred is not None:
-                    encode_deferred(encoder, value)
+            assert encode_deferred is not None
+            encode_items(encoder, value)
+            encode_deferred(encoder, value)
 
         def decode_referent(decoder: Decoder) -> Any:
-            items = decode_items(decoder)
-            if resolve_items is not None:
-                items = resolve_items(decoder, items)
-                if None in items:
-                    raise decoder.error(f"{vt} with a null element")
+            items = resolve_items(decoder, decode_items(decoder))
+            if None in items:
+                raise decoder.error(f"{vt} with a null element")
             return items
 
-        empty: Any = b"" if vt in (VarType.BLOB, VarType.VECTOR_UI1) else ()
-        self.add_counted(vt, empty, encode_referent, decode_referent)
+        self.add_counted(vt, (), encode_referent, decode_referent)
 
     def add_counted(
         self,
@@ -227,6 +227,10 @@ class _Arms:
                 raise decoder.error(f"{vt} of {count} elements without a pointer to them", offset)
             return _variant(vt, empty)
 
+        def encode_pointed_to(encoder: Encoder, value: Any) -> None:
+            if value:
+                encode_referent(encoder, value)
+
         def resolve(decoder: Decoder, inline: Any) -> PropVariant:
             at = decoder.offset
             items = decode_referent(decoder)
@@ -235,7 +239,7 @@ class _Arms:
             return _variant(vt, items)
 
         self.encode[vt], self.decode[vt] = encode, decode
-        self.referent[vt] = encode_referent
+        self.referent[vt] = encode_pointed_to
         self.blank[vt] = pack(vt, vt, 0, 0)
 
 
@@ -316,10 +320,9 @@ def _add_vector_of_variants(arms: _Arms, dialect: Dialect, variant: Codec) -> No
     vector = Conformant(_Compiled(variant), maximum=MAX_VECTOR_ITEMS).codec_in(dialect)
 
     def encode_referent(encoder: Encoder, value: tuple[PropVariant, ...]) -> None:
-        if value:
-            vector.encode(encoder, value)
-            assert vector.encode_deferred is not None
-            vector.encode_deferred(encoder, value)
+        assert vector.encode_deferred is not None
+        vector.encode(encoder, value)
+        vector.encode_deferred(encoder, value)
 
     def decode_referent(decoder: Decoder) -> Any:
         decoder.variants += 1

@@ -160,7 +160,9 @@ def encode_pdu(body: Body, *, call_id: int, flags: int, auth: AuthTrailer | None
     auth_length = 0 if auth is None else len(auth.token)
     if isinstance(body, Request | Response):
         size = call_stub_offset(body) + len(body.stub) + len(tail)
-        head = call_head(body, flags, call_id, body.alloc_hint, _checked(size), auth_length)
+        head = call_head(
+            body, flags, call_id, body.alloc_hint, size=_checked(size), auth_length=auth_length
+        )
         return head + body.stub + tail
     writer = Writer()
     writer.bytes(bytes(HEADER_SIZE))
@@ -175,6 +177,7 @@ def call_head(
     flags: int,
     call_id: int,
     alloc_hint: int,
+    *,
     size: int,
     auth_length: int = 0,
 ) -> bytes:
