@@ -16,7 +16,8 @@ help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 run: $(VENV)/.run java ## the tour: a demonstration enterprise, looked at from all sides
-	@$(VENV)/bin/mqis tour
+	@mkdir -p .build/tour
+	@$(VENV)/bin/mqis tour --store .build/tour/enterprise.db
 
 test: lint types pytest ## every gate: style, types, layers, tests, coverage
 
@@ -40,8 +41,8 @@ pytest: $(VENV)/.dev java
 conformance: $(VENV)/.dev ## covered / open / waived requirements (JSON=1 for machines, OPEN=table lists)
 	@$(PY) tools/conformance.py $(if $(JSON),--json) $(if $(OPEN),--open $(OPEN))
 
-bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one of them)
-	@$(PY) -m bench $(ONLY)
+bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one, QUICK=1)
+	@$(PY) -m bench $(ONLY) $(if $(QUICK),--quick)
 
 fuzz: $(VENV)/.dev ## hostile bytes against every decoder (SECONDS=60, SEED=0)
 	@$(PY) -m fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mqis import __version__
-from mqis.cli import decode, init, query, store, tour, transfer
+from mqis.cli import account, decode, init, query, store, tour, transfer
 from mqis.cli.output import print_error
 from mqis.wire.errors import MqisError
 
@@ -28,6 +28,7 @@ app.command("lookup")(query.lookup)
 app.command("import")(transfer.import_)
 app.command("export")(transfer.export)
 app.add_typer(store.app, name="store")
+app.add_typer(account.account_app, name="account")
 app.command("decode")(decode.decode)
 
 

@@ -1,0 +1,86 @@
+"""Both ends of an RPC connection joined without a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from mqis.protocol.rpc.calls import Call
+from mqis.protocol.rpc.client import CalledBack, ClientConnection
+from mqis.protocol.rpc.client import Event as ClientEvent
+from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.server import CallReceived, ServerConnection
+from mqis.protocol.rpc.server import Event as ServerEvent
+
+#: Answers a call at once, or with None leaves that to the test.
+Responder = Callable[[Call], bytes | None]
+#: Answers a callback at once: (opnum, stub) to the stub of the answer.
+CallbackResponder = Callable[[int, bytes], bytes]
+
+
+class Link:
+    """A client and a server machine, and the bytes between them in pieces of ``chunk`` bytes."""
+
+    def __init__(
+        self,
+        endpoint: ServerEndpoint,
+        respond: Responder,
+        *,
+        callbacks: CallbackResponder | None = None,
+        chunk: int = 1 << 16,
+        peer: Hashable = "peer",
+        client: ClientConnection | None = None,
+    ) -> None:
+        self.client = client or ClientConnection()
+        self.server = ServerConnection(endpoint, peer, 0.0)
+        self._respond = respond
+        self._callbacks = callbacks
+        self._chunk = chunk
+        self.now = 0.0
+        #: All that has happened on either side.
+        self.client_events: list[ClientEvent] = []
+        self.server_events: list[ServerEvent] = []
+
+    def run(self) -> list[ClientEvent]:
+        """Carry bytes both ways until there are none; what the client saw of it."""
+        before = len(self.client_events)
+        while self._to_server() or self._to_client():
+            pass
+        return self.client_events[before:]
+
+    def answer(self, call: Call, stub: bytes) -> None:
+        """Answer a call that the responder left open."""
+        self._take(self.server.respond(call, stub))
+
+    def fault(self, call: Call, status: int) -> None:
+        self._take(self.server.fault(call, status))
+
+    def _to_server(self) -> bool:
+        data = self.client.data_to_send()
+        for piece in self._pieces(data):
+            self._take(self.server.receive(piece, self.now))
+        if self.server.stalled and self.server.wants_data:
+            self._take(self.server.receive(b"", self.now))
+        return bool(data)
+
+    def _to_client(self) -> bool:
+        data = self.server.data_to_send()
+        for piece in self._pieces(data):
+            for event in self.client.receive(piece):
+                self.client_events.append(event)
+                if isinstance(event, CalledBack) and self._callbacks is not None:
+                    answer = self._callbacks(event.opnum, event.stub)
+                    self.client.answer_callback(event.call_id, answer)
+        return bool(data)
+
+    def _take(self, events: list[ServerEvent]) -> None:
+        queue = list(events)
+        while queue:
+            event = queue.pop(0)
+            self.server_events.append(event)
+            if isinstance(event, CallReceived):
+                stub = self._respond(event.call)
+                if stub is not None:
+                    queue.extend(self.server.respond(event.call, stub))
+
+    def _pieces(self, data: bytes) -> list[bytes]:
+        return [data[at : at + self._chunk] for at in range(0, len(data), self._chunk)]

@@ -1,0 +1,168 @@
+"""A security provider for tests: it authenticates, signs and seals, and keeps nobody out.
+
+Both sides know a secret. The legs of a context follow its authentication type, so that every way
+in which contexts are negotiated can be had:
+
+    NTLM       hello, challenge, proof            bind, bind_ack, auth3
+    SPNEGO     hello, challenge, proof, proof     bind, bind_ack, alter_context, its answer
+    KERBEROS   hello with proof, proof            bind, bind_ack
+
+Signatures are HMACs with a sequence number for each direction; NTLM's cover the header always,
+the others' only when headers are signed, as with the real ones. At privacy the body is encrypted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+from mqis.protocol.authentication import (
+    AuthenticationError,
+    AuthLevel,
+    AuthType,
+    Identity,
+    auth_type_name,
+)
+
+SIGNATURE_SIZE = 16
+_SUPPORTED = (AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS)
+_CHALLENGE = b"challenge"
+
+
+class SharedSecret:
+    """``Authenticator`` and ``Initiator`` at once, for a server and its clients."""
+
+    def __init__(self, secret: bytes = b"secret", name: str = "somebody") -> None:
+        self._secret = secret
+        self._name = name
+
+    def acceptor(self, auth_type: int, level: int) -> SharedSecretContext:
+        return SharedSecretContext(self._secret, _supported(auth_type), accepting=True)
+
+    def initiator(self, auth_type: int, level: int, target: str) -> SharedSecretContext:
+        kind = _supported(auth_type)
+        return SharedSecretContext(self._secret, kind, accepting=False, name=self._name)
+
+
+def _supported(auth_type: int) -> AuthType:
+    if auth_type not in _SUPPORTED:
+        raise AuthenticationError(f"{auth_type_name(auth_type)} is not supported")
+    return AuthType(auth_type)
+
+
+class SharedSecretContext:
+    """``SecurityContext`` of either side."""
+
+    def __init__(
+        self, secret: bytes, auth_type: AuthType, *, accepting: bool, name: str = ""
+    ) -> None:
+        self._secret = secret
+        self._type = auth_type
+        self._accepting = accepting
+        self._name = name.encode()
+        self._steps = 0
+        self._broken = False
+        self._sent = 0
+        self._received = 0
+        self.complete = False
+
+    @property
+    def identity(self) -> Identity | None:
+        return Identity("TEST", self._name.decode()) if self._accepting and self.complete else None
+
+    # --- legs -------------------------------------------------------------------------------------
+
+    def step(self, token: bytes | None) -> bytes | None:
+        if self._broken or self.complete:
+            raise AuthenticationError("the context takes no more legs")
+        self._steps += 1
+        try:
+            return self._accept(token or b"") if self._accepting else self._initiate(token)
+        except AuthenticationError:
+            self._broken = True
+            raise
+
+    def _accept(self, token: bytes) -> bytes | None:
+        if self._steps == 1:
+            return self._hello(token)
+        if not hmac.compare_digest(token, self._proof(b"client")):
+            raise AuthenticationError("the proof is wrong")
+        self.complete = True
+        return self._proof(b"server") if self._type == AuthType.SPNEGO else None
+
+    def _hello(self, token: bytes) -> bytes:
+        word, _, rest = token.partition(b" ")
+        self._name, _, proof = rest.partition(b" ")
+        if word != b"hello":
+            raise AuthenticationError("that is no hello")
+        if self._type != AuthType.KERBEROS:
+            return _CHALLENGE
+        if not hmac.compare_digest(proof, self._proof(b"client")):
+            raise AuthenticationError("the proof is wrong")
+        self.complete = True
+        return self._proof(b"server")
+
+    def _initiate(self, token: bytes | None) -> bytes | None:
+        if token is None:
+            hello = b"hello " + self._name
+            kerberos = self._type == AuthType.KERBEROS
+            return hello + b" " + self._proof(b"client") if kerberos else hello
+        if token == _CHALLENGE and self._type != AuthType.KERBEROS:
+            self.complete = self._type == AuthType.NTLM
+            return self._proof(b"client")
+        if not hmac.compare_digest(token, self._proof(b"server")):
+            raise AuthenticationError("the server did not prove itself")
+        self.complete = True
+        return None
+
+    def _proof(self, side: bytes) -> bytes:
+        return hmac.digest(self._secret, side + self._name, "sha256").hex().encode()
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def signature_size(self, level: int) -> int:
+        return SIGNATURE_SIZE if level > AuthLevel.CONNECT else 0
+
+    def protect(
+        self, level: int, header: bytes, body: bytes, trailer: bytes, sign_header: bool
+    ) -> tuple[bytes, bytes]:
+        key = self._key(self._accepting, self._sent)
+        self._sent += 1
+        signature = self._sign(key, header, body, trailer, sign_header=sign_header)
+        return self._crypt(level, key, body), signature
+
+    def unprotect(  # noqa: PLR0917
+        self,
+        level: int,
+        header: bytes,
+        body: bytes,
+        trailer: bytes,
+        signature: bytes,
+        sign_header: bool,
+    ) -> bytes:
+        key = self._key(not self._accepting, self._received)
+        self._received += 1
+        body = self._crypt(level, key, body)
+        right = self._sign(key, header, body, trailer, sign_header=sign_header)
+        if self._broken or not hmac.compare_digest(right, signature):
+            self._broken = True
+            raise AuthenticationError("the signature is wrong")
+        return body
+
+    def _key(self, from_acceptor: bool, number: int) -> bytes:
+        message = b"%d %d %s" % (from_acceptor, number, self._name)
+        return hmac.digest(self._secret, message, "sha256")
+
+    def _sign(
+        self, key: bytes, header: bytes, body: bytes, trailer: bytes, *, sign_header: bool
+    ) -> bytes:
+        whole = sign_header or self._type == AuthType.NTLM
+        signed = header + body + trailer if whole else body
+        return hmac.digest(key, signed, "sha256")[:SIGNATURE_SIZE]
+
+    @staticmethod
+    def _crypt(level: int, key: bytes, body: bytes) -> bytes:
+        if level != AuthLevel.PRIVACY:
+            return body
+        stream = hashlib.shake_128(key).digest(len(body))
+        return bytes(a ^ b for a, b in zip(body, stream, strict=True))
