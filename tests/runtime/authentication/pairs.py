@@ -42,9 +42,10 @@ def connect(
     level: int,
     client: PyspnegoInitiator = CLIENT,
     server: PyspnegoAuthenticator = SERVER,
+    target: str = TARGET,
 ) -> tuple[SecurityContext, SecurityContext]:
     """A complete context: its initiator and its acceptor."""
-    initiator = client.initiator(auth_type, level, TARGET)
+    initiator = client.initiator(auth_type, level, target)
     acceptor = server.acceptor(auth_type, level)
     exchange(initiator, acceptor)
     return initiator, acceptor

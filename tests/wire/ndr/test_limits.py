@@ -70,6 +70,28 @@ def test_a_claim_of_many_varying_elements_takes_no_memory(claim: int) -> None:
     assert peak_of(ndr.WSTRING, data, Syntax.NDR20) < 20_000
 
 
+def test_elements_without_inline_bytes_are_counted_by_their_referents() -> None:
+    """NDR20 sends nothing inline for reference pointers, so only the check stops the loop."""
+    for claim in (100_000, MAX_COUNT):
+        data = struct.pack("<III", claim, 0, claim) + bytes(64)
+        description = ndr.ConformantVarying(ndr.Ref(ndr.U32))
+        assert peak_of(description, data, Syntax.NDR20) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("element", "count"), [(ndr.BYTE, 5), (ndr.WCHAR, 3), (ndr.U16, 3)], ids=["u8", "wchar", "u16"]
+)
+def test_a_hoisted_count_is_checked_again_where_the_elements_start(
+    element: ndr.Description[Any], count: int
+) -> None:
+    """The members in between have used up bytes that were there when the count was read."""
+    description = ndr.Struct(Holder, head=ndr.U32, items=ndr.Conformant(element))
+    data = struct.pack("<II", count, 7) + bytes(4)
+    with pytest.raises(NdrError, match="do not fit in 4 bytes") as caught:
+        description.decode(data, Syntax.NDR20)
+    assert caught.value.offset == 8
+
+
 def test_a_large_maximum_count_is_only_a_number() -> None:
     """Nothing says that the elements up to it are there; but 2^31-1 is the most."""
     description = ndr.ConformantVarying(ndr.U32)

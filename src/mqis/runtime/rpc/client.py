@@ -152,6 +152,10 @@ class RpcClient(asyncio.Protocol):
         """What another connection gives to share context handles with this one."""
         return self._machine.group_id
 
+    def offers(self, interface: SyntaxId) -> bool:
+        """Whether an interface is bound on this association."""
+        return interface in self._contexts
+
     def transfer(self, interface: SyntaxId) -> SyntaxId:
         """The transfer syntax that was agreed for an interface."""
         return self._contexts[interface].transfer

@@ -1,0 +1,76 @@
+"""Where directory servers are, and how one of them is reached (MS-MQDS 3.2.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqis.protocol.errors import ProtocolError
+from mqis.protocol.rpc.faults import RpcConnectionError
+from mqis.runtime.rpc.client import RpcClient
+from mqis.runtime.rpc.typed import invoke
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.ndr import ContextHandle
+from mqis.wire.rpc import epmapper
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.tower import Tower
+
+MAPPER_PORT = 135
+#: The port of a server with a fixed endpoint, unless it says otherwise (note <4>).
+PREDEFINED_PORT = 2879
+
+
+class NoServerError(ProtocolError):
+    """No directory server that is known could be reached: what each one said."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """A directory server. Without ``port`` its endpoint mapper is asked."""
+
+    host: str
+    port: int | None = None
+    mapper_port: int = MAPPER_PORT
+
+    @classmethod
+    def parse(cls, text: str) -> ServerAddress:
+        """``HOST`` or ``HOST:PORT``; brackets around an IPv6 address."""
+        host, colon, port = text.rpartition(":")
+        if not colon or (host.count(":") and not host.endswith("]")):
+            return cls(text.strip("[]"))
+        if not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError(f"{port!r} is not a port (1 to 65535)")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return self.host if self.port is None else f"{self.host}:{self.port}"
+
+
+async def find_port(server: ServerAddress, interface: SyntaxId, timeout_s: float) -> int:
+    """The port of an interface, from the endpoint mapper of its host (ept_map)."""
+    if server.port is not None:
+        return server.port
+    mapper = epmapper.EPMAPPER
+    tower = Tower.tcp(interface, 0, "0.0.0.0")
+    asked = epmapper.MapAsked(
+        Guid.NULL, epmapper.TowerOctets(tower.to_bytes()), ContextHandle.NULL, 4
+    )
+    async with await RpcClient.connect(
+        server.host,
+        server.mapper_port,
+        [mapper.syntax],
+        transfers=(NDR20, NDR64),
+        timeout_s=timeout_s,
+    ) as client:
+        found = await invoke(
+            client, mapper, epmapper.EPT_MAP, asked, given={"max_towers": 4}, timeout_s=timeout_s
+        )
+    for octets in found.towers:
+        if octets is not None:
+            try:
+                port = Tower.from_bytes(octets.octets).port
+            except WireError:
+                continue
+            if port:
+                return port
+    raise RpcConnectionError(f"{server.host} does not serve {interface}")

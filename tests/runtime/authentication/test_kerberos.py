@@ -1,0 +1,209 @@
+"""Kerberos with a KDC of MIT, on a loopback port, for as long as these tests run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mqis.protocol.authentication import AuthenticationError, AuthType, Identity, SecurityContext
+from mqis.runtime.authentication import kerberos
+from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
+from mqis.runtime.authentication.account import MemoryAccounts
+from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from tests.runtime.authentication.pairs import ACCOUNTS, ALICE, PASSWORD, connect
+
+pytestmark = pytest.mark.interop
+
+REALM = "LAB"
+HOST = "srv1.lab.test"
+TOOLS = ("krb5kdc", "kdb5_util", "kadmin.local")
+TYPES = pytest.mark.parametrize("auth_type", [AuthType.KERBEROS, AuthType.SPNEGO])
+HEADER, BODY, TRAILER = (
+    bytes(range(24)),
+    b"stub and verification trailer...",
+    b"\x10\x05\0\0\1\0\0\0",
+)
+
+
+def tool(name: str) -> str | None:
+    return shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+
+
+@dataclass(frozen=True, slots=True)
+class Realm:
+    keytab: Path
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
+    if not kerberos.available():
+        pytest.skip("the extra mqis[kerberos] (gssapi, krb5) is not installed")
+    missing = [name for name in TOOLS if tool(name) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not found: krb5-kdc is not installed")
+    directory = tmp_path_factory.mktemp("kdc")
+    port = free_port()
+    keytab = directory / "server.keytab"
+    environment = configure(directory, port)
+
+    def run(*command: str) -> None:
+        name = tool(command[0])
+        assert name is not None
+        subprocess.run([name, *command[1:]], env=environment, check=True, capture_output=True)
+
+    run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+    run("kadmin.local", "-q", f'addprinc -pw "{PASSWORD}" alice')
+    run("kadmin.local", "-q", f'addprinc -pw "{PASSWORD}" carol')
+    run("kadmin.local", "-q", f"addprinc -randkey host/{HOST}")
+    run("kadmin.local", "-q", f"ktadd -k {keytab} host/{HOST}")
+    kdc = subprocess.Popen(
+        [str(tool("krb5kdc")), "-n", "-P", str(directory / "pid")],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    old = os.environ.get("KRB5_CONFIG")
+    os.environ["KRB5_CONFIG"] = environment["KRB5_CONFIG"]
+    try:
+        wait_for(port)
+        yield Realm(keytab)
+    finally:
+        kdc.terminate()
+        kdc.wait()
+        del os.environ["KRB5_CONFIG"]
+        if old is not None:
+            os.environ["KRB5_CONFIG"] = old
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def wait_for(port: int) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    pytest.fail("the KDC does not answer")
+
+
+def configure(directory: Path, port: int) -> dict[str, str]:
+    (directory / "krb5.conf").write_text(
+        f"[libdefaults]\ndefault_realm = {REALM}\ndns_lookup_kdc = false\nrdns = false\n"
+        "dns_canonicalize_hostname = false\nudp_preference_limit = 1\n"
+        f"[realms]\n{REALM} = {{\nkdc = 127.0.0.1:{port}\n}}\n"
+        f"[domain_realm]\n.lab.test = {REALM}\n"
+    )
+    (directory / "kdc.conf").write_text(
+        f"[kdcdefaults]\nkdc_listen = 127.0.0.1:{port}\nkdc_tcp_listen = 127.0.0.1:{port}\n"
+        f"[realms]\n{REALM} = {{\ndatabase_name = {directory}/principal\n"
+        f"key_stash_file = {directory}/stash\nacl_file = {directory}/acl\n}}\n"
+    )
+    return os.environ | {
+        "KRB5_CONFIG": str(directory / "krb5.conf"),
+        "KRB5_KDC_PROFILE": str(directory / "kdc.conf"),
+    }
+
+
+def pair(
+    realm: Realm, auth_type: int, level: int, name: str = "alice", password: str = PASSWORD
+) -> tuple[SecurityContext, SecurityContext]:
+    accounts = ACCOUNTS if auth_type == AuthType.KERBEROS else MemoryAccounts([ALICE])
+    server = PyspnegoAuthenticator(accounts, "SRV1", REALM, keytab=str(realm.keytab))
+    client = PyspnegoInitiator(Credentials(name, REALM, password=password))
+    return connect(auth_type, level, client, server, target=f"host/{HOST}")
+
+
+@TYPES
+@pytest.mark.parametrize("level", [2, 4, 5, 6])
+@pytest.mark.parametrize("sign_header", [False, True])
+def test_messages_each_way(realm: Realm, auth_type: int, level: int, sign_header: bool) -> None:
+    initiator, acceptor = pair(realm, auth_type, level)
+    assert acceptor.identity == ALICE.identity
+    for number in range(20):
+        for sender, receiver in ((initiator, acceptor), (acceptor, initiator)):
+            body = bytes([number]) * (16 * number)
+            sent, signature = sender.protect(level, HEADER, body, TRAILER, sign_header)
+            assert len(signature) == sender.signature_size(level)
+            assert len(sent) == len(body)
+            assert (sent == body) == (level < 6 or not body)
+            got = receiver.unprotect(level, HEADER, sent, TRAILER, signature, sign_header)
+            assert got == body
+
+
+@TYPES
+@pytest.mark.parametrize("level", [5, 6])
+@pytest.mark.parametrize("part", ["header", "body", "trailer", "signature"])
+def test_what_a_signature_covers(realm: Realm, auth_type: int, level: int, part: str) -> None:
+    """Header and trailer only if header signing was agreed."""
+    for sign_header in (False, True):
+        initiator, acceptor = pair(realm, auth_type, level)
+        body, signature = initiator.protect(level, HEADER, BODY, TRAILER, sign_header)
+        parts = {"header": HEADER, "body": body, "trailer": TRAILER, "signature": signature}
+        parts[part] = parts[part][:-1] + bytes([parts[part][-1] ^ 1])
+        if part in ("header", "trailer") and not sign_header:
+            assert acceptor.unprotect(level, **parts, sign_header=False) == BODY
+            continue
+        with pytest.raises(AuthenticationError, match="signature is wrong"):
+            acceptor.unprotect(level, **parts, sign_header=sign_header)
+
+
+@TYPES
+@pytest.mark.parametrize("level", [5, 6])
+def test_replayed_and_reordered(realm: Realm, auth_type: int, level: int) -> None:
+    for before, refused in (([0], 0), ([], 1), ([0, 1], 0)):
+        initiator, acceptor = pair(realm, auth_type, level)
+        sent = [initiator.protect(level, HEADER, BODY, TRAILER, True) for _ in range(2)]
+        for body, signature in (sent[number] for number in before):
+            acceptor.unprotect(level, HEADER, body, TRAILER, signature, True)
+        body, signature = sent[refused]
+        with pytest.raises(AuthenticationError):
+            acceptor.unprotect(level, HEADER, body, TRAILER, signature, True)
+
+
+def test_a_principal_without_an_account(realm: Realm) -> None:
+    acceptor = pair(realm, AuthType.KERBEROS, 5, "carol")[1]
+    assert acceptor.identity == Identity(REALM, "carol")
+
+
+def test_a_wrong_password(realm: Realm) -> None:
+    with pytest.raises(AuthenticationError, match="no ticket"):
+        pair(realm, AuthType.KERBEROS, 5, password="guess")
+
+
+def test_negotiate_falls_back_to_ntlm(realm: Realm) -> None:
+    """A server without a key for Kerberos asks for NTLM instead."""
+    server = PyspnegoAuthenticator(ACCOUNTS, "SRV1", REALM)
+    client = PyspnegoInitiator(Credentials("alice", REALM, password=PASSWORD))
+    initiator, acceptor = connect(AuthType.SPNEGO, 6, client, server, target=f"host/{HOST}")
+    assert acceptor.identity == ALICE.identity
+    assert acceptor.signature_size(6) == 16
+    body, signature = initiator.protect(6, HEADER, BODY, TRAILER, True)
+    assert acceptor.unprotect(6, HEADER, body, TRAILER, signature, True) == BODY
+
+
+def test_a_last_token_is_worth_nothing_to_another_context(realm: Realm) -> None:
+    server = PyspnegoAuthenticator(ACCOUNTS, "SRV1", REALM, keytab=str(realm.keytab))
+    client = PyspnegoInitiator(Credentials("alice", REALM, password=PASSWORD))
+    initiator = client.initiator(AuthType.KERBEROS, 5, f"host/{HOST}")
+    first = initiator.step(None)
+    acceptor = server.acceptor(AuthType.KERBEROS, 5)
+    last = initiator.step(acceptor.step(first))
+    other = server.acceptor(AuthType.KERBEROS, 5)
+    with pytest.raises(AuthenticationError):  # the same ticket again: MIT's replay cache
+        other.step(first)
+    assert acceptor.step(last) is None
+    assert acceptor.complete

@@ -1,0 +1,156 @@
+"""Round trips of everything, and what arbitrary bytes may lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqis.wire.errors import WireError
+from mqis.wire.ndr import Syntax
+from mqis.wire.rpc import epmapper, mgmt
+from mqis.wire.rpc.bodies import Request, Response
+from mqis.wire.rpc.header import Header, PfcFlags
+from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu
+from mqis.wire.rpc.tower import Tower
+from mqis.wire.rpc.trailer import AuthTrailer
+from mqis.wire.rpc.verification import Verification, find_verification
+from tests.strategies.rpc import U8, U16, U32, some_bodies, towers, trailers, verifications
+
+T = TypeVar("T")
+
+
+@given(some_bodies, U32, U8, st.none() | trailers)
+def test_pdus_come_back(body: Body, call_id: int, flags: int, auth: AuthTrailer | None) -> None:
+    if not (isinstance(body, Request) and body.object is not None):
+        flags &= ~PfcFlags.OBJECT_UUID if isinstance(body, Request) else 0xFF
+    else:
+        flags |= PfcFlags.OBJECT_UUID
+    data = encode_pdu(body, call_id=call_id, flags=flags, auth=auth)
+    pdu = decode_pdu(data)
+    assert (pdu.body, pdu.auth) == (body, auth)
+    assert (pdu.header.call_id, pdu.header.flags) == (call_id, flags)
+    assert encode_pdu(pdu.body, call_id=call_id, flags=flags, auth=pdu.auth) == data
+
+
+@given(some_bodies, st.data())
+def test_prefixes_of_pdus_are_refused(body: Body, data: st.DataObject) -> None:
+    whole = encode_pdu(body, call_id=1, flags=3)
+    with pytest.raises(WireError):
+        decode_pdu(whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+
+def value_or_error(decode: Callable[[bytes], T], data: bytes) -> T | None:
+    """What ``data`` means; None, if it is refused in the one way in which that is done."""
+    try:
+        return decode(data)
+    except WireError as error:
+        if not 0 <= error.offset <= len(data):
+            raise AssertionError(f"an error outside of the bytes: {error}") from error
+        return None
+
+
+def _accepts_or_refuses(data: bytes) -> None:
+    pdu = value_or_error(decode_pdu, data)
+    if pdu is not None:
+        assert pdu.data == data
+        assert 16 <= pdu.stub_at <= pdu.trailer_at <= len(data)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_pdu_or_a_wire_error(data: bytes) -> None:
+    _accepts_or_refuses(data)
+
+
+@given(st.sampled_from(range(21)), U8, st.sampled_from([0, 0, 4, 16, 70]), st.binary(max_size=150))
+def test_any_body_is_one_or_a_wire_error(ptype: int, flags: int, auth: int, data: bytes) -> None:
+    """As above, but with a header that says the truth, so that bodies are reached."""
+    for drep in (b"\x10\0\0\0", bytes(4)):
+        header = Header(ptype, flags, 1, 16 + len(data), auth, drep)
+        _accepts_or_refuses(header.encode() + data)
+
+
+@given(st.builds(Header, U8, U8, U32, U16, U16, st.binary(min_size=4, max_size=4), U8, U8))
+def test_headers_come_back(header: Header) -> None:
+    assert Header.decode(header.encode()) == header
+
+
+@given(towers)
+def test_towers_come_back(tower: Tower) -> None:
+    assert Tower.from_bytes(tower.to_bytes()) == tower
+
+
+@given(towers, st.data())
+def test_prefixes_of_towers_are_refused(tower: Tower, data: st.DataObject) -> None:
+    whole = tower.to_bytes()
+    with pytest.raises(WireError):
+        Tower.from_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_are_a_tower_or_a_wire_error(data: bytes) -> None:
+    tower = value_or_error(Tower.from_bytes, data)
+    if tower is None:
+        return
+    # Whatever the floors are, they can be asked.
+    assert tower.to_bytes() == data
+    assert tower.interface is None or tower.interface.uuid
+    assert tower.port is None or 0 <= tower.port <= 0xFFFF
+    assert tower.address is None or tower.address.count(".") == 3
+    assert len(tower.protocols) == max(0, len(tower.floors) - 2)
+
+
+@given(st.binary(max_size=60), verifications)
+def test_verification_trailers_are_found(stub: bytes, said: Verification) -> None:
+    padded = stub + bytes(-len(stub) % 4)
+    assert find_verification(padded + said.encode()) == (len(padded), said)
+
+
+@given(st.binary(max_size=100), st.binary(max_size=100))
+def test_any_bytes_behind_a_signature(before: bytes, after: bytes) -> None:
+    stub = before + bytes(-len(before) % 4) + bytes.fromhex("8ae3137102f43671") + after
+    value_or_error(find_verification, stub)
+    assert find_verification(before[:8]) is None
+
+
+OPERATIONS: tuple[Operation, ...] = (  # type: ignore[type-arg]
+    *epmapper.EPMAPPER.operations,
+    *mgmt.MGMT.operations,
+)
+
+
+@given(
+    st.sampled_from(OPERATIONS),
+    st.sampled_from(Syntax),
+    st.booleans(),
+    st.binary(max_size=200),
+)
+def test_any_stub_is_a_request_or_a_wire_error(
+    operation: Operation,  # type: ignore[type-arg]
+    syntax: Syntax,
+    big_endian: bool,
+    stub: bytes,
+) -> None:
+    given = {"max_entries": 500, "max_towers": 500, "size": 4096}
+    swapped = big_endian and syntax is Syntax.NDR20
+    for parameters in (operation.request, operation.response):
+        read = partial(
+            parameters.decode, syntax=syntax, big_endian=swapped, given=given, allow_surplus=True
+        )
+        value_or_error(read, stub)
+
+
+@given(st.binary(max_size=100), st.integers(0, 60))
+def test_signed_parts_hold_the_stub_and_its_padding(stub: bytes, pad: int) -> None:
+    trailer = AuthTrailer(10, 5, 1, b"token", pad)
+    for body in (Request(0, 1, stub), Response(0, stub)):
+        pdu = decode_pdu(encode_pdu(body, call_id=1, flags=3, auth=trailer))
+        head, middle, fixed = pdu.signed_parts
+        assert (len(head), middle, fixed) == (24, stub + bytes(pad), trailer.encode_fixed())
+        assert pdu.body == replace(body, stub=stub + bytes(pad))
