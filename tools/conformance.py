@@ -43,7 +43,7 @@ from tools.ledger import (
 from tools.worktree import TreeState, tree_state
 
 ROOT = Path(__file__).resolve().parents[1]
-WIDTH = 100
+WIDTH = 116
 
 
 def is_current(results: Results | None, tree: TreeState) -> bool:

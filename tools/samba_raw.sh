@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Samba's raw protocol tests against our RPC server: tools/samba_raw.sh [--kerberos] [TEST ...]
+# Samba's torture tests of mapper and management:    tools/samba_raw.sh --torture
 #
 # Prints "ok NAME", "failed NAME reason" or "skipped NAME" for each. Which fail and why is in
 # docs/interop.md. The exit code tells whether they could be run: 0, or 77 if not here.
@@ -8,6 +9,7 @@
 # CAP_NET_BIND_SERVICE). --kerberos sets up a KDC in a temporary directory: krb5-kdc,
 # krb5-admin-server, and a Python that has mqis[kerberos]:
 #   PYTHON=/path/to/venv/bin/python tools/samba_raw.sh --kerberos
+# --torture needs samba-testsuite.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PATH:/usr/sbin:/sbin"
@@ -16,19 +18,23 @@ address=${ADDRESS:-127.0.135.2}
 python=${PYTHON:-.venv/bin/python}
 system_python=${SYSTEM_PYTHON:-/usr/bin/python3}
 realm=DOM.TEST
-kerberos=
-if [ "${1:-}" = --kerberos ]; then
-    kerberos=yes
-    shift
-fi
+kerberos= torture=
+case "${1:-}" in
+    --kerberos) kerberos=yes && shift ;;
+    --torture) torture=yes && shift ;;
+esac
 
 cannot() {
     echo "$*" >&2
     exit 77
 }
 
-$system_python -c 'import samba.tests.dcerpc.raw_protocol' 2> /dev/null ||
-    cannot "Samba's tests are not installed (Debian: python3-samba)"
+if [ -n "$torture" ]; then
+    command -v smbtorture > /dev/null || cannot "there is no smbtorture (Debian: samba-testsuite)"
+else
+    "$system_python" -c 'import samba.tests.dcerpc.raw_protocol' 2> /dev/null ||
+        cannot "Samba's tests are not installed (Debian: python3-samba)"
+fi
 
 work=$(mktemp -d)
 started=()
@@ -97,9 +103,15 @@ for _ in $(seq 300); do
 done
 [ -s "$work/server" ] || cannot "the server at $address does not start"
 
-SERVER=$address TARGET_HOSTNAME=LAB DOMAIN=DOM REALM=$realm USERNAME=user PASSWORD=secret \
-    MAX_NUM_AUTH=20 SMB_CONF_PATH=$work/smb.conf \
-    "$system_python" tests/interop/rpc_samba_raw.py "$@" 3>&-
+if [ -n "$torture" ]; then
+    for suite in rpc.mgmt rpc.epmapper; do
+        smbtorture --configfile="$work/smb.conf" -U% "ncacn_ip_tcp:$address" "$suite" 3>&- || true
+    done 2> /dev/null | sed -n 's/^success: /ok /p; s/^\(failure\|error\): \([^ ]*\).*/failed \2/p'
+else
+    SERVER=$address TARGET_HOSTNAME=LAB DOMAIN=DOM REALM=$realm USERNAME=user PASSWORD=secret \
+        MAX_NUM_AUTH=20 SMB_CONF_PATH=$work/smb.conf \
+        "$system_python" tests/interop/rpc_samba_raw.py "$@" 3>&-
+fi
 if [ -s "$work/server-errors" ]; then
     echo "the server complained:" >&2
     cat "$work/server-errors" >&2

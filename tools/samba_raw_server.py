@@ -24,6 +24,7 @@ from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.server import RpcServer
 from mqis.wire.guid import Guid
+from mqis.wire.rpc import epmapper, mgmt
 from mqis.wire.rpc.syntax import SyntaxId
 from mqis.wire.security.sid import Sid
 
@@ -72,7 +73,8 @@ async def serve(options: argparse.Namespace) -> None:
     )
     async with server:
         await server.listen(options.address, PORT)
-        registry.insert(Registration(NETLOGON, PORT, options.address))
+        for syntax in (NETLOGON, epmapper.SYNTAX, mgmt.SYNTAX):
+            registry.insert(Registration(syntax, PORT, options.address))
         print(f"listening at {options.address} port {PORT}", flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 

@@ -30,10 +30,9 @@ def run(name: str) -> str:
 
 
 def all_names() -> list[str]:
-    found = unittest.defaultTestLoader.loadTestsFromModule(raw_protocol)
-    return [
-        test.id().removeprefix(raw_protocol.__name__ + ".") for group in found for test in group
-    ]
+    case = raw_protocol.TestDCERPC_BIND
+    names = unittest.defaultTestLoader.getTestCaseNames(case)
+    return [f"{case.__name__}.{name}" for name in names]
 
 
 def main() -> None:

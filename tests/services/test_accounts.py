@@ -256,7 +256,7 @@ def test_a_running_server_sees_changes(file: AccountsFile) -> None:
     client = PyspnegoInitiator(Credentials("alice", "LAB", password="pw"))
 
     def log_on() -> Account | None:
-        acceptor = connect(AuthType.SPNEGO, 6, client, server)[1]
+        acceptor = connect(AuthType.NTLM, 6, client, server)[1]
         identity = acceptor.identity
         assert identity is not None
         return file.find(identity.domain, identity.name)

@@ -7,16 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services.config import (
+from mqis.protocol.directory.descriptors import MachinePolicy
+from mqis.services.config import ConfigError, changed_keys, default_toml, load, override
+from mqis.services.sections import (
     Config,
-    ConfigError,
     EnterpriseSection,
+    Gss,
+    LogFormat,
+    LogLevel,
+    LogSection,
     Role,
+    RpcSection,
+    SecuritySection,
     ServerSection,
     StoreSection,
-    default_toml,
-    load,
 )
+from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
 
 def written(directory: Path, text: str) -> Path:

@@ -470,9 +470,14 @@ pointer_kinds = st.sampled_from(("Ref", "Unique", "Full"))
 switches = st.sampled_from(("U8", "U16", "U32", "ENUM16", "ENUM32", "I32")).map(Simple)
 
 
+def array_elements(inner: st.SearchStrategy[Shape]) -> st.SearchStrategy[Shape]:
+    """Octets and wide characters often: their arrays are held in another way."""
+    return st.one_of(st.sampled_from((Simple("U8"), Simple("WCHAR"))), inner)
+
+
 def conformant_arrays(elements: st.SearchStrategy[Shape]) -> st.SearchStrategy[ArrayShape]:
     kinds = st.sampled_from(("Conformant", "ConformantVarying"))
-    return st.builds(ArrayShape, elements, kinds)
+    return st.builds(ArrayShape, array_elements(elements), kinds)
 
 
 def with_conformant(inner: st.SearchStrategy[Shape]) -> st.SearchStrategy[Shape]:
@@ -494,7 +499,12 @@ def with_conformant(inner: st.SearchStrategy[Shape]) -> st.SearchStrategy[Shape]
 def extend(inner: st.SearchStrategy[Shape]) -> st.SearchStrategy[Shape]:
     return st.one_of(
         st.lists(inner, min_size=1, max_size=5).map(lambda m: StructShape(tuple(m))),
-        st.builds(ArrayShape, inner, st.sampled_from(("Fixed", "Varying")), st.integers(1, 3)),
+        st.builds(
+            ArrayShape,
+            array_elements(inner),
+            st.sampled_from(("Fixed", "Varying")),
+            st.integers(1, 3),
+        ),
         st.builds(PointerShape, with_conformant(inner), pointer_kinds),
         st.builds(CountedShape, conformant_arrays(inner), pointer_kinds),
         st.builds(

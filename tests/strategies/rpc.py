@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from mqis.wire.guid import Guid
@@ -20,7 +22,7 @@ guids = st.builds(Guid, st.binary(min_size=16, max_size=16))
 syntaxes = st.builds(SyntaxId, guids, U16, U16)
 
 
-def _tuples(items: st.SearchStrategy, most: int) -> st.SearchStrategy:  # type: ignore[type-arg]
+def _tuples(items: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(items, max_size=most).map(tuple)
 
 
@@ -53,7 +55,7 @@ floors = st.builds(Floor, st.binary(max_size=30), st.binary(max_size=30))
 towers = st.builds(Tower, _tuples(floors, MAX_FLOORS))
 
 verifications = st.builds(
-    lambda signing, pair, header: Verification(signing, *pair, header),
+    lambda signing, pair, header: Verification(signing, pair[0], pair[1], header),
     st.none() | st.booleans(),
     st.just((None, None)) | st.tuples(syntaxes, syntaxes),
     st.none() | st.builds(header_command, U32, U16, U16),

@@ -1,21 +1,21 @@
 """The configuration: one TOML file, every key checked and explained.
 
-A section is a frozen dataclass whose fields carry ``about``; ``Config`` lists the sections.
-Reading, checking and the file that ``mqis init`` writes all follow from these, so a new section is
-a dataclass and one line.
+Reading, checking and the file that ``mqis init`` writes all follow from ``sections.Config``, so a
+new section is a dataclass there and one line.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from difflib import get_close_matches
-from enum import StrEnum
+from enum import Enum
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from mqis.services.sections import Config
 from mqis.services.stores import relative_to
 from mqis.wire.errors import MqisError
 
@@ -27,90 +27,8 @@ class ConfigError(MqisError):
     """A configuration cannot be used: which file, which key, why."""
 
 
-class Role(StrEnum):
-    """What a server is in the enterprise (MC-MQDSRP 1.3.1)."""
-
-    PEC = "pec"
-    PSC = "psc"
-    BSC = "bsc"
-    NONE = "none"
-
-
-Check = Callable[[object], Any]
-
-
-def about(check: Check, explanation: str) -> dict[str, Any]:
-    """What a key may be, and the comment that stands above it."""
-    return {"check": check, "explanation": explanation}
-
-
-def as_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"wants text in quotes, got {value!r}")
-    return value
-
-
-def as_role(value: object) -> Role:
-    if value not in list(Role):
-        raise ValueError(f"{value!r} is none of {', '.join(Role)}")
-    return Role(str(value))
-
-
-def as_store_url(value: object) -> str:
-    url = as_text(value)
-    relative_to(url, Path())  # refuses what no store answers to
-    return url
-
-
-@dataclass(frozen=True, slots=True)
-class ServerSection:
-    """This server's own place in the enterprise."""
-
-    name: str = field(
-        default="", metadata=about(as_text, "The name of this computer in the directory.")
-    )
-    role: Role = field(
-        default=Role.NONE,
-        metadata=about(
-            as_role,
-            "pec: the primary enterprise controller, authority of the enterprise partition; psc: "
-            "the primary site controller, authority of its site; bsc: a backup that replicates "
-            "from them; none: a directory on its own.",
-        ),
-    )
-    site: str = field(
-        default="", metadata=about(as_text, "The name of the site that this server stands in.")
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class StoreSection:
-    """Where the directory is kept."""
-
-    url: str = field(
-        default="sqlite:mqis.db",
-        metadata=about(
-            as_store_url,
-            "sqlite:PATH is one file, relative to this one; postgresql://user@host/database is a "
-            "database; memory: forgets everything at the end.",
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class EnterpriseSection:
-    """The enterprise that this server belongs to."""
-
-    name: str = field(default="", metadata=about(as_text, "Its name, the same on every server."))
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """All sections. A file may leave out any section and any key."""
-
-    server: ServerSection = ServerSection()
-    store: StoreSection = StoreSection()
-    enterprise: EnterpriseSection = EnterpriseSection()
+#: Keys that name a file; ``load`` takes them from the directory of the configuration.
+_FILES = (("security", "accounts"), ("security", "keytab"))
 
 
 def load(path: Path) -> Config:
@@ -123,8 +41,17 @@ def load(path: Path) -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     config = parse(content, str(path))
-    url = relative_to(config.store.url, path.absolute().parent)
-    return replace(config, store=replace(config.store, url=url))
+    return _resolved(config, path.absolute().parent)
+
+
+def _resolved(config: Config, directory: Path) -> Config:
+    url = relative_to(config.store.url, directory)
+    config = replace(config, store=replace(config.store, url=url))
+    for section, key in _FILES:
+        named = getattr(getattr(config, section), key)
+        if named:
+            config = _with(config, section, **{key: str(directory / named)})
+    return config
 
 
 def parse(content: dict[str, Any], source: str = DEFAULT_NAME) -> Config:
@@ -134,6 +61,32 @@ def parse(content: dict[str, Any], source: str = DEFAULT_NAME) -> Config:
     return Config(
         **{name: _section(sections[name], name, value, source) for name, value in content.items()}
     )
+
+
+def override(config: Config, values: Mapping[str, Mapping[str, object]], source: str) -> Config:
+    """``config`` with some keys replaced, checked as those of a file are."""
+    for name, content in values.items():
+        kind = type(getattr(config, name))
+        checked = _section(kind, name, dict(content), source)
+        config = _with(config, name, **{key: getattr(checked, key) for key in content})
+    return config
+
+
+def _with(config: Config, section: str, **values: Any) -> Config:
+    changed: dict[str, Any] = {section: replace(getattr(config, section), **values)}
+    return replace(config, **changed)
+
+
+def changed_keys(old: Config, new: Config) -> tuple[list[str], list[str]]:
+    """What differs: the keys that a running server rereads, and those that want a restart."""
+    live: list[str] = []
+    fixed: list[str] = []
+    for section in fields(Config):
+        before, after = getattr(old, section.name), getattr(new, section.name)
+        for key in fields(before):
+            if getattr(before, key.name) != getattr(after, key.name):
+                (live if key.metadata["live"] else fixed).append(f"{section.name}.{key.name}")
+    return live, fixed
 
 
 def _section(kind: type[Any], name: str, content: object, source: str) -> Any:
@@ -165,12 +118,14 @@ def default_toml(config: Config | None = None) -> str:
     """A commented file that ``load`` reads back as ``config``, by default the defaults."""
     config = Config() if config is None else config
     lines = ["# mqis: what this server is and where it keeps its directory."]
+    lines.append("# 'mqis serve' rereads the keys marked [live] when it gets SIGHUP.")
     for section in fields(Config):
         value = getattr(config, section.name)
         lines += ["", f"# {type(value).__doc__}", f"[{section.name}]"]
         for key in fields(value):
+            mark = "[live] " if key.metadata["live"] else ""
             lines += wrap(
-                key.metadata["explanation"],
+                mark + key.metadata["explanation"],
                 90,
                 initial_indent="# ",
                 break_on_hyphens=False,
@@ -185,5 +140,9 @@ def _toml(value: object) -> str:
         return str(value).lower()
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, Enum):
+        value = value.value
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in escaped) + '"'

@@ -309,3 +309,10 @@ def test_big_endian_request() -> None:
     )
     read = CREATE_SERVERS_CACHE.decode(text, Syntax.NDR20, big_endian=True)
     assert read == CreateServersCache(7, To("A"), ContextHandle.NULL, 64)
+
+
+def test_big_endian_wide_characters() -> None:
+    array = bytes.fromhex("00000002 0041 20ac")
+    assert ndr.Conformant(ndr.WCHAR).decode(array, Syntax.NDR20, big_endian=True) == "A€"
+    fixed = bytes.fromhex("00000000 00000002 0041 0000")
+    assert ndr.VaryingString(4).decode(fixed, Syntax.NDR20, big_endian=True) == "A"

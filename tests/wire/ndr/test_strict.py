@@ -463,6 +463,18 @@ def test_gap_bytes_are_ignored(syntax: Syntax) -> None:
     assert description.decode(bytes(data), syntax) == Two(1, 2)
 
 
+def test_a_missing_end_gap_is_a_short_stub() -> None:
+    """NDR64 pads the structure, also where surplus bytes would be ignored."""
+    description = ndr.Struct(Two, first=ndr.U32, second=ndr.Conformant(ndr.U16))
+    data = description.encode(Two(3, (1, 2, 3)), Syntax.NDR64)
+    assert data.hex() == "0300000000000000030000000100020003000000"
+    for missing in (1, 2):
+        assert (
+            "ends after"
+            in refusal(description, data[:-missing], Syntax.NDR64, allow_surplus=True).reason
+        )
+
+
 def test_ndr64_is_little_endian_only() -> None:
     with pytest.raises(ValueError, match="little-endian"):
         ndr.U32.decode(bytes(4), Syntax.NDR64, big_endian=True)

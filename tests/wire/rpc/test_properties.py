@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -119,7 +119,7 @@ def test_any_bytes_behind_a_signature(before: bytes, after: bytes) -> None:
     assert find_verification(before[:8]) is None
 
 
-OPERATIONS: tuple[Operation, ...] = (  # type: ignore[type-arg]
+OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *epmapper.EPMAPPER.operations,
     *mgmt.MGMT.operations,
 )
@@ -132,7 +132,7 @@ OPERATIONS: tuple[Operation, ...] = (  # type: ignore[type-arg]
     st.binary(max_size=200),
 )
 def test_any_stub_is_a_request_or_a_wire_error(
-    operation: Operation,  # type: ignore[type-arg]
+    operation: Operation[Any, Any],
     syntax: Syntax,
     big_endian: bool,
     stub: bytes,

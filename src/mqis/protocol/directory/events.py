@@ -21,6 +21,7 @@ from mqis.protocol.directory.objects import (
     Scope,
 )
 from mqis.protocol.directory.ownership import (
+    SITE_TYPES,
     authority,
     enterprise,
     machine_of,
@@ -136,12 +137,21 @@ class DirectoryEvents:
         return self._replace(obj, changes)
 
     # --- the events themselves: MS-MQDS 3.1.6.3 to 3.1.6.5 ----------------------------------------
+    #
+    # ``seq`` is iSeqNumber, the number that another authority gave the change; without it the
+    # change is ours and takes the next number of its partition.
 
     def create_directory_object(
-        self, object_type: ObjectType, properties: Properties
+        self,
+        object_type: ObjectType,
+        properties: Properties,
+        *,
+        partition: Guid | None = None,
+        seq: SequenceNumber | None = None,
     ) -> DirectoryObject:
         """3.1.6.3: identifier, name and times come from the properties.
 
+        ``partition`` is iPartitionID, for queues and machines alone: all else is the enterprise's.
         There is one Enterprise: another one takes its place (MQDS-3.1.6.3-07).
         """
         if object_type is ObjectType.DELETEDOBJECT:
@@ -163,23 +173,29 @@ class DirectoryEvents:
             replaced = enterprise(self.transaction)
             if replaced is not None:
                 self.transaction.delete(replaced)
-        return self._add(object_type, path, stored, given)
+        chosen = partition if object_type in SITE_TYPES else None
+        return self._add(object_type, path, stored, given, chosen, seq)
 
     def update_directory_object(
-        self, obj: DirectoryObject, properties: Properties
+        self, obj: DirectoryObject, properties: Properties, *, seq: SequenceNumber | None = None
     ) -> DirectoryObject:
-        """3.1.6.4: every stored property may change, what is unknown is skipped."""
+        """3.1.6.4: every stored property may change, what is unknown is skipped.
+
+        The object stays in its partition, whatever iPartitionID says.
+        """
         changes = event_update(obj, properties)
         self._list_certificates(changes)
-        return self._replace(obj, changes)
+        return self._replace(obj, changes, seq=seq)
 
-    def delete_directory_object(self, obj: DirectoryObject) -> DeletedObject:
+    def delete_directory_object(
+        self, obj: DirectoryObject, *, seq: SequenceNumber | None = None
+    ) -> DeletedObject:
         """3.1.6.5: the object goes, a tombstone with the next number comes."""
         scope = obj.value(PropId.Q_SCOPE) if obj.type is ObjectType.QUEUE else Scope.ENTERPRISE
         tombstone = DeletedObject(
             obj.id,
             obj.partition,
-            self._next_seq(obj.partition),
+            self._number(obj.partition, seq),
             obj.type,
             Scope.SITE if scope == Scope.SITE else Scope.ENTERPRISE,
         )
@@ -238,6 +254,7 @@ class DirectoryEvents:
         stored: dict[int, PropVariant],
         given: PropVariant | None,
         chosen_partition: Guid | None = None,
+        seq: SequenceNumber | None = None,
     ) -> DirectoryObject:
         tx = self.transaction
         if path is not None and tx.find(object_type, path) is not None:
@@ -250,7 +267,8 @@ class DirectoryEvents:
         partition = self._place(object_type, path, stored)
         if chosen_partition is not None:
             partition = chosen_partition
-        obj = DirectoryObject(object_type, identifier, partition, self._next_seq(partition), stored)
+        number = self._number(partition, seq)
+        obj = DirectoryObject(object_type, identifier, partition, number, stored)
         tx.insert(obj)
         if named_by_caller:  # a fresh identifier was never buried
             tx.unbury(identifier)
@@ -285,6 +303,7 @@ class DirectoryEvents:
         old: DirectoryObject,
         changes: dict[int, PropVariant],
         chosen_partition: Guid | None = None,
+        seq: SequenceNumber | None = None,
     ) -> DirectoryObject:
         new = old.with_properties(changes, old.seq)
         if new.path != old.path and new.path is not None:
@@ -293,9 +312,18 @@ class DirectoryEvents:
             if other is not None and other.id != old.id:
                 raise _exists(new.type, new.path)
         partition = old.partition if chosen_partition is None else chosen_partition
-        new = replace(new, partition=partition, seq=self._next_seq(partition))
+        new = replace(new, partition=partition, seq=self._number(partition, seq))
         self.transaction.update(old, new)
         return new
+
+    def _number(self, partition: Guid, given: SequenceNumber | None) -> SequenceNumber:
+        """The number of a change: the one it came with, or the partition's next."""
+        if given is None:
+            return self._next_seq(partition)
+        state = partition_or_new(partition, self.transaction)
+        if self.transaction.partition(partition) is None or given > state.last_seq:
+            self.transaction.put_partition(replace(state, last_seq=max(given, state.last_seq)))
+        return given
 
     def _next_seq(self, partition: Guid) -> SequenceNumber:
         state = partition_or_new(partition, self.transaction)

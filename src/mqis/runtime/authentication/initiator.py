@@ -45,7 +45,11 @@ class Credentials:
 
 
 class PyspnegoInitiator:
-    """``protocol.authentication.Initiator`` for real clients."""
+    """``protocol.authentication.Initiator`` for real clients.
+
+    Where Kerberos is installed, ``initiator`` and the first step of a Kerberos or Negotiate context
+    talk to the KDC and may take seconds: not for an event loop's own thread. NTLM never waits.
+    """
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials

@@ -5,6 +5,8 @@
 - If the first mechanism that a client offers is not ours, its token is for that one. pyspnego gave
   it to another; here the client is asked for a new one (RFC 4178 4.2.2).
 - Given mechanisms were used whether the client offered them or not.
+- A mechListMIC is due if the chosen mechanism is not the client's first (RFC 4178 5). pyspnego
+  asked for it if the client's first is not ours, which those cannot give who have no key.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ class Negotiate(NegotiateProxy):
             if not opening and self._mech_list is not offered:
                 raise AuthenticationError("SPNEGO: a second opening")
             if opening and self._mech_list:
-                first = self._mech_list[0]
-                token = token if self._is_same_mech(self._chosen_mech, first) else None
+                preferred = self._is_same_mech(self._chosen_mech, self._mech_list[0])
+                self._mic_required = not preferred
+                token = token if preferred else None
         return token, mic, is_spnego

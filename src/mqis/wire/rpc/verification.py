@@ -102,8 +102,9 @@ def _decode(reader: Reader) -> Verification:
         elif command == Command.HEADER2:
             ptype, drep = value.u32() & 0xFF, value.bytes(4, "drep")
             header = (ptype, drep, value.u32(), value.u16(), value.u16())
-        elif number & _MUST_PROCESS:
-            unknown = True
+        else:  # skipped, unless it must not be
+            unknown = unknown or bool(number & _MUST_PROCESS)
+            value.bytes(size, "command")
         if value.remaining:
             raise WireError(f"verification command {command} has {size} bytes", at)
         if number & _END:

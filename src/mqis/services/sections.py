@@ -1,0 +1,290 @@
+"""The sections of the configuration: what each key may be, and the comment above it.
+
+A section is a frozen dataclass whose fields carry ``about``; ``Config`` lists the sections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mqis.protocol.directory.descriptors import MachinePolicy
+from mqis.services.stores import relative_to
+from mqis.wire.security.sid import ADMINISTRATORS, Sid
+
+E = TypeVar("E", bound=Enum)
+
+
+class Role(StrEnum):
+    """What a server is in the enterprise (MC-MQDSRP 1.3.1)."""
+
+    PEC = "pec"
+    PSC = "psc"
+    BSC = "bsc"
+    NONE = "none"
+
+
+class Gss(StrEnum):
+    """How the server proves itself in S_DSValidateServer."""
+
+    NEGOTIATE = "negotiate"
+    NONE = "none"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+Check = Callable[[object], Any]
+
+
+def about(check: Check, explanation: str, *, live: bool = False) -> dict[str, Any]:
+    """What a key may be, and the comment above it; ``live``: SIGHUP makes a server reread it."""
+    return {"check": check, "explanation": explanation, "live": live}
+
+
+def as_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"wants text in quotes, got {value!r}")
+    return value
+
+
+def one_of(kind: type[E]) -> Callable[[object], E]:
+    """A member of ``kind`` by its value."""
+
+    def check(value: object) -> E:
+        members = {str(member.value): member for member in kind}
+        if not isinstance(value, str) or value not in members:
+            raise ValueError(f"{value!r} is none of {', '.join(members)}")
+        return members[value]
+
+    return check
+
+
+def as_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"wants true or false, got {value!r}")
+    return value
+
+
+def between(least: int, most: int) -> Callable[[object], int]:
+    def check(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError(f"wants a number from {least} to {most}, got {value!r}")
+        return value
+
+    return check
+
+
+as_port = between(0, 65_535)
+
+
+def as_address(value: object) -> str:
+    text = as_text(value)
+    try:
+        ip_address(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an IP address") from None
+    return text
+
+
+def as_sids(value: object) -> tuple[Sid, ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f'wants a list, ["S-1-...", ...], got {value!r}')
+    return tuple(Sid.parse(as_text(item)) for item in value)
+
+
+def as_store_url(value: object) -> str:
+    url = as_text(value)
+    relative_to(url, Path())  # refuses what no store answers to
+    return url
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSection:
+    """This server's own place in the enterprise."""
+
+    name: str = field(
+        default="", metadata=about(as_text, "The name of this computer in the directory.")
+    )
+    role: Role = field(
+        default=Role.NONE,
+        metadata=about(
+            one_of(Role),
+            "pec: the primary enterprise controller, authority of the enterprise partition; psc: "
+            "the primary site controller, authority of its site; bsc: a backup that replicates "
+            "from them; none: a directory on its own.",
+        ),
+    )
+    site: str = field(
+        default="", metadata=about(as_text, "The name of the site that this server stands in.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSection:
+    """Where the directory is kept."""
+
+    url: str = field(
+        default="sqlite:mqis.db",
+        metadata=about(
+            as_store_url,
+            "sqlite:PATH is one file, relative to this one; postgresql://user@host/database is a "
+            "database; memory: forgets everything at the end.",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EnterpriseSection:
+    """The enterprise that this server belongs to."""
+
+    name: str = field(default="", metadata=about(as_text, "Its name, the same on every server."))
+
+
+@dataclass(frozen=True, slots=True)
+class RpcSection:
+    """Where 'mqis serve' listens."""
+
+    listen: str = field(
+        default="127.0.0.1",
+        metadata=about(
+            as_address, "The address of this computer to listen at; 0.0.0.0 is all of them."
+        ),
+    )
+    port: int = field(
+        default=0,
+        metadata=about(
+            as_port,
+            "The TCP port of the directory. 0: one that is free, which clients learn from the "
+            "endpoint mapper; a fixed one is 2879 by custom.",
+        ),
+    )
+    mapper: bool = field(
+        default=True,
+        metadata=about(
+            as_flag,
+            "Whether to run an endpoint mapper; without it clients have to be told the port.",
+        ),
+    )
+    mapper_port: int = field(
+        default=135,
+        metadata=about(
+            as_port,
+            "The TCP port of the endpoint mapper. Clients of others look at 135, which wants root "
+            "or CAP_NET_BIND_SERVICE. 0: one that is free.",
+        ),
+    )
+    max_connections: int = field(
+        default=1024,
+        metadata=about(between(1, 1_000_000), "Connections at a time; more are refused."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SecuritySection:
+    """Who may do what."""
+
+    accounts: str = field(
+        default="accounts.toml",
+        metadata=about(
+            as_text,
+            "The file with those who may log on, relative to this one; 'mqis account' keeps it. "
+            "Changes in it count at once.",
+            live=True,
+        ),
+    )
+    domain: str = field(
+        default="",
+        metadata=about(
+            as_text,
+            "The domain that callers are told they log on to; accounts without one belong to it.",
+        ),
+    )
+    administrators: tuple[Sid, ...] = field(
+        default=(ADMINISTRATORS,),
+        metadata=about(
+            as_sids,
+            "SIDs of accounts or groups that may do everything. S-1-5-32-544 is the group "
+            "Administrators: 'mqis account add NAME --group S-1-5-32-544' makes one of them.",
+            live=True,
+        ),
+    )
+    gss: Gss = field(
+        default=Gss.NEGOTIATE,
+        metadata=about(
+            one_of(Gss),
+            "How the server proves itself and signs its answers. negotiate: by NTLM, or Kerberos "
+            "where there is a keytab; none: not at all, signatures are zeros.",
+        ),
+    )
+    keytab: str = field(
+        default="",
+        metadata=about(
+            as_text,
+            "The Kerberos key of this server, relative to this file; needs mqis[kerberos].",
+        ),
+    )
+    anonymous: bool = field(
+        default=True,
+        metadata=about(
+            as_flag,
+            "Whether callers without an identity count as Everyone, and so read what Everyone may.",
+            live=True,
+        ),
+    )
+    challenge_machines: bool = field(
+        default=False,
+        metadata=about(
+            as_flag,
+            "Whether machines have to sign a challenge before they change their own properties. "
+            "Few clients can, so leave it off.",
+            live=True,
+        ),
+    )
+    machine_policy: MachinePolicy = field(
+        default=MachinePolicy.EVERYONE,
+        metadata=about(
+            one_of(MachinePolicy),
+            "Who has full control of a new machine: everyone, as MS-MQDS has it, or its owner.",
+            live=True,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogSection:
+    """What a server tells on its standard error, one line an event."""
+
+    level: LogLevel = field(
+        default=LogLevel.INFO,
+        metadata=about(one_of(LogLevel), "debug, info, warning or error.", live=True),
+    )
+    format: LogFormat = field(
+        default=LogFormat.TEXT,
+        metadata=about(one_of(LogFormat), "text for people, json for programs.", live=True),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All sections. A file may leave out any section and any key."""
+
+    server: ServerSection = ServerSection()
+    store: StoreSection = StoreSection()
+    enterprise: EnterpriseSection = EnterpriseSection()
+    rpc: RpcSection = RpcSection()
+    security: SecuritySection = SecuritySection()
+    log: LogSection = LogSection()
