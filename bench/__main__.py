@@ -16,13 +16,13 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from bench import codecs, lookup100k, stores, transfer
+from bench import codecs, lookup100k, ndr, rpc, stores, transfer
 from bench.environment import environment, load
 from bench.render import as_json, show
 from bench.run import Bench, Run
 
 ENTRIES: dict[str, Bench] = {
-    entry.BENCH.name: entry.BENCH for entry in (stores, lookup100k, transfer, codecs)
+    entry.BENCH.name: entry.BENCH for entry in (stores, lookup100k, transfer, codecs, ndr, rpc)
 }
 #: Not /tmp, which is often memory, where a flush costs nothing.
 DIRECTORY = Path("/var/tmp")

@@ -42,7 +42,7 @@ def run(*arguments: str) -> dict[str, str]:
     """The outcomes of ``tools/samba_raw.sh``, by test."""
     done = subprocess.run(
         [str(ROOT / "tools" / "samba_raw.sh"), *arguments],
-        env=os.environ | {"PYTHON": sys.executable},
+        env={"PYTHON": sys.executable} | os.environ,
         capture_output=True,
         text=True,
         timeout=300,
@@ -140,7 +140,7 @@ def echo_port() -> Iterator[int]:
 
 def echo_command(smbtorture: list[str], port: int, options: str, password: str) -> list[str]:
     binding = ",".join(filter(None, [str(port), options]))
-    user = f"{DOMAIN}/{USER}%{password}" if options else "%"
+    user = f"{DOMAIN}/{USER}%{password}" if "," in options else "%"
     return [*smbtorture, "-U", user, f"ncacn_ip_tcp:127.0.0.1[{binding}]", "rpc.echo"]
 
 

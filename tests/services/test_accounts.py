@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -194,16 +194,17 @@ def test_a_missing_directory(tmp_path: Path) -> None:
 
 
 def test_commands_at_the_same_time_lose_nothing(file: AccountsFile) -> None:
-    script = (
-        "import sys; from pathlib import Path; from mqis.services.accounts import AccountsFile\n"
-        "for n in range(5): AccountsFile(Path(sys.argv[1])).add(sys.argv[2] + str(n), 'pw')"
-    )
-    running = [
-        subprocess.Popen([sys.executable, "-c", script, str(file.path), name]) for name in "abc"
-    ]
-    assert [process.wait() for process in running] == [0, 0, 0]
-    assert len(file.accounts()) == 15
-    assert len({account.sid for account in file.accounts()}) == 15
+    together = Barrier(4)
+
+    def command(name: str) -> None:
+        together.wait()
+        for number in range(5):
+            AccountsFile(file.path).add(f"{name}{number}", "pw")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(command, "abcd"))
+    assert len(file.accounts()) == 20
+    assert len({account.sid for account in file.accounts()}) == 20
 
 
 ENTRY = '[[account]]\nname = "a"\nsid = "S-1-5-7"\nnt_hash = "' + "ab" * 16 + '"\n'

@@ -10,7 +10,19 @@ from typing import Annotated
 import typer
 
 from mqis import __version__
-from mqis.cli import account, decode, init, query, store, tour, transfer
+from mqis.cli import (
+    account,
+    change,
+    decode,
+    init,
+    query,
+    security,
+    serve,
+    servers,
+    store,
+    tour,
+    transfer,
+)
 from mqis.cli.output import print_error
 from mqis.wire.errors import MqisError
 
@@ -25,6 +37,12 @@ app.command("init")(init.init)
 app.command("tour")(tour.tour)
 app.command("get")(query.get)
 app.command("lookup")(query.lookup)
+app.command("create")(change.create)
+app.command("set")(change.set_)
+app.command("delete")(change.delete)
+app.command("security")(security.security)
+app.command("servers")(servers.servers)
+app.command("serve")(serve.serve)
 app.command("import")(transfer.import_)
 app.command("export")(transfer.export)
 app.add_typer(store.app, name="store")

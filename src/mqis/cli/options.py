@@ -12,6 +12,7 @@ import typer
 
 from mqis.protocol.ports import Store
 from mqis.services.config import DEFAULT_NAME, ConfigError, load
+from mqis.services.sections import Config
 from mqis.services.stores import open_store
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -56,22 +57,30 @@ class Kind(StrEnum):
         return ObjectType.parse(self.value)
 
 
+NameArgument = Annotated[
+    str, typer.Argument(metavar="PATH_OR_GUID", help="Its name, or its identifier.")
+]
 TypeArgument = Annotated[
     Kind, typer.Argument(metavar="TYPE", case_sensitive=False, show_default=False)
 ]
 
 
-def store_url(store: str | None, config: Path | None) -> str:
-    """What ``--store`` says, else the configuration."""
-    if store is not None:
-        return store
+def configuration(config: Path | None, *, needed: bool = True) -> Config:
+    """The file that ``--config`` names, else the one here; the defaults if none is ``needed``."""
     path = Path(DEFAULT_NAME) if config is None else config
     if config is None and not path.exists():
+        if not needed:
+            return Config()
         raise ConfigError(
             f"which store? Name one with --store, or a configuration with --config or MQIS_CONFIG; "
             f"there is no {DEFAULT_NAME} here ('mqis init' writes one)"
         )
-    return load(path).store.url
+    return load(path)
+
+
+def store_url(store: str | None, config: Path | None) -> str:
+    """What ``--store`` says, else the configuration."""
+    return configuration(config).store.url if store is None else store
 
 
 @contextmanager

@@ -8,10 +8,13 @@ type that has them.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from pathlib import Path
 
 from mqis.cli.rendering import DESCRIPTORS, REFERENCES, SIDS, TIMES, UNLIMITED, WORDS
+from mqis.cli.sources import Names
 from mqis.protocol.directory.objects import (
     IDENTIFIER_PROPERTY,
     NAME_PROPERTY,
@@ -19,7 +22,6 @@ from mqis.protocol.directory.objects import (
     SEQUENCE_PROPERTY,
 )
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.ports import View
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
@@ -76,32 +78,48 @@ _CONDITION = re.compile(r"\s*([A-Za-z0-9_]+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.
 _RELATIONS = {relation.symbol: relation for relation in Relation}
 
 
-def parse_condition(object_type: ObjectType, text: str, view: View) -> Restriction:
+def parse_condition(object_type: ObjectType, text: str, names: Names) -> Restriction:
     """From ``label=orders`` or ``create_time >= 2024-01-01``."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise PropertyError(f"{text!r} is not a condition: write property=value (or != < <= > >=)")
     word, symbol, constant = match.groups()
     propid = find_property(object_type, word)
-    return Restriction(_RELATIONS[symbol], propid, parse_value(propid, constant, view))
+    return Restriction(_RELATIONS[symbol], propid, parse_value(propid, constant, names))
 
 
-def parse_value(propid: PropId, text: str, view: View) -> PropVariant:
+def parse_assignments(
+    object_type: ObjectType, texts: Sequence[str], names: Names
+) -> dict[int, PropVariant]:
+    """From ``label=orders`` and the like, each property once."""
+    values: dict[int, PropVariant] = {}
+    for text in texts:
+        word, equals, value = text.partition("=")
+        if not equals:
+            raise PropertyError(f"{text!r} sets nothing: write property=value")
+        propid = find_property(object_type, word)
+        if propid in values:
+            raise PropertyError(f"{friendly(propid)} is set twice")
+        values[propid] = parse_value(propid, value, names)
+    return values
+
+
+def parse_value(propid: PropId, text: str, names: Names) -> PropVariant:
     """``text`` as a value of the property's variant type."""
     vt = PROPERTIES[propid].vt
     try:
-        return PropVariant(vt, _value(propid, vt, text, view))
+        return PropVariant(vt, _value(propid, vt, text, names))
     except (ValueError, WireError) as error:
         raise PropertyError(f"{friendly(propid)}: {text!r} is no value of {vt}: {error}") from None
 
 
-def _value(propid: PropId, vt: VarType, text: str, view: View) -> Value:
+def _value(propid: PropId, vt: VarType, text: str, names: Names) -> Value:
     if vt is VarType.LPWSTR:
         return text
     if vt is VarType.CLSID:
-        return _guid(propid, text, view)
+        return _guid(propid, text, names)
     if vt is VarType.VECTOR_CLSID:
-        return tuple(_guid(propid, part, view) for part in text.split(",") if part.strip())
+        return tuple(_guid(propid, part, names) for part in text.split(",") if part.strip())
     if vt is VarType.VECTOR_LPWSTR:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     if vt in (VarType.BLOB, VarType.VECTOR_UI1):
@@ -109,11 +127,11 @@ def _value(propid: PropId, vt: VarType, text: str, view: View) -> Value:
     return _integer(propid, text)
 
 
-def _guid(propid: PropId, text: str, view: View) -> Guid:
+def _guid(propid: PropId, text: str, names: Names) -> Guid:
     object_type = REFERENCES.get(propid)
-    target = None if object_type is None else view.find(object_type, text.strip())
-    if target is not None:
-        return target.id
+    found = None if object_type is None else names.id_of(object_type, text.strip())
+    if found is not None:
+        return found
     try:
         return Guid.parse(text)
     except ValueError as error:
@@ -127,7 +145,16 @@ def _bytes(propid: PropId, text: str) -> bytes:
         return Sid.parse(text).to_bytes()
     if propid in DESCRIPTORS:
         return parse_sddl(text).to_bytes()
+    if text.startswith("@"):
+        return _file(Path(text[1:]))
     return bytes.fromhex(text)
+
+
+def _file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
 
 
 def _integer(propid: PropId, text: str) -> int:

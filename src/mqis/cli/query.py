@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from mqis.cli.login import (
+    AnonymousOption,
+    Level,
+    LevelOption,
+    MapperPortOption,
+    Provider,
+    ProviderOption,
+    ServerOption,
+    UserOption,
+    VerifyOption,
+    login,
+)
 from mqis.cli.options import (
     ConfigOption,
     JsonOption,
+    NameArgument,
     StoreOption,
     TypeArgument,
     opened,
@@ -23,22 +39,16 @@ from mqis.cli.properties import (
     names_of,
     parse_condition,
 )
+from mqis.cli.remote import connected
 from mqis.cli.rendering import shown
+from mqis.cli.sources import Names, Record, Source, StoreSource
+from mqis.client.servers import MAPPER_PORT
 from mqis.protocol.directory.export import value_to_json
-from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY, DirectoryObject
-from mqis.protocol.directory.query import Order, Query, SortKey
-from mqis.protocol.directory.reading import read_property
-from mqis.protocol.errors import DirectoryError
-from mqis.protocol.ports import View
-from mqis.wire.guid import Guid
-from mqis.wire.hresult import HResult
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
+from mqis.protocol.directory.query import Order, SortKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
-_NOT_FOUND = {
-    ObjectType.QUEUE: HResult.MQ_ERROR_QUEUE_NOT_FOUND,
-    ObjectType.MACHINE: HResult.MQ_ERROR_MACHINE_NOT_FOUND,
-}
 #: What a lookup shows when it is not told.
 _COLUMNS: dict[ObjectType, tuple[str, ...]] = {
     ObjectType.QUEUE: ("path", "label", "transaction", "scope"),
@@ -56,12 +66,17 @@ _COLUMNS: dict[ObjectType, tuple[str, ...]] = {
 
 def get(
     kind: TypeArgument,
-    name: Annotated[
-        str, typer.Argument(metavar="PATH_OR_GUID", help="Its name, or its identifier.")
-    ],
+    name: NameArgument,
     *,
     store: StoreOption = None,
     config: ConfigOption = None,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    anonymous: AnonymousOption = False,
+    verify: VerifyOption = True,
     prop: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Just this property; may be given several times."),
@@ -69,51 +84,60 @@ def get(
     json: JsonOption = False,
 ) -> None:
     """Show one object: all that is stored of it, or the properties asked for."""
-    with opened(store_url(store, config)) as source, source.read() as view:
-        obj = find_object(kind.object_type, name, view)
-        chosen = [find_property(obj.type, word) for word in prop or ()]
+    chosen = [find_property(kind.object_type, word) for word in prop or ()]
+    options = mapper_port, user, level, auth
+    with source(store, config, server, *options, anonymous=anonymous, verify=verify) as found_in:
+        record = found_in.get(kind.object_type, name, chosen)
         if json:
-            print_json(object_as_json(obj, chosen, view))
+            print_json(object_as_json(record))
         else:
-            console().print(object_as_table(obj, chosen, view))
+            console().print(object_as_table(record, found_in, everything=not chosen))
 
 
-def find_object(object_type: ObjectType, name: str, view: View) -> DirectoryObject:
-    """By identifier if ``name`` is one, else by name."""
-    try:
-        found = view.get(object_type, Guid.parse(name))
-    except ValueError:
-        found = None
-    if found is None and object_type in NAME_PROPERTY:
-        found = view.find(object_type, name)
-    if found is None:
-        code = _NOT_FOUND.get(object_type, HResult.MQ_ERROR_INVALID_PARAMETER)
-        raise DirectoryError(code, f"there is no {object_type.label} {name!r} in the store")
-    return found
+@contextmanager
+def source(
+    store: str | None, config: Path | None, server: list[str] | None, *options: Any, **more: Any
+) -> Iterator[Source]:
+    """The server if one is named, else the store."""
+    if server:
+        if store is not None:
+            raise typer.BadParameter("--store and --server exclude each other")
+        with connected(login(server, *options, **more)) as remote:
+            yield remote
+    else:
+        with opened(store_url(store, config)) as from_store, from_store.read() as view:
+            yield StoreSource(view)
 
 
-def object_as_json(obj: DirectoryObject, chosen: list[PropId], view: View) -> dict[str, object]:
+def object_as_json(record: Record) -> dict[str, object]:
     """Raw values, as an export has them, under the friendly names."""
-    values = {friendly(p): read_property(obj, p, view) for p in chosen or obj.properties}
     return {
-        "type": obj.type.label,
-        "id": str(obj.id),
-        "path": obj.path,
-        "partition": str(obj.partition),
-        "seq": str(obj.seq),
-        "properties": {k: None if v is None else value_to_json(v.value) for k, v in values.items()},
+        "type": record.type.label,
+        "id": str(record.id),
+        "path": record.path,
+        "partition": None if record.partition is None else str(record.partition),
+        "seq": record.seq,
+        "properties": values_as_json(record),
     }
 
 
-def object_as_table(obj: DirectoryObject, chosen: list[PropId], view: View) -> Table:
-    made = table("property", "value", title=cell(f"{obj.type.label} {obj.path or obj.id}", "bold"))
-    if not chosen:
-        made.add_row("id", str(obj.id), style="dim")
-        made.add_row("partition", str(obj.partition), style="dim")
-        made.add_row("seq", str(obj.seq), style="dim")
-    for propid in chosen or map(PropId, sorted(obj.properties)):
-        value = shown(propid, read_property(obj, propid, view), view)
-        made.add_row(cell(friendly(propid), "cyan"), cell(value))
+def values_as_json(record: Record) -> dict[str, object]:
+    return {
+        friendly(propid): None if value is None else value_to_json(value.value)
+        for propid, value in record.values.items()
+    }
+
+
+def object_as_table(record: Record, names: Names, *, everything: bool = True) -> Table:
+    title = cell(f"{record.type.label} {record.path or record.id}", "bold")
+    made = table("property", "value", title=title)
+    if everything:
+        told = {"id": record.id, "partition": record.partition, "seq": record.seq}
+        for word, value in told.items():
+            if value is not None:
+                made.add_row(word, str(value), style="dim")
+    for propid, shown_value in record.values.items():
+        made.add_row(cell(friendly(propid), "cyan"), cell(shown(propid, shown_value, names)))
     return made
 
 
@@ -125,6 +149,13 @@ def lookup(
     *,
     store: StoreOption = None,
     config: ConfigOption = None,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    anonymous: AnonymousOption = False,
+    verify: VerifyOption = True,
     where: Annotated[
         list[str] | None,
         typer.Option(metavar="CONDITION", help="label=x, cost>=5, site_id=Berlin ... All must be."),
@@ -139,31 +170,29 @@ def lookup(
     json: JsonOption = False,
 ) -> None:
     """List the objects of a type, those that meet all conditions."""
-    with opened(store_url(store, config)) as source, source.read() as view:
-        object_type = kind.object_type
-        chosen = _columns(object_type, columns)
-        restrictions = tuple(parse_condition(object_type, text, view) for text in where or ())
-        query = Query(object_type, chosen, restrictions, _sort_keys(object_type, sort))
-        found = query.objects(view)
+    object_type = kind.object_type
+    chosen = _columns(object_type, columns)
+    options = mapper_port, user, level, auth
+    with source(store, config, server, *options, anonymous=anonymous, verify=verify) as found_in:
+        restrictions = [parse_condition(object_type, text, found_in) for text in where or ()]
+        found = found_in.lookup(object_type, chosen, restrictions, _sort_keys(object_type, sort))
         rows = found[:limit]
         if json:
-            print_json([row_as_json(obj, chosen, view) for obj in rows])
+            print_json([row_as_json(record) for record in rows])
         else:
-            console().print(rows_as_table(rows, chosen, view))
+            console().print(rows_as_table(rows, chosen, found_in))
             shortened = "" if len(rows) == len(found) else f"{len(rows)} of "
             say(shortened + counted(len(found), object_type.label), "dim")
 
 
-def row_as_json(obj: DirectoryObject, columns: tuple[PropId, ...], view: View) -> dict[str, object]:
-    values = {friendly(p): read_property(obj, p, view) for p in columns}
-    named = {k: None if v is None else value_to_json(v.value) for k, v in values.items()}
-    return {"id": str(obj.id), "path": obj.path, **named}
+def row_as_json(record: Record) -> dict[str, object]:
+    return {"id": str(record.id), "path": record.path, **values_as_json(record)}
 
 
-def rows_as_table(rows: list[DirectoryObject], columns: tuple[PropId, ...], view: View) -> Table:
+def rows_as_table(rows: list[Record], columns: tuple[PropId, ...], names: Names) -> Table:
     made = table(*(_heading(propid) for propid in columns))
-    for obj in rows:
-        made.add_row(*(cell(shown(p, read_property(obj, p, view), view)) for p in columns))
+    for record in rows:
+        made.add_row(*(cell(shown(p, record.values[p], names)) for p in columns))
     return made
 
 

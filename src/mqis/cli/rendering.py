@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from mqis.cli.sources import Names
 from mqis.protocol.directory.objects import SEQUENCE_PROPERTY, Scope
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.directory.values import NETWORK_PROTOCOLS, OPERATING_SYSTEMS, PRIVACY_LEVELS
-from mqis.protocol.ports import View
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.address import AddressList
@@ -79,7 +79,7 @@ REFERENCES: dict[int, ObjectType] = {
 }
 
 
-def shown(propid: int, variant: PropVariant | None, view: View) -> str:
+def shown(propid: int, variant: PropVariant | None, names: Names) -> str:
     """A value as people read it."""
     if variant is None or variant.value is None:
         return ""
@@ -89,9 +89,9 @@ def shown(propid: int, variant: PropVariant | None, view: View) -> str:
     if isinstance(value, bytes):
         return _octets(propid, value)
     if isinstance(value, Guid):
-        return _reference(propid, value, view)
+        return _reference(propid, value, names)
     if isinstance(value, tuple):
-        return ", ".join(shown(propid, _element(v), view) for v in value)
+        return ", ".join(shown(propid, _element(v), names) for v in value)
     return str(value)
 
 
@@ -158,7 +158,7 @@ _READABLE: dict[int, Callable[[bytes], str]] = {
 }
 
 
-def _reference(propid: int, value: Guid, view: View) -> str:
+def _reference(propid: int, value: Guid, names: Names) -> str:
     object_type = REFERENCES.get(propid)
-    target = None if object_type is None else view.get(object_type, value)
-    return str(value) if target is None or target.path is None else target.path
+    name = None if object_type is None else names.name_of(object_type, value)
+    return str(value) if name is None else name

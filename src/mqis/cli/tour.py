@@ -13,17 +13,17 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.text import Text
 
-from mqis.cli.output import cell, console, counted, table
+from mqis.cli.guide import Guide, TourError
+from mqis.cli.output import console, counted, table
 from mqis.cli.properties import find_property, parse_condition
-from mqis.cli.query import find_object, object_as_table, rows_as_table
+from mqis.cli.query import object_as_table, rows_as_table
 from mqis.cli.rendering import shown
+from mqis.cli.sources import StoreSource
 from mqis.cli.store import counts_of
+from mqis.cli.tour_wire import over_the_wire
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
-from mqis.protocol.directory.query import Order, Query, SortKey
+from mqis.protocol.directory.query import Order, SortKey
 from mqis.protocol.directory.reading import read_property
 from mqis.protocol.directory.service import Service
 from mqis.protocol.errors import StorageError
@@ -31,7 +31,6 @@ from mqis.protocol.ports import Store, View
 from mqis.services import demo
 from mqis.services.stores import open_store
 from mqis.services.transfer import export_file, export_store, import_file
-from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
@@ -50,17 +49,13 @@ _EXPECTED = {
 _ROLES = {"PEC": 1, "PSC": 2, "BSC": 2}
 
 
-class TourError(MqisError):
-    """Something is not as the tour says."""
-
-
 def tour(
     store: Annotated[
         Path, typer.Option("--store", "-s", help="The file in which to build it.")
     ] = DEFAULT_STORE,
 ) -> None:
     """Build a demonstration enterprise in a store and show what is in it."""
-    guide = _Guide(console())
+    guide = Guide(console())
     again = _clear(store)
     guide.line(f"mqis: a tour of the demonstration enterprise {demo.ENTERPRISE_NAME!r}", "bold")
     if again:
@@ -72,36 +67,11 @@ def tour(
             for step in (_sites, _links, _partitions, _lookup, _queue):
                 step(guide, view)
         _round_trip(guide, made)
+        over_the_wire(guide, made)
         _check(guide, made)
     finally:
         made.close()
     _next(guide, store)
-
-
-class _Guide:
-    """Numbers the steps and keeps their look."""
-
-    def __init__(self, target: Console) -> None:
-        self._console = target
-        self._number = 0
-
-    def step(self, title: str, what: str) -> None:
-        self._number += 1
-        heading = Text(f"\n{self._number}. ", style="bold cyan")
-        heading.append(title, style="bold").append(f"  {what}", style="default")
-        self._console.print(heading)
-
-    def show(self, renderable: RenderableType) -> None:
-        self._console.print(Padding(renderable, (0, 0, 0, 3), expand=False))
-
-    def line(self, text: str, style: str = "") -> None:
-        self._console.print(cell(text, style), soft_wrap=True)
-
-    def confirm(self, text: str, holds: bool) -> None:
-        """A line with a tick; the end of the tour if it does not hold."""
-        if not holds:
-            raise TourError(f"step {self._number}: it should be so, but is not: {text}")
-        self._console.print(Text("   ✓ ", style="green").append_text(cell(text, "default")))
 
 
 def _clear(path: Path) -> bool:
@@ -129,7 +99,7 @@ def _clear(path: Path) -> bool:
 # --- the steps ------------------------------------------------------------------------------------
 
 
-def _build(guide: _Guide, store: Store, path: Path) -> None:
+def _build(guide: Guide, store: Store, path: Path) -> None:
     guide.step("Build", f"every object through the directory's own events, into {path}")
     writer = demo.build(store)
     counts = counts_of(store)
@@ -139,7 +109,7 @@ def _build(guide: _Guide, store: Store, path: Path) -> None:
     guide.confirm(f"{writer.operations} operations, made durable by {commits}", writer.commits > 0)
 
 
-def _sites(guide: _Guide, view: View) -> None:
+def _sites(guide: Guide, view: View) -> None:
     guide.step("Sites", "where the machines stand, and which of them serve the directory")
     made = table("site", "authority", "directory servers", "machines", "queues")
     roles: Counter[str] = Counter()
@@ -159,13 +129,14 @@ def _sites(guide: _Guide, view: View) -> None:
     guide.confirm(f"five directory servers: {told}", roles == _ROLES)
 
 
-def _links(guide: _Guide, view: View) -> None:
+def _links(guide: Guide, view: View) -> None:
     guide.step("Routing links", "what it costs to send a message from site to site")
     made = table("from", "to", "cost", "over")
     costs: dict[frozenset[str], int] = {}
     for link in view.objects(ObjectType.ROUTINGLINK):
         ends = [
-            shown(p, link.properties[p], view) for p in (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
+            shown(p, link.properties[p], StoreSource(view))
+            for p in (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
         ]
         cost = read_property(link, PropId.L_COST, view)
         assert cost is not None
@@ -181,7 +152,7 @@ def _links(guide: _Guide, view: View) -> None:
     )
 
 
-def _partitions(guide: _Guide, view: View) -> None:
+def _partitions(guide: Guide, view: View) -> None:
     guide.step("Partitions", "each has one authority, which numbers its changes")
     made = table("partition", "authority", "last number", "objects and tombstones")
     whole = True
@@ -197,38 +168,40 @@ def _partitions(guide: _Guide, view: View) -> None:
     guide.confirm("every last number is that of the newest change", whole)
 
 
-def _lookup(guide: _Guide, view: View) -> None:
+def _lookup(guide: Guide, view: View) -> None:
     kind = ObjectType.QUEUE
     guide.step("Lookup", "transactional queues labelled 'Incoming orders', last path first")
     conditions = ("transaction=yes", "label=incoming ORDERS")
     columns = tuple(find_property(kind, word) for word in ("path", "label", "qmid", "create_time"))
-    query = Query(
+    source = StoreSource(view)
+    found = source.lookup(
         kind,
         columns,
-        tuple(parse_condition(kind, text, view) for text in conditions),
-        (SortKey(PropId.Q_PATHNAME, Order.DESCENDING),),
+        [parse_condition(kind, text, source) for text in conditions],
+        [SortKey(PropId.Q_PATHNAME, Order.DESCENDING)],
     )
-    found = query.objects(view)
-    guide.show(rows_as_table(found, columns, view))
-    paths = [obj.path or "" for obj in found]
+    guide.show(rows_as_table(found, columns, source))
+    paths = [record.path or "" for record in found]
     guide.confirm(
         f"{len(found)} queues, found through the index on labels, whatever the case",
         len(found) == 6 and paths == sorted(paths, reverse=True),
     )
 
 
-def _queue(guide: _Guide, view: View) -> None:
+def _queue(guide: Guide, view: View) -> None:
     guide.step("One queue", "everything that the directory stores of ams-app1\\payments")
-    queue = find_object(ObjectType.QUEUE, "AMS-APP1\\Payments", view)
-    guide.show(object_as_table(queue, [], view))
-    host = view.get(ObjectType.MACHINE, queue.value(PropId.Q_QMID))  # type: ignore[arg-type]
+    source = StoreSource(view)
+    record = source.get(ObjectType.QUEUE, "AMS-APP1\\Payments")
+    guide.show(object_as_table(record, source))
+    queue = view.get(ObjectType.QUEUE, record.id)
+    host = None if queue is None else view.get(ObjectType.MACHINE, queue.value(PropId.Q_QMID))  # type: ignore[arg-type]
     guide.confirm(
         "it lies in the partition of its machine's site, and names ignore case",
-        host is not None and host.partition == queue.partition,
+        host is not None and host.partition == record.partition,
     )
 
 
-def _round_trip(guide: _Guide, store: Store) -> None:
+def _round_trip(guide: Guide, store: Store) -> None:
     guide.step("Export and restore", "a whole directory as one file, and back")
     first = BytesIO()
     with TemporaryDirectory(prefix="mqis-tour-") as name:
@@ -249,7 +222,7 @@ def _round_trip(guide: _Guide, store: Store) -> None:
     guide.confirm("the second store exports the same bytes", same)
 
 
-def _check(guide: _Guide, store: Store) -> None:
+def _check(guide: Guide, store: Store) -> None:
     guide.step("Check", "the store against itself: rows, indexes, numbers, partitions")
     faults = store.check()
     if faults:
@@ -257,7 +230,7 @@ def _check(guide: _Guide, store: Store) -> None:
     guide.confirm("nothing is wrong", True)
 
 
-def _next(guide: _Guide, path: Path) -> None:
+def _next(guide: Guide, path: Path) -> None:
     at = quote(str(path))
     guide.line("")
     guide.line("To look around yourself:", "bold")
@@ -267,5 +240,6 @@ def _next(guide: _Guide, path: Path) -> None:
         f"mqis get machine ams-dir1 -s {at}",
         f"mqis get queue 'chi-app2\\orders' -s {at} --json",
         f"mqis export directory.jsonl -s {at}",
+        f"mqis serve -s {at} --site Amsterdam --mapper-port 0",
     ):
         guide.line(f"  {command}", "cyan")

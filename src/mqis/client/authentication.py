@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mqis.protocol.authentication import (
@@ -16,13 +18,26 @@ from mqis.protocol.directory.serverauth import unwrap
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.rpc.client import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.protocol.security.rsa import sign_md5
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import Syntax
+from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR64
+
+log = logging.getLogger(__name__)
 
 #: Answers a challenge with a signature; given the digest that is to be signed.
 MachineSigner = Callable[[bytes], bytes]
+#: Makes the digest from the challenge and what the call under way is about.
+ChallengeDigest = Callable[[bytes], bytes]
+
+ChallengeOperation = Operation[dscomm.Challenge, dscomm.ChallengeAnswer]
+
+
+def machine_signer(modulus: int, private_exponent: int) -> MachineSigner:
+    """Signs with the key whose public half the machine object holds for the base provider."""
+    return lambda digest: sign_md5(modulus, private_exponent, digest)
 
 
 class SignatureError(ProtocolError):
@@ -31,19 +46,25 @@ class SignatureError(ProtocolError):
 
 @dataclass(slots=True)
 class ServerProof:
-    """The context that signatures are checked with; empty until one is negotiated."""
+    """GssSecurityContext (3.2.1.2): what signatures are checked with.
+
+    Without a context the server signs with zeros, and its answers have to be taken as they come.
+    """
 
     context: SecurityContext | None = None
+    #: A context that refused a signature takes no further ones.
+    broken: bool = False
 
     def check(self, digest: bytes, signature: bytes) -> None:
         """Raise ``SignatureError`` unless the server signed ``digest``."""
-        if self.context is None:  # the empty context signs with zeros
+        if self.context is None:
             if any(signature):
                 raise SignatureError("a signature without a context to make it with")
             return
         try:
             signed = unwrap(self.context, signature)
         except AuthenticationError as error:
+            self.broken = True
             raise SignatureError(f"the server's signature is wrong: {error}") from error
         if signed != digest:
             raise SignatureError("the server signed something else")
@@ -53,10 +74,26 @@ class ServerProof:
 class Callbacks:
     """Serves the three callbacks of dscomm; whatever happens, an HRESULT goes back."""
 
-    pending: dict[int, SecurityContext] = field(default_factory=dict)
-    #: Digests that a challenge may ask to sign, by the context of the call under way.
-    challenged: dict[int, Callable[[bytes], bytes]] = field(default_factory=dict)
+    #: Signs for this machine; None: challenges are not supported.
     signer: MachineSigner | None = None
+    #: The two challenges are obsolete: off, they are answered as the text advises (3.2.4.1).
+    answer_challenges: bool = True
+    #: Handshakes under way, by the dwContext of their S_DSValidateServer.
+    pending: dict[int, SecurityContext] = field(default_factory=dict)
+    #: What may be challenged, by the callback and the dwContext of the call under way.
+    challenged: dict[tuple[int, int], ChallengeDigest] = field(default_factory=dict)
+
+    @contextmanager
+    def expecting(
+        self, operation: ChallengeOperation, context: int, digest_of: ChallengeDigest
+    ) -> Iterator[None]:
+        """While a call runs, the server may challenge it."""
+        key = operation.opnum, context
+        self.challenged[key] = digest_of
+        try:
+            yield
+        finally:
+            del self.challenged[key]
 
     def __call__(self, context: AgreedContext, opnum: int, stub: bytes, big_endian: bool) -> bytes:
         syntax = Syntax.NDR64 if context.transfer == NDR64 else Syntax.NDR20
@@ -73,7 +110,7 @@ class Callbacks:
         ):
             if opnum == operation.opnum:
                 challenge = operation.request.decode(stub, syntax, big_endian=big_endian)
-                reply = self._challenge(challenge)
+                reply = self._challenge(operation, challenge)
                 given = {"answer_max": challenge.answer_max}
                 return operation.response.encode(reply, syntax, given=given)
         raise RpcFault(FaultStatus.OP_RNG_ERROR)
@@ -81,27 +118,52 @@ class Callbacks:
     def _init_sec_ctx(self, asked: dscomm.InitSecCtx) -> dscomm.InitSecCtxAnswer:
         context = self.pending.get(asked.context)
         if context is None:
-            return dscomm.InitSecCtxAnswer(b"", HResult.MQ_ERROR_INVALID_PARAMETER)
+            return _no_token(HResult.MQ_ERROR_INVALID_PARAMETER)
         try:
             token = context.step(asked.token) or b""
-        except AuthenticationError:
-            return dscomm.InitSecCtxAnswer(b"", HResult.MQ_ERROR_BAD_SECURITY_CONTEXT)
+        except AuthenticationError as error:
+            log.warning("the server did not prove itself: %s", error)
+            return self._give_up(asked.context, HResult.MQ_ERROR_BAD_SECURITY_CONTEXT)
+        except Exception:  # a provider's own: no exception leaves a callback (3.2.4)
+            log.exception("the security provider failed")
+            return self._give_up(asked.context, HResult.MQ_ERROR)
         if len(token) > asked.buffer_size:
-            return dscomm.InitSecCtxAnswer(b"", HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL)
+            return self._give_up(asked.context, HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL)
         done = HResult.MQ_OK if context.complete else HResult.SEC_I_CONTINUE_NEEDED
         return dscomm.InitSecCtxAnswer(token, int(done))
 
-    def _challenge(self, challenge: dscomm.Challenge) -> dscomm.ChallengeAnswer:
-        if self.signer is None:
-            return dscomm.ChallengeAnswer(b"", HResult.MQ_ERROR_NOT_SUPPORTED)
-        digest_of = self.challenged.get(challenge.context)
+    def _give_up(self, context: int, code: HResult) -> dscomm.InitSecCtxAnswer:
+        """End a handshake: no further leg of it is served."""
+        del self.pending[context]
+        return _no_token(code)
+
+    def _challenge(
+        self, operation: ChallengeOperation, challenge: dscomm.Challenge
+    ) -> dscomm.ChallengeAnswer:
+        if self.signer is None or not self.answer_challenges:
+            return _no_signature(HResult.MQ_ERROR_NOT_SUPPORTED)
+        digest_of = self.challenged.get((operation.opnum, challenge.context))
         if digest_of is None:
-            return dscomm.ChallengeAnswer(b"", HResult.MQ_ERROR_INVALID_PARAMETER)
-        signature = self.signer(digest_of(challenge.challenge))
+            return _no_signature(HResult.MQ_ERROR_INVALID_PARAMETER)
+        try:
+            signature = self.signer(digest_of(challenge.challenge))
+        except Exception:  # the signer is the caller's, and may be a token or a service
+            log.exception("the machine's key did not sign")
+            return _no_signature(HResult.MQ_ERROR)
         if len(signature) > challenge.answer_max:
-            return dscomm.ChallengeAnswer(b"", HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL)
+            return _no_signature(HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL)
         return dscomm.ChallengeAnswer(signature, int(HResult.MQ_OK))
 
 
-def new_context(gss: Initiator, target: str) -> SecurityContext:
-    return gss.initiator(AuthType.SPNEGO, AuthLevel.PRIVACY, target)
+def _no_token(code: HResult) -> dscomm.InitSecCtxAnswer:
+    return dscomm.InitSecCtxAnswer(b"", int(code))
+
+
+def _no_signature(code: HResult) -> dscomm.ChallengeAnswer:
+    return dscomm.ChallengeAnswer(b"", int(code))
+
+
+def begin_context(gss: Initiator, target: str) -> tuple[SecurityContext, bytes]:
+    """A context for the server and its first token. It may ask a KDC: not for a loop's thread."""
+    context = gss.initiator(AuthType.SPNEGO, AuthLevel.PRIVACY, target)
+    return context, context.step(None) or b""

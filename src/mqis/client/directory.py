@@ -1,58 +1,52 @@
 """The directory as an object with methods.
 
     async with await DirectoryClient.connect([ServerAddress("dir1")]) as directory:
-        await directory.create(ObjectType.QUEUE, "c14\\\\orders", {PropId.Q_LABEL: text("Orders")})
-        async for queue in directory.queues(label="Orders"):
-            print(queue.path)
+        await directory.add(Queue(pathname="c14\\\\orders", label="Orders"))
+        async for queue in directory.search(Queue, label="Orders", order_by=["pathname"]):
+            print(queue.pathname, queue.quota)
 
+Elements (``read``, ``search``, ``add``, ``write``, ``remove``) have named and typed attributes;
+below them are properties by their identifiers (``get``, ``find``, ``create``, ``set``, ``delete``).
 Whatever the server refuses is a ``DirectoryError`` with its HRESULT; a reply whose signature is
-wrong is a ``SignatureError``, and nothing of it is returned.
+wrong is a ``SignatureError``, and nothing of it is returned. ``events`` has the same operations as
+MS-MQDS 3.2.6 describes them, with a status instead of exceptions.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mqis.client.authentication import Callbacks, MachineSigner, ServerProof, new_context
-from mqis.client.servers import NoServerError, ServerAddress, find_port
+from mqis.client import calls, calls2, requests
+from mqis.client.authentication import MachineSigner
+from mqis.client.elements import DirectoryObject
+from mqis.client.events import DirectoryEvents
+from mqis.client.known import KnownServers
+from mqis.client.requests import Filter, SortOrder, equal
+from mqis.client.servers import ServerAddress
+from mqis.client.session import Connection, Session, SessionSettings
 from mqis.protocol.authentication import Initiator
-from mqis.protocol.directory import signature
+from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.rpc.faults import RpcConnectionError
-from mqis.runtime.rpc.client import Credentials, RpcClient
-from mqis.runtime.rpc.typed import invoke
+from mqis.runtime.rpc.client import Credentials
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, is_failure
-from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import (
-    MAX_ENTRIES,
-    ColumnSet,
-    PropertyRestriction,
-    RestrictionSet,
-    SortColumn,
-    SortSet,
-)
-from mqis.wire.mqds.serverlist import ServerList
+from mqis.wire.mqds.query import MAX_ENTRIES, PropertyRestriction, SortColumn
+from mqis.wire.mqds.serverlist import ServerList, ServerSpec, parse_server_specs
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.propvariant import PropVariant, Value, VarType
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
+from mqis.wire.propvariant import PropVariant, Value
 
-Q = TypeVar("Q")
-R = TypeVar("R")
+E = TypeVar("E", bound=DirectoryObject)
 
-#: Room for a signature: a wrapped digest is far smaller with every provider there is.
-SIGNATURE_SIZE = 1024
-#: Room for the tokens of a handshake.
-TOKEN_SIZE = 65_536
 _EQ = 4
-_NULL = PropVariant(VarType.NULL, None)
+#: What a descriptor usually fits in; if not, the server says how much it takes.
+_FIRST_BUFFER = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,58 +72,38 @@ class Entry:
 
 
 class DirectoryClient:
-    """A connection to one directory server of those that are known."""
+    """A client of the servers that it knows. It talks to one of them, the current server.
 
-    def __init__(
-        self, rpc: RpcClient, server: ServerAddress, callbacks: Callbacks, timeout_s: float
-    ) -> None:
-        self.server = server
-        self._rpc = rpc
-        self._callbacks = callbacks
-        self._timeout_s = timeout_s
-        self._proof = ServerProof()
-        self._auth = ContextHandle.NULL
-        self._next_context = 1
+    If that one goes away, calls under way fail and the next one connects again, to another server
+    if it has to.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.events = DirectoryEvents(connection)
 
     @classmethod
     async def connect(
         cls,
-        servers: Sequence[ServerAddress],
+        servers: Sequence[ServerAddress] | KnownServers,
         *,
         credentials: Credentials | None = None,
         gss: Initiator | None = None,
         signer: MachineSigner | None = None,
+        answer_challenges: bool = True,
+        ask_port: bool = False,
         timeout_s: float = 10.0,
     ) -> DirectoryClient:
-        """Connect to the first server that answers, in the order given (3.2.3).
+        """Connect to the current server, or the first of the others that answers (3.2.3).
 
         ``credentials`` protect the connection; ``gss`` lets the server prove itself, so that its
-        signatures mean something.
+        signatures mean something. ``signer`` answers the obsolete challenges of S_DSQM* calls.
         """
-        refusals = []
-        for server in servers:
-            callbacks = Callbacks(signer=signer)
-            try:
-                port = await find_port(server, dscomm.SYNTAX, timeout_s)
-                rpc = await RpcClient.connect(
-                    server.host,
-                    port,
-                    [dscomm.SYNTAX],
-                    credentials=credentials,
-                    callbacks=callbacks,
-                    timeout_s=timeout_s,
-                )
-            except RpcConnectionError as error:
-                refusals.append(f"{server}: {error}")
-                continue
-            client = cls(rpc, server, callbacks, timeout_s)
-            try:
-                await client._validate(gss)
-            except BaseException:
-                await rpc.close()
-                raise
-            return client
-        raise NoServerError("no directory server answers; " + "; ".join(refusals))
+        known = servers if isinstance(servers, KnownServers) else KnownServers.of(servers)
+        settings = SessionSettings(credentials, gss, signer, answer_challenges, ask_port, timeout_s)
+        connection = Connection(known, settings)
+        await connection.session()
+        return cls(connection)
 
     async def __aenter__(self) -> DirectoryClient:
         return self
@@ -139,49 +113,60 @@ class DirectoryClient:
 
     async def close(self) -> None:
         """Give the auth handle back, then the connection."""
-        if self._auth and self._rpc.usable:
-            request = dscomm.HandleGiven(self._auth)
-            self._auth = ContextHandle.NULL
-            with suppress(RpcConnectionError):  # gone already, and its handles with it
-                await self._call(dscomm.CLOSE_SERVER_HANDLE, request)
-        await self._rpc.close()
+        await self._connection.close()
+
+    @property
+    def server(self) -> ServerAddress:
+        """The current server."""
+        return self._connection.known.current
 
     @property
     def usable(self) -> bool:
-        return self._rpc.usable
+        """Whether there is a connection now; without one, the next call makes it."""
+        return self._connection.usable
 
-    async def _validate(self, gss: Initiator | None) -> None:
-        """S_DSValidateServer: without ``gss`` an empty context, whose signatures are zeros."""
-        number = self._new_context()
-        token = b""
-        if gss is not None:
-            context = new_context(gss, self.server.host)
-            self._callbacks.pending[number] = context
-            token = context.step(None) or b""
-            self._proof.context = context
-        request = dscomm.ValidateServer(Guid.NULL, 0, number, TOKEN_SIZE, token)
-        try:
-            got = await self._call(dscomm.VALIDATE_SERVER, request)
-        finally:
-            self._callbacks.pending.pop(number, None)
-        _check(got.result, "the server did not authenticate itself")
-        self._auth = got.handle
+    async def _session(self) -> Session:
+        return await self._connection.session()
 
-    def _new_context(self) -> int:
-        number = self._next_context
-        self._next_context += 1
-        return number
+    # --- elements ---------------------------------------------------------------------------------
 
-    async def _call(
+    async def read(
+        self, kind: type[E], attributes: Sequence[str] | None = None, **equals: object
+    ) -> E:
+        """One element whose attributes equal what is given: ``read(Queue, pathname="m\\\\q")``."""
+        filters = [equal(name, value) for name, value in equals.items()]
+        return (await self.events.read_directory(kind, filters, attributes)).unwrap()
+
+    async def search(
         self,
-        operation: Operation[Q, R],
-        request: Q,
-        given: Mapping[str, int] | None = None,
-        interface: InterfaceDescription = dscomm.DSCOMM,
-    ) -> R:
-        return await invoke(
-            self._rpc, interface, operation, request, given=given or {}, timeout_s=self._timeout_s
-        )
+        kind: type[E],
+        *filters: Filter,
+        attributes: Sequence[str] | None = None,
+        order_by: Sequence[str] = (),
+        **equals: object,
+    ) -> AsyncIterator[E]:
+        """All elements that meet every filter. ``order_by=["label", "-quota"]``: - descends."""
+        wanted = [*filters, *(equal(name, value) for name, value in equals.items())]
+        names = list(requests.default_attributes(kind) if attributes is None else attributes)
+        orders = _orders(names, order_by)
+        plan = requests.lookup(kind, wanted, names, orders)
+        async for row in self.lookup(plan.columns.propids, plan.restrictions, plan.sort):
+            yield plan.columns.element(row)
+
+    async def add(
+        self, element: DirectoryObject, attributes: Iterable[str] | None = None
+    ) -> Guid | None:
+        """Create the object; its identifier, if the server tells it."""
+        return (await self.events.create_directory_object(element, attributes)).unwrap()
+
+    async def write(
+        self, element: DirectoryObject, attributes: Iterable[str] | None = None
+    ) -> None:
+        """Change the attributes that are populated, or just those named."""
+        (await self.events.write_directory(element, attributes)).unwrap()
+
+    async def remove(self, element: DirectoryObject) -> None:
+        (await self.events.delete_directory_object(element)).unwrap()
 
     # --- changes ----------------------------------------------------------------------------------
 
@@ -193,22 +178,38 @@ class DirectoryClient:
         descriptor: bytes | None = None,
     ) -> Guid | None:
         """Create an object; its identifier, if the server tells it."""
-        ids, values = _arrays(properties)
-        request = dscomm.CreateObject(object_type, path, descriptor, ids, values, Guid.NULL)
-        got = await self._call(dscomm.CREATE_OBJECT, request)
+        target = Target(object_type, path)
+        got = await calls.create_object(await self._session(), target, properties, descriptor)
         _check(got.result, f"cannot create {object_type.label} {path or ''}")
         return got.guid or None
 
     async def delete(
         self, object_type: ObjectType, path: str | None = None, guid: Guid | None = None
     ) -> None:
-        if path is not None:
-            by_path = dscomm.ByPath(object_type, path)
-            got = await self._call(dscomm.DELETE_OBJECT, by_path)
-        else:
-            by_guid = dscomm.ByGuid(object_type, guid or Guid.NULL)
-            got = await self._call(dscomm.DELETE_OBJECT_GUID, by_guid)
+        target = Target(object_type, path, guid)
+        got = await calls.delete_object(await self._session(), target)
         _check(got.result, f"cannot delete {object_type.label} {path or guid}")
+
+    async def delete_with_notice(self, object_type: ObjectType, path: str) -> int:
+        """Delete a queue or machine between the notices of dscomm2 (3.4.4.1, 4.4).
+
+        The code with which the notice began: 0x400E03EB if an old site controller owns the object.
+        """
+        if (object_type is ObjectType.QUEUE) is not ("\\" in path):
+            raise ValueError(f"{path!r} is not the path of a {object_type.label}")
+        session = await self._session()
+        begun = await calls2.begin_delete_notification(session, path)
+        _check(begun.result, f"cannot announce that {object_type.label} {path} goes")
+        try:
+            got = await calls.delete_object(session, Target(object_type, path))
+            _check(got.result, f"cannot delete {object_type.label} {path}")
+            if begun.handle:
+                told = await calls2.notify_delete(session, begun.handle)
+                _check(told.result, f"cannot tell that {object_type.label} {path} is gone")
+        finally:
+            if begun.handle and session.usable:
+                await calls2.end_delete_notification(session, begun.handle)
+        return begun.result
 
     async def set(
         self,
@@ -218,29 +219,15 @@ class DirectoryClient:
         guid: Guid | None = None,
     ) -> None:
         """Change properties of an object."""
-        ids, values = _arrays(properties)
-        if path is not None:
-            by_path = dscomm.SetProps(object_type, path, ids, values)
-            got = await self._call(dscomm.SET_PROPS, by_path)
-        else:
-            by_guid = dscomm.SetPropsGuid(object_type, guid or Guid.NULL, ids, values)
-            got = await self._call(dscomm.SET_PROPS_GUID, by_guid)
+        target = Target(object_type, path, guid)
+        got = await calls.set_props(await self._session(), target, properties)
         _check(got.result, f"cannot change {object_type.label} {path or guid}")
 
     async def set_machine_properties(
         self, path: str, properties: Mapping[int, PropVariant]
     ) -> None:
-        """S_DSQMSetMachineProperties, which a server may ask to be signed."""
-        ids, values = _arrays(properties)
-        number = self._new_context()
-        self._callbacks.challenged[number] = lambda challenge: signature.machine_properties_digest(
-            challenge, ids, values
-        )
-        request = dscomm.SetMachineProperties(path, ids, values, number)
-        try:
-            got = await self._call(dscomm.QM_SET_MACHINE_PROPERTIES, request)
-        finally:
-            del self._callbacks.challenged[number]
+        """S_DSQMSetMachineProperties, for a queue manager about itself; ``set`` is for others."""
+        got = await calls.set_machine_properties(await self._session(), path, properties)
         _check(got.result, f"cannot change machine {path}")
 
     async def set_security(
@@ -252,12 +239,8 @@ class DirectoryClient:
         guid: Guid | None = None,
     ) -> None:
         """Replace parts of a descriptor, or a public key."""
-        if path is not None:
-            by_path = dscomm.SetSecurity(object_type, path, information, data)
-            got = await self._call(dscomm.SET_OBJECT_SECURITY, by_path)
-        else:
-            by_guid = dscomm.SetSecurityGuid(object_type, guid or Guid.NULL, information, data)
-            got = await self._call(dscomm.SET_OBJECT_SECURITY_GUID, by_guid)
+        target = Target(object_type, path, guid)
+        got = await calls.set_security(await self._session(), target, information, data)
         _check(got.result, f"cannot change the permissions of {object_type.label} {path or guid}")
 
     # --- reads ------------------------------------------------------------------------------------
@@ -270,21 +253,23 @@ class DirectoryClient:
         guid: Guid | None = None,
     ) -> dict[PropId, PropVariant]:
         """Properties of one object."""
-        blank = (_NULL,) * len(ids)
-        given = {"cp": len(ids)}
-        if path is not None:
-            request = dscomm.GetProps(
-                object_type, path, tuple(ids), blank, self._auth, SIGNATURE_SIZE
-            )
-            got = await self._call(dscomm.GET_PROPS, request, given)
-        else:
-            asked = dscomm.GetPropsGuid(
-                object_type, guid, tuple(ids), blank, self._auth, SIGNATURE_SIZE
-            )
-            got = await self._call(dscomm.GET_PROPS_GUID, asked, given)
+        target = Target(object_type, path, guid)
+        got = await calls.get_props(await self._session(), target, ids)
         _check(got.result, f"cannot read {object_type.label} {path or guid}")
-        self._proof.check(signature.properties_digest(ids, got.values), got.signature)
         return dict(zip(ids, got.values, strict=True))
+
+    async def get_extended(
+        self,
+        object_type: ObjectType,
+        propid: PropId,
+        path: str | None = None,
+        guid: Guid | None = None,
+    ) -> PropVariant:
+        """One of the properties that only dscomm2 gives: descriptors and key lists (3.3.4.2)."""
+        target = Target(object_type, path, guid)
+        got = await calls2.get_props_ex(await self._session(), target, propid)
+        _check(got.result, f"cannot read {object_type.label} {path or guid}")
+        return got.values[0]
 
     async def get_security(
         self,
@@ -294,35 +279,23 @@ class DirectoryClient:
         guid: Guid | None = None,
     ) -> bytes:
         """Parts of a descriptor, or a public key; asked twice if the first buffer is too small."""
-        length = 1024
-        while True:
-            got = await self._security(object_type, information, length, path, guid)
-            too_small = got.result == HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
-            if too_small and length < got.length_needed <= dscomm.MAX_BUFFER:
-                length = got.length_needed
-                continue
-            _check(got.result, f"cannot read the permissions of {object_type.label} {path or guid}")
-            self._proof.check(signature.security_digest(got.descriptor), got.signature)
-            return got.descriptor[: got.length_needed]
+        session, target = await self._session(), Target(object_type, path, guid)
+        got = await calls.get_security(session, target, information, _FIRST_BUFFER)
+        if _wants_more(got, _FIRST_BUFFER):
+            got = await calls.get_security(session, target, information, got.length_needed)
+        _check(got.result, f"cannot read the permissions of {object_type.label} {path or guid}")
+        return got.descriptor[: got.length_needed]
 
-    async def _security(
-        self,
-        object_type: ObjectType,
-        information: int,
-        length: int,
-        path: str | None,
-        guid: Guid | None,
-    ) -> dscomm.SecurityGot:
-        given = {"length": length}
-        if path is not None:
-            request = dscomm.GetSecurity(
-                object_type, path, information, length, self._auth, SIGNATURE_SIZE
-            )
-            return await self._call(dscomm.GET_OBJECT_SECURITY, request, given)
-        asked = dscomm.GetSecurityGuid(
-            object_type, guid or Guid.NULL, information, length, self._auth, SIGNATURE_SIZE
-        )
-        return await self._call(dscomm.GET_OBJECT_SECURITY_GUID, asked, given)
+    async def get_machine_security(
+        self, object_type: ObjectType, information: int, guid: Guid
+    ) -> bytes:
+        """The same for a machine that may have to prove itself (S_DSQMGetObjectSecurity)."""
+        session, target = await self._session(), Target(object_type, None, guid)
+        got = await calls.get_machine_security(session, target, information, _FIRST_BUFFER)
+        if _wants_more(got, _FIRST_BUFFER):
+            got = await calls.get_machine_security(session, target, information, got.length_needed)
+        _check(got.result, f"cannot read the permissions of {object_type.label} {guid}")
+        return got.descriptor[: got.length_needed]
 
     async def lookup(
         self,
@@ -331,101 +304,100 @@ class DirectoryClient:
         sort: Sequence[SortColumn] = (),
     ) -> AsyncIterator[tuple[PropVariant, ...]]:
         """The columns of every object that meets all restrictions, row by row."""
-        request = dscomm.LookupBegin(
-            None,
-            RestrictionSet(tuple(restrictions)) if restrictions else None,
-            ColumnSet(tuple(columns)),
-            SortSet(tuple(sort)) if sort else None,
-            self._auth,
-        )
-        begun = await self._call(dscomm.LOOKUP_BEGIN, request)
+        if not 1 <= len(columns) <= MAX_ENTRIES:
+            raise ValueError(f"a lookup has 1 to {MAX_ENTRIES} columns, not {len(columns)}")
+        session = await self._session()
+        begun = await calls.lookup_begin(session, columns, restrictions, sort)
         _check(begun.result, "the lookup was refused")
         try:
-            while page := await self._next(begun.handle, columns):
+            while page := await _page(session, begun.handle, columns):
                 for row in page:
                     yield row
         finally:
-            if self._rpc.usable:
-                await self._call(dscomm.LOOKUP_END, dscomm.HandleGiven(begun.handle))
-
-    async def _next(
-        self, handle: ContextHandle, columns: Sequence[PropId]
-    ) -> list[tuple[PropVariant, ...]]:
-        width = len(columns)
-        size = MAX_ENTRIES // width * width
-        request = dscomm.LookupNext(handle, size, self._auth, SIGNATURE_SIZE)
-        got = await self._call(dscomm.LOOKUP_NEXT, request, {"size": size})
-        _check(got.result, "the lookup failed")
-        if len(got.values) % width:
-            raise DirectoryError(HResult.MQ_ERROR_DS_ERROR, "the server sent half an object")
-        rows = [got.values[at : at + width] for at in range(0, len(got.values), width)]
-        ids = tuple(columns) * len(rows)
-        self._proof.check(signature.properties_digest(ids, got.values), got.signature)
-        return rows
+            await calls.abandon(session, begun.handle)
 
     async def find(
-        self, object_type: ObjectType, columns: Sequence[PropId] = (), **equal: Value
+        self, object_type: ObjectType, columns: Sequence[PropId] = (), **equals: Value
     ) -> AsyncIterator[Entry]:
         """Objects of a type whose properties equal what is given, by their short names."""
         name = NAME_PROPERTY.get(object_type)
         wanted = [IDENTIFIER_PROPERTY[object_type], *([] if name is None else [name])]
         wanted += [propid for propid in columns if propid not in wanted]
-        restrictions = [_restriction(object_type, key, value) for key, value in equal.items()]
+        restrictions = [_restriction(object_type, key, value) for key, value in equals.items()]
         async for row in self.lookup(wanted, restrictions):
             yield Entry(object_type, dict(zip(wanted, row, strict=True)))
 
-    def queues(self, columns: Sequence[PropId] = (), **equal: Value) -> AsyncIterator[Entry]:
-        return self.find(ObjectType.QUEUE, columns, **equal)
+    def queues(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[Entry]:
+        return self.find(ObjectType.QUEUE, columns, **equals)
 
-    def machines(self, columns: Sequence[PropId] = (), **equal: Value) -> AsyncIterator[Entry]:
-        return self.find(ObjectType.MACHINE, columns, **equal)
+    def machines(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[Entry]:
+        return self.find(ObjectType.MACHINE, columns, **equals)
 
-    def sites(self, columns: Sequence[PropId] = (), **equal: Value) -> AsyncIterator[Entry]:
-        return self.find(ObjectType.SITE, columns, **equal)
+    def sites(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[Entry]:
+        return self.find(ObjectType.SITE, columns, **equals)
 
-    def links(self, columns: Sequence[PropId] = (), **equal: Value) -> AsyncIterator[Entry]:
-        return self.find(ObjectType.ROUTINGLINK, columns, **equal)
+    def links(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[Entry]:
+        return self.find(ObjectType.ROUTINGLINK, columns, **equals)
 
     # --- servers and sites ------------------------------------------------------------------------
 
     async def known_servers(self) -> list[ServerList]:
         """The directory servers of every site (S_DSCreateServersCache)."""
+        session = await self._session()
         found: list[ServerList] = []
         while True:
-            pointer = dscomm.StringPointer(None)
-            request = dscomm.CreateServersCache(len(found), pointer, self._auth, SIGNATURE_SIZE)
-            got = await self._call(dscomm.CREATE_SERVERS_CACHE, request)
+            got = await calls.create_servers_cache(session, len(found))
             if got.result == HResult.MQDS_E_NO_MORE_DATA:
                 return found
             _check(got.result, "cannot list the servers")
-            text = (got.servers.text if got.servers else None) or ""
-            self._proof.check(signature.servers_digest(len(found), text), got.signature)
-            found.append(ServerList.parse(text))
+            found.append(ServerList.parse(calls.servers_text(got)))
 
     async def server_port(self) -> int:
         """S_DSGetServerPort: 0 if the server does not tell."""
-        return (await self._call(dscomm.GET_SERVER_PORT, dscomm.GetServerPort(1))).port
+        return await calls.get_server_port(await self._session())
 
     async def computer_sites(self, machine: str) -> tuple[Guid, ...]:
         """S_DSGetComputerSites (dscomm2)."""
-        await self._need_dscomm2()
-        request = dscomm2.GetComputerSites(machine, self._auth, SIGNATURE_SIZE)
-        got = await self._call(dscomm2.GET_COMPUTER_SITES, request, interface=dscomm2.DSCOMM2)
+        got = await calls2.get_computer_sites(await self._session(), machine)
         _check(got.result, f"cannot tell the sites of {machine}")
-        sites = got.sites or ()
-        digest = signature.blob_digest(b"".join(site.raw for site in sites))
-        self._proof.check(digest, got.signature)
-        return sites
+        return got.sites or ()
 
-    async def _need_dscomm2(self) -> None:
-        if not self._rpc.offers(dscomm2.SYNTAX):
-            await self._rpc.add_interface(dscomm2.SYNTAX)
+    async def is_global_catalog(self) -> bool:
+        """S_DSIsServerGC (dscomm2)."""
+        return await calls2.is_server_gc(await self._session())
+
+    async def global_catalogs(self, domain: str) -> tuple[ServerSpec, ...]:
+        """S_DSGetGCListInDomain (dscomm2)."""
+        got = await calls2.get_gc_list_in_domain(await self._session(), domain)
+        _check(got.result, f"cannot list the global catalogs of {domain}")
+        return parse_server_specs(got.servers) if got.servers else ()
 
 
-def _arrays(
-    properties: Mapping[int, PropVariant],
-) -> tuple[tuple[int, ...], tuple[PropVariant, ...]]:
-    return tuple(properties), tuple(properties.values())
+async def _page(
+    session: Session, handle: ContextHandle, columns: Sequence[PropId]
+) -> list[tuple[PropVariant, ...]]:
+    """As many rows as fit one call; none behind the last."""
+    width = len(columns)
+    got = await calls.lookup_next(session, handle, columns, MAX_ENTRIES // width * width)
+    _check(got.result, "the lookup failed")
+    if len(got.values) % width:
+        raise DirectoryError(HResult.MQ_ERROR_DS_ERROR, "the server sent half an object")
+    return [got.values[at : at + width] for at in range(0, len(got.values), width)]
+
+
+def _wants_more(got: dscomm.SecurityGot, length: int) -> bool:
+    too_small = got.result == HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
+    return too_small and length < got.length_needed <= dscomm.MAX_BUFFER
+
+
+def _orders(names: list[str], order_by: Sequence[str]) -> list[SortOrder]:
+    """A sort order for each name; what is sorted by is read as well."""
+    wanted = {
+        name.removeprefix("-"): SortOrder(len(order_by) - at, not name.startswith("-"))
+        for at, name in enumerate(order_by)
+    }
+    names += [name for name in wanted if name not in names]
+    return [wanted.get(name, SortOrder()) for name in names]
 
 
 def _check(result: int, detail: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqis.protocol.errors import ProtocolError
 from mqis.protocol.rpc.faults import RpcConnectionError
 from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.typed import invoke
@@ -20,17 +19,21 @@ MAPPER_PORT = 135
 PREDEFINED_PORT = 2879
 
 
-class NoServerError(ProtocolError):
+class NoServerError(RpcConnectionError):
     """No directory server that is known could be reached: what each one said."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """A directory server. Without ``port`` its endpoint mapper is asked."""
+    """A directory server. Without ``port`` its endpoint mapper is asked.
+
+    ``addresses`` are those that a directory lists for it; they are tried where ``host`` fails.
+    """
 
     host: str
     port: int | None = None
     mapper_port: int = MAPPER_PORT
+    addresses: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> ServerAddress:
@@ -46,8 +49,11 @@ class ServerAddress:
         return self.host if self.port is None else f"{self.host}:{self.port}"
 
 
-async def find_port(server: ServerAddress, interface: SyntaxId, timeout_s: float) -> int:
+async def find_port(
+    server: ServerAddress, interface: SyntaxId, timeout_s: float, host: str | None = None
+) -> int:
     """The port of an interface, from the endpoint mapper of its host (ept_map)."""
+    host = host or server.host
     if server.port is not None:
         return server.port
     mapper = epmapper.EPMAPPER
@@ -56,7 +62,7 @@ async def find_port(server: ServerAddress, interface: SyntaxId, timeout_s: float
         Guid.NULL, epmapper.TowerOctets(tower.to_bytes()), ContextHandle.NULL, 4
     )
     async with await RpcClient.connect(
-        server.host,
+        host,
         server.mapper_port,
         [mapper.syntax],
         transfers=(NDR20, NDR64),
@@ -73,4 +79,4 @@ async def find_port(server: ServerAddress, interface: SyntaxId, timeout_s: float
                 continue
             if port:
                 return port
-    raise RpcConnectionError(f"{server.host} does not serve {interface}")
+    raise RpcConnectionError(f"{host} does not serve {interface}")

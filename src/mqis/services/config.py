@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
@@ -77,16 +77,33 @@ def _with(config: Config, section: str, **values: Any) -> Config:
     return replace(config, **changed)
 
 
-def changed_keys(old: Config, new: Config) -> tuple[list[str], list[str]]:
-    """What differs: the keys that a running server rereads, and those that want a restart."""
-    live: list[str] = []
-    fixed: list[str] = []
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What became of a configuration that was read again while a server runs."""
+
+    config: Config
+    #: Keys that changed and count from now on.
+    applied: list[str]
+    #: Keys that changed and count after a restart.
+    waiting: list[str]
+
+
+def reread(running: Config, new: Config) -> Reread:
+    """``running`` with the live keys of ``new``."""
+    applied: list[str] = []
+    waiting: list[str] = []
     for section in fields(Config):
-        before, after = getattr(old, section.name), getattr(new, section.name)
+        before, after = getattr(running, section.name), getattr(new, section.name)
         for key in fields(before):
-            if getattr(before, key.name) != getattr(after, key.name):
-                (live if key.metadata["live"] else fixed).append(f"{section.name}.{key.name}")
-    return live, fixed
+            if getattr(before, key.name) == getattr(after, key.name):
+                continue
+            name = f"{section.name}.{key.name}"
+            if key.metadata["live"]:
+                applied.append(name)
+                running = _with(running, section.name, **{key.name: getattr(after, key.name)})
+            else:
+                waiting.append(name)
+    return Reread(running, applied, waiting)
 
 
 def _section(kind: type[Any], name: str, content: object, source: str) -> Any:

@@ -49,16 +49,16 @@ class Link:
 
     def answer(self, call: Call, stub: bytes) -> None:
         """Answer a call that the responder left open."""
-        self._take(self.server.respond(call, stub))
+        self._take(self.server.respond(call, stub, self.now))
 
     def fault(self, call: Call, status: int) -> None:
-        self._take(self.server.fault(call, status))
+        self._take(self.server.fault(call, status, self.now))
 
     def _to_server(self) -> bool:
         data = self.client.data_to_send()
         for piece in self._pieces(data):
             self._take(self.server.receive(piece, self.now))
-        if self.server.stalled and self.server.wants_data:
+        while self.server.stalled and self.server.wants_data:
             self._take(self.server.receive(b"", self.now))
         return bool(data)
 
@@ -80,7 +80,7 @@ class Link:
             if isinstance(event, CallReceived):
                 stub = self._respond(event.call)
                 if stub is not None:
-                    queue.extend(self.server.respond(event.call, stub))
+                    queue.extend(self.server.respond(event.call, stub, self.now))
 
     def _pieces(self, data: bytes) -> list[bytes]:
         return [data[at : at + self._chunk] for at in range(0, len(data), self._chunk)]

@@ -1,7 +1,7 @@
 """A security provider for tests: it authenticates, signs and seals, and keeps nobody out.
 
-Both sides know a secret. The legs of a context follow its authentication type, so that every way
-in which contexts are negotiated can be had:
+Both sides know a secret, and number their contexts so that each has keys of its own. The legs of a
+context follow its authentication type, so that every way in which they are negotiated can be had:
 
     NTLM       hello, challenge, proof            bind, bind_ack, auth3
     SPNEGO     hello, challenge, proof, proof     bind, bind_ack, alter_context, its answer
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from itertools import count
 
 from mqis.protocol.authentication import (
     AuthenticationError,
@@ -26,7 +27,7 @@ from mqis.protocol.authentication import (
 
 SIGNATURE_SIZE = 16
 _SUPPORTED = (AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS)
-_CHALLENGE = b"challenge"
+_CHALLENGE = b"challenge "
 
 
 class SharedSecret:
@@ -35,13 +36,17 @@ class SharedSecret:
     def __init__(self, secret: bytes = b"secret", name: str = "somebody") -> None:
         self._secret = secret
         self._name = name
+        self._numbers = count(1)
 
     def acceptor(self, auth_type: int, level: int) -> SharedSecretContext:
-        return SharedSecretContext(self._secret, _supported(auth_type), accepting=True)
+        return self._context(auth_type, accepting=True)
 
     def initiator(self, auth_type: int, level: int, target: str) -> SharedSecretContext:
-        kind = _supported(auth_type)
-        return SharedSecretContext(self._secret, kind, accepting=False, name=self._name)
+        return self._context(auth_type, accepting=False)
+
+    def _context(self, auth_type: int, *, accepting: bool) -> SharedSecretContext:
+        kind, number = _supported(auth_type), next(self._numbers)
+        return SharedSecretContext(self._secret, kind, self._name, number, accepting=accepting)
 
 
 def _supported(auth_type: int) -> AuthType:
@@ -54,12 +59,14 @@ class SharedSecretContext:
     """``SecurityContext`` of either side."""
 
     def __init__(
-        self, secret: bytes, auth_type: AuthType, *, accepting: bool, name: str = ""
+        self, secret: bytes, auth_type: AuthType, name: str, number: int, *, accepting: bool
     ) -> None:
         self._secret = secret
         self._type = auth_type
         self._accepting = accepting
         self._name = name.encode()
+        #: What makes the keys of this context its own; whoever proves first takes the other's.
+        self._nonce = b"%d" % number
         self._steps = 0
         self._broken = False
         self._sent = 0
@@ -68,7 +75,11 @@ class SharedSecretContext:
 
     @property
     def identity(self) -> Identity | None:
-        return Identity("TEST", self._name.decode()) if self._accepting and self.complete else None
+        return (
+            Identity("TEST", self._name.decode("latin-1"))
+            if self._accepting and self.complete
+            else None
+        )
 
     # --- legs -------------------------------------------------------------------------------------
 
@@ -91,12 +102,13 @@ class SharedSecretContext:
         return self._proof(b"server") if self._type == AuthType.SPNEGO else None
 
     def _hello(self, token: bytes) -> bytes:
-        word, _, rest = token.partition(b" ")
-        self._name, _, proof = rest.partition(b" ")
+        word, name, nonce, proof = (*token.split(b" ", 3), b"", b"", b"")[:4]
         if word != b"hello":
             raise AuthenticationError("that is no hello")
+        self._name = name
         if self._type != AuthType.KERBEROS:
-            return _CHALLENGE
+            return _CHALLENGE + self._nonce
+        self._nonce = nonce
         if not hmac.compare_digest(proof, self._proof(b"client")):
             raise AuthenticationError("the proof is wrong")
         self.complete = True
@@ -104,10 +116,12 @@ class SharedSecretContext:
 
     def _initiate(self, token: bytes | None) -> bytes | None:
         if token is None:
-            hello = b"hello " + self._name
-            kerberos = self._type == AuthType.KERBEROS
-            return hello + b" " + self._proof(b"client") if kerberos else hello
-        if token == _CHALLENGE and self._type != AuthType.KERBEROS:
+            hello = [b"hello", self._name]
+            if self._type == AuthType.KERBEROS:
+                hello += [self._nonce, self._proof(b"client")]
+            return b" ".join(hello)
+        if token.startswith(_CHALLENGE) and self._type != AuthType.KERBEROS:
+            self._nonce = token.removeprefix(_CHALLENGE)
             self.complete = self._type == AuthType.NTLM
             return self._proof(b"client")
         if not hmac.compare_digest(token, self._proof(b"server")):
@@ -116,7 +130,11 @@ class SharedSecretContext:
         return None
 
     def _proof(self, side: bytes) -> bytes:
-        return hmac.digest(self._secret, side + self._name, "sha256").hex().encode()
+        return hmac.digest(self._secret, side + self._session, "sha256").hex().encode()
+
+    @property
+    def _session(self) -> bytes:
+        return self._name + b" " + self._nonce
 
     # --- messages ---------------------------------------------------------------------------------
 
@@ -150,7 +168,7 @@ class SharedSecretContext:
         return body
 
     def _key(self, from_acceptor: bool, number: int) -> bytes:
-        message = b"%d %d %s" % (from_acceptor, number, self._name)
+        message = b"%d %d " % (from_acceptor, number) + self._session
         return hmac.digest(self._secret, message, "sha256")
 
     def _sign(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from mqis.wire.errors import WireError
@@ -11,11 +11,19 @@ from mqis.wire.hresult import is_failure, meaning_of, name_of
 from mqis.wire.mqds.address import AddressList
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.certificates import UserSignCerts
+from mqis.wire.mqds.dscomm import DSCOMM
+from mqis.wire.mqds.dscomm2 import DSCOMM2
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec, parse_server_specs
+from mqis.wire.ndr import Syntax
 from mqis.wire.propertybag import decode_properties
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
+from mqis.wire.rpc.bodies import Request
+from mqis.wire.rpc.header import HEADER_SIZE, Header, PacketType, PfcFlags
+from mqis.wire.rpc.operation import InterfaceDescription
+from mqis.wire.rpc.pdu import Body, Pdu, decode_pdu
+from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import to_sddl
 from mqis.wire.security.sid import Sid
@@ -136,6 +144,106 @@ def _server_list(data: bytes) -> ServerList | tuple[ServerSpec, ...]:
         raise WireError(error.reason, error.offset * unit) from None
 
 
+# --- RPC ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PduText:
+    """A PDU without what its fields say already. ``call`` is what a stub means, where asked for."""
+
+    type: str
+    flags: tuple[str, ...]
+    call_id: int
+    byte_order: str
+    frag_length: int
+    auth_length: int
+    body: Body
+    auth: AuthTrailer | None
+    operation: str | None = None
+    call: object = None
+
+
+_FLAGS = (
+    (PfcFlags.FIRST, "FIRST"),
+    (PfcFlags.LAST, "LAST"),
+    (PfcFlags.CONC_MPX, "CONC_MPX"),
+    (PfcFlags.DID_NOT_EXECUTE, "DID_NOT_EXECUTE"),
+    (PfcFlags.MAYBE, "MAYBE"),
+    (PfcFlags.OBJECT_UUID, "OBJECT_UUID"),
+)
+#: Where bit 04 is about signing headers; elsewhere it is about cancelling.
+_BINDING = (
+    PacketType.BIND,
+    PacketType.BIND_ACK,
+    PacketType.ALTER_CONTEXT,
+    PacketType.ALTER_CONTEXT_RESP,
+)
+
+
+#: RPC_C_AUTHN_LEVEL_PKT_PRIVACY (MS-RPCE 2.2.1.1.8)
+_PRIVACY = 6
+
+
+def _pdus(data: bytes) -> tuple[PduText, ...]:
+    """All PDUs of a piece of a connection, one behind the other."""
+    return tuple(_pdu_text(pdu) for pdu in _split_pdus(data))
+
+
+def _split_pdus(data: bytes) -> Iterator[Pdu]:
+    at = 0
+    while at < len(data) or not at:
+        try:
+            size = max(Header.decode(data[at:]).frag_length, HEADER_SIZE)
+            yield decode_pdu(data[at : at + size])
+        except WireError as error:
+            raise WireError(error.reason, at + error.offset) from None
+        at += size
+
+
+def _pdu_text(pdu: Pdu) -> PduText:
+    header = pdu.header
+    bit04 = "SUPPORT_HEADER_SIGN" if header.type in _BINDING else "PENDING_CANCEL"
+    names = [*_FLAGS, (PfcFlags.SUPPORT_HEADER_SIGN, bit04)]
+    return PduText(
+        PacketType(header.type).name,
+        tuple(name for bit, name in names if header.flags & bit),
+        header.call_id,
+        "big" if header.big_endian else "little",
+        header.frag_length,
+        header.auth_length,
+        pdu.body,
+        pdu.auth,
+    )
+
+
+def _request_of(interface: InterfaceDescription) -> Callable[[bytes], PduText]:
+    """One request PDU, its stub (NDR20, not encrypted, in one fragment) by its opnum."""
+    operations = {operation.opnum: operation for operation in interface.operations}
+
+    def decode(data: bytes) -> PduText:
+        pdu = decode_pdu(data)
+        request = pdu.body
+        if not isinstance(request, Request):
+            raise WireError("only a request says which operation it is of", 2)
+        operation = operations.get(request.opnum)
+        if operation is None:
+            raise WireError(f"{interface.name} has no operation {request.opnum}", 22)
+        stub = request.stub
+        if pdu.auth is not None:
+            if pdu.auth.level == _PRIVACY:
+                raise WireError("the stub is encrypted", pdu.stub_at)
+            stub = stub[: max(0, len(stub) - pdu.auth.pad_length)]
+        try:
+            call = operation.request.decode(
+                stub, Syntax.NDR20, big_endian=pdu.header.big_endian, allow_surplus=True
+            )
+        except WireError as error:
+            raise WireError(error.reason, pdu.stub_at + error.offset) from None
+        return replace(_pdu_text(pdu), operation=operation.name, call=call)
+
+    return decode
+
+
 DECODERS: tuple[Decoder, ...] = (
     Decoder("guid", "GUID, 16 bytes", whole(Reader.guid, "GUID")),
     Decoder("seqnum", "SEQUENCE_NUMBER, 8 bytes", whole(SequenceNumber.decode, "SEQUENCE_NUMBER")),
@@ -148,4 +256,7 @@ DECODERS: tuple[Decoder, ...] = (
     Decoder("addresses", "TA_ADDRESS list, PROPID_QM_ADDRESS", _addresses),
     Decoder("hresult", "HRESULT, 4 bytes", whole(_hresult, "HRESULT")),
     Decoder("serverlist", "server list as text", _server_list),
+    Decoder("rpc", "DCE/RPC PDUs of a connection", _pdus),
+    Decoder("dscomm", "request PDU of dscomm, with its stub", _request_of(DSCOMM)),
+    Decoder("dscomm2", "request PDU of dscomm2, with its stub", _request_of(DSCOMM2)),
 )

@@ -181,9 +181,13 @@ class Talk:
         """Send bytes; all that comes back."""
         for piece in data:
             self.take(self.server.receive(piece, self.now))
+            self.go_on()
+        self.go_on()
+        return split(self.server.data_to_send())
+
+    def go_on(self) -> None:
         while self.server.stalled and self.server.wants_data:
             self.take(self.server.receive(b"", self.now))
-        return split(self.server.data_to_send())
 
     def say(self, *data: bytes) -> list[str]:
         """As ``pdus``, in words; ``closed`` in the end if the connection is over."""
@@ -198,10 +202,10 @@ class Talk:
             if isinstance(event, CallReceived):
                 answer = self._respond(event.call)
                 if answer is not None:
-                    queue.extend(self.server.respond(event.call, answer))
+                    queue.extend(self.server.respond(event.call, answer, self.now))
 
     def respond(self, call: Call, stub: bytes) -> list[str]:
-        self.take(self.server.respond(call, stub))
+        self.take(self.server.respond(call, stub, self.now))
         return self.say()
 
     def bound(self, flags: int = FIRST_LAST, **bind: Any) -> Talk:

@@ -93,7 +93,7 @@ def test_without_authentication_nobody_calls() -> None:
 def test_the_answer_of_a_leg_carries_the_trailer_that_was_asked() -> None:
     talk = secure_talk()
     (ack,) = talk.pdus(bind_pdu(auth=AuthTrailer(NTLM, PRIVACY, 0xCAFE, HELLO)))
-    assert ack.auth == AuthTrailer(NTLM, PRIVACY, 0xCAFE, b"challenge")
+    assert ack.auth == AuthTrailer(NTLM, PRIVACY, 0xCAFE, b"challenge 1")
 
 
 SECOND_LEGS = [
@@ -299,14 +299,15 @@ def test_several_contexts_on_one_connection() -> None:
             assert talk.calls[-1].channel.id == channel.id
 
 
-def test_fragments_are_signed_by_one_context() -> None:
-    def parts(channel: Channel) -> Iterator[bytes]:
-        return fragments(Request(0, 1, b"x" * 6000), call_id=7, max_frag=5840, channel=channel)
+def parts(channel: Channel) -> Iterator[bytes]:
+    """A request of two fragments, each signed when it is asked for."""
+    return fragments(Request(0, 1, b"x" * 6000), call_id=7, max_frag=5840, channel=channel)
 
+
+def test_fragments_are_signed_by_one_context() -> None:
     talk = secure_talk()
     one = authenticated(talk, INTEGRITY, context_id=1)
     two = authenticated(talk, INTEGRITY, context_id=2, first=False)
-    next(parts(two))
     assert talk.say(next(parts(one)), list(parts(two))[1]) == FORGED
 
 
@@ -333,12 +334,9 @@ def test_at_connect_any_fragment_may_carry_a_token() -> None:
 def test_a_call_that_begins_again_has_to_be_signed_like_before() -> None:
     talk = secure_talk()
     channel = authenticated(talk, INTEGRITY)
-    first = signed(channel, Request(0, 1, b"x" * 6000))[0]
-    again = signed(channel, Request(0, 1, b"x" * 6000))[0]
-    assert talk.say(first, again) == BROKEN
+    assert talk.say(next(parts(channel)), next(parts(channel))) == BROKEN
     talk = secure_talk()
-    channel = authenticated(talk, INTEGRITY)
-    first = signed(channel, Request(0, 1, b"x" * 6000))[0]
+    first = next(parts(authenticated(talk, INTEGRITY)))
     assert talk.say(first, first) == FORGED
 
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
+from spnego._context import GSSMech
 from spnego._spnego import NegState, NegTokenInit, NegTokenResp, unpack_token
 
 from mqis.protocol.authentication import AuthenticationError, AuthType
+from mqis.runtime.authentication.context import ProviderContext
+from mqis.runtime.authentication.negotiate import Negotiate
+from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
 from tests.runtime.authentication.handmade import EOL, FLAGS, Client, av, negotiate
-from tests.runtime.authentication.pairs import ALICE, CLIENT, PASSWORD, SERVER, TARGET, exchange
+from tests.runtime.authentication.pairs import (
+    ACCOUNTS,
+    ALICE,
+    CLIENT,
+    PASSWORD,
+    SERVER,
+    TARGET,
+    exchange,
+)
 
 NTLM = "1.3.6.1.4.1.311.2.2.10"
 KERBEROS = "1.2.840.113554.1.2.2"
@@ -95,11 +107,44 @@ def test_a_changed_list_of_mechanisms() -> None:
 
 
 def test_a_second_opening() -> None:
+    """It would put another list of mechanisms in the place of the first, right proof or not."""
     acceptor = SERVER.acceptor(AuthType.SPNEGO, 5)
-    opening = NegTokenInit([NTLM], mech_token=negotiate()).pack()
-    acceptor.step(opening)
-    with pytest.raises(AuthenticationError):
-        acceptor.step(opening)
+    answer = response(acceptor.step(NegTokenInit([NTLM], mech_token=negotiate()).pack()))
+    assert answer.response_token is not None
+    token = Client("alice", "LAB", PASSWORD).authenticate(answer.response_token, EOL)
+    with pytest.raises(AuthenticationError, match="second opening"):
+        acceptor.step(NegTokenInit([NTLM], mech_token=token).pack())
+    assert not acceptor.complete
+
+
+class Hasty(Negotiate):
+    """Complete before anything was proven."""
+
+    @property
+    def complete(self) -> bool:
+        return True
+
+
+def test_the_wrapping_cannot_be_complete_without_its_mechanism() -> None:
+    ntlm = NtlmAcceptor(ACCOUNTS, "SRV1", "LAB", allow_anonymous=True)
+    hasty = Hasty("accept", {GSSMech.ntlm: ntlm})
+    context = ProviderContext(AuthType.SPNEGO, 5, hasty, lambda: hasty.mechanism)
+    with pytest.raises(AuthenticationError, match="before anything was proven"):
+        context.step(NegTokenInit([NTLM], mech_token=negotiate()).pack())
+    assert not context.complete
+
+
+def test_no_mic_is_due_for_the_first_choice_of_the_client() -> None:
+    """Although this server would rather have Kerberos, which the client does not offer."""
+    ntlm, unused = (NtlmAcceptor(ACCOUNTS, "SRV1", "LAB", allow_anonymous=True) for _ in range(2))
+    both = Negotiate("accept", {GSSMech.kerberos: unused, GSSMech.ntlm: ntlm})
+    context = ProviderContext(AuthType.SPNEGO, 5, both, lambda: both.mechanism)
+    answer = response(context.step(NegTokenInit([NTLM], mech_token=negotiate()).pack()))
+    assert answer.neg_state == NegState.accept_incomplete
+    assert answer.response_token is not None
+    token = Client("alice", "LAB", PASSWORD).authenticate(answer.response_token, EOL)
+    context.step(NegTokenResp(response_token=token).pack())
+    assert context.identity == ALICE.identity
 
 
 def test_ntlm_without_the_wrapping() -> None:

@@ -16,9 +16,15 @@ from mqis.protocol.directory.descriptors import (
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import CREATE_RIGHT, Access, Guard
 from mqis.protocol.directory.locate import Target, locate
-from mqis.protocol.directory.objects import SECURITY_PROPERTY, DeletedObject, DirectoryObject
+from mqis.protocol.directory.objects import (
+    SECURITY_PROPERTY,
+    DeletedObject,
+    DirectoryObject,
+    name_key,
+)
 from mqis.protocol.directory.ownership import enterprise, machine_of
 from mqis.protocol.directory.reads import check_information, check_secured
+from mqis.protocol.directory.rules import Profile
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation, merge
 from mqis.protocol.security.masks import generic_mapping, map_descriptor
@@ -36,10 +42,18 @@ from mqis.wire.security.sid import Sid
 
 #: Objects that cannot be changed by path, because they have none (MQDS-3.1.4.9-02).
 _BY_GUID_ONLY = (ObjectType.USER, ObjectType.ROUTINGLINK)
+#: What is created by its path name (MQDS-3.1.4.4-04).
+_NAMED = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE)
+#: What a server over Active Directory deletes; a store of its own deletes all (note <137>).
+_DELETABLE = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTINGLINK)
 
 
 def as_properties(ids: Sequence[int], values: Sequence[PropVariant]) -> dict[int, PropVariant]:
     """The two arrays of a call as one; an identifier that stands twice is refused."""
+    if len(ids) != len(values):
+        raise DirectoryError(
+            HResult.MQ_ERROR_INVALID_PARAMETER, f"{len(ids)} properties have {len(values)} values"
+        )
     properties = dict(zip(ids, values, strict=True))
     if len(properties) != len(ids):
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "a property stands twice")
@@ -77,6 +91,10 @@ def _owner(
 ) -> DirectoryObject | None:
     """The object in which the new one is created."""
     tx = events.transaction
+    if target.path is None and target.object_type in _NAMED:
+        raise DirectoryError(
+            HResult.MQ_ERROR_INVALID_PARAMETER, f"a {target.object_type.label} needs a path name"
+        )
     if target.object_type is ObjectType.QUEUE:
         return machine_of(target.path or "", tx)
     if target.object_type is ObjectType.MACHINE:
@@ -119,11 +137,26 @@ def delete_object(events: DirectoryEvents, guard: Guard, target: Target) -> Dele
     A user is also found by the digest of a certificate; then just that certificate goes, unless
     it is the last. The result is None in that case.
     """
+    if events.profile is Profile.STANDARD and target.object_type not in _DELETABLE:
+        raise DirectoryError(
+            HResult.MQ_ERROR_INVALID_PARAMETER, f"a {target.object_type.label} cannot be deleted"
+        )
     if target.object_type is ObjectType.USER:
         return _delete_user(events, guard, target)
     obj = locate(events.transaction, target)
+    if target.object_type is ObjectType.ENTERPRISE and not _names(target, obj):
+        raise DirectoryError(
+            HResult.MQDS_OBJECT_NOT_FOUND, f"the enterprise is not {target.path or target.guid}"
+        )
     guard.check(obj, Access.DELETE, events.transaction)
     return events.delete_directory_object(obj)
+
+
+def _names(target: Target, obj: DirectoryObject) -> bool:
+    """Whether the target is this enterprise; to read and change it, no name is needed."""
+    if target.path is not None:
+        return name_key(target.path) == name_key(obj.path or "")
+    return target.guid == obj.id
 
 
 def _delete_user(events: DirectoryEvents, guard: Guard, target: Target) -> DeletedObject | None:

@@ -174,7 +174,7 @@ class DirectoryEvents:
             if replaced is not None:
                 self.transaction.delete(replaced)
         chosen = partition if object_type in SITE_TYPES else None
-        return self._add(object_type, path, stored, given, chosen, seq)
+        return self._add(object_type, path, stored, given, chosen, seq=seq)
 
     def update_directory_object(
         self, obj: DirectoryObject, properties: Properties, *, seq: SequenceNumber | None = None
@@ -254,6 +254,7 @@ class DirectoryEvents:
         stored: dict[int, PropVariant],
         given: PropVariant | None,
         chosen_partition: Guid | None = None,
+        *,
         seq: SequenceNumber | None = None,
     ) -> DirectoryObject:
         tx = self.transaction
@@ -320,9 +321,10 @@ class DirectoryEvents:
         """The number of a change: the one it came with, or the partition's next."""
         if given is None:
             return self._next_seq(partition)
-        state = partition_or_new(partition, self.transaction)
-        if self.transaction.partition(partition) is None or given > state.last_seq:
-            self.transaction.put_partition(replace(state, last_seq=max(given, state.last_seq)))
+        known = self.transaction.partition(partition)
+        if known is None or given > known.last_seq:
+            state = known or partition_or_new(partition, self.transaction)
+            self.transaction.put_partition(replace(state, last_seq=given))
         return given
 
     def _next_seq(self, partition: Guid) -> SequenceNumber:

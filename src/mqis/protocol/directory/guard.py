@@ -28,6 +28,7 @@ from mqis.protocol.security.masks import (
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 from mqis.wire.security.sid import Sid
 
 _GET, _SET = 0x20, 0x10  # GET_*_PROPERTIES and SET_*_PROPERTIES are the same bits for all types
@@ -102,6 +103,11 @@ class Guard:
     _judged: dict[tuple[ObjectType, object, int], bool] = field(default_factory=dict)
 
     @property
+    def judged(self) -> int:
+        """How many judgements it remembers."""
+        return len(self._judged)
+
+    @property
     def is_administrator(self) -> bool:
         return any(self.token.holds(sid) for sid in self.administrators)
 
@@ -134,8 +140,8 @@ class Guard:
     def _granted(self, obj: DirectoryObject, right: int) -> bool:
         if self.is_administrator:
             return True
-        propid = SECURITY_PROPERTY.get(obj.type)
-        stored = obj.value(propid) if propid is not None else obj.id
+        # What descriptor_of makes its answer from: a user's comes from the SID.
+        stored = obj.value(SECURITY_PROPERTY.get(obj.type, PropId.U_SID))
         key = (obj.type, stored, right)
         known = self._judged.get(key)
         if known is None:

@@ -16,16 +16,16 @@ from mqis.wire.mqds.propid import PropId
 _LINK_PATH_DIGITS = 64
 
 
-def object_type_of(number: int) -> ObjectType:
+def object_type_of(
+    number: int, refusal: HResult = HResult.MQ_ERROR_INVALID_PARAMETER
+) -> ObjectType:
     """The type that a client names; NDR lets 1 to 58 pass, eight of them mean something."""
     try:
         object_type = ObjectType(number)
     except ValueError:
         object_type = ObjectType.DELETEDOBJECT
     if object_type is ObjectType.DELETEDOBJECT:  # internal to replication (3.1.4.21.1)
-        raise DirectoryError(
-            HResult.MQ_ERROR_INVALID_PARAMETER, f"object type {number} is not for clients"
-        )
+        raise DirectoryError(refusal, f"object type {number} is not for clients")
     return object_type
 
 

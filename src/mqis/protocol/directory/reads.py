@@ -6,16 +6,18 @@ stubs, handles and signatures are the server's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from mqis.protocol.directory.descriptors import descriptor_of
 from mqis.protocol.directory.guard import Access, Guard
 from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
+from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.query import Order, Query, SortKey
 from mqis.protocol.directory.reading import check_readable, read_property
 from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.directory.retrieval import LookupState, begin_directory_lookup
 from mqis.protocol.directory.service import Service
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
@@ -32,6 +34,7 @@ from mqis.wire.propvariant import PropVariant, VarType
 
 #: Types whose permissions can be read (MQDS-3.1.4.11-04).
 SECURED = frozenset(SECURITY_PROPERTY)
+_PERMISSIONS = frozenset({PropId.Q_OBJ_SECURITY, PropId.QM_OBJ_SECURITY})
 #: What S_DSGetPropsEx gives, and of what (MQDS-3.3.4.2-01).
 _EXTENDED = {
     PropId.Q_OBJ_SECURITY: ObjectType.QUEUE,
@@ -59,8 +62,15 @@ def get_properties(
     if target.object_type is ObjectType.USER and target.path is not None:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")
     obj = locate(view, target)
-    guard.check(obj, Access.READ, view)
+    for access in _access_for(wanted):
+        guard.check(obj, access, view)
     return tuple(_value(obj, propid, view) for propid in wanted)
+
+
+def _access_for(ids: Iterable[PropId]) -> tuple[Access, ...]:
+    """Permissions are readable as a property too (234), but not with less than READ_CONTROL."""
+    shows_permissions = any(propid in _PERMISSIONS for propid in ids)
+    return (Access.READ, Access.READ_SECURITY) if shows_permissions else (Access.READ,)
 
 
 def _value(obj: DirectoryObject, propid: PropId, view: View) -> PropVariant:
@@ -89,7 +99,7 @@ def get_property_ex(
             f"property {ids[0]} of a {target.object_type.label} is not given by this call",
         )
     obj = locate(view, target)
-    security = entry.id in (PropId.Q_OBJ_SECURITY, PropId.QM_OBJ_SECURITY)
+    security = entry.id in _PERMISSIONS
     guard.check(obj, Access.READ_SECURITY if security else Access.READ, view)
     if security:
         return (PropVariant(VarType.BLOB, descriptor_of(obj).to_bytes()),)
@@ -97,20 +107,6 @@ def get_property_ex(
 
 
 # --- lookups ----------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class LookupState:
-    """An open lookup (3.1.1.13): the rows as they were when it began, and how far it is."""
-
-    columns: tuple[PropId, ...]
-    rows: list[tuple[PropVariant, ...]]
-    position: int = 0
-
-    def page(self, size: int) -> list[tuple[PropVariant, ...]]:
-        """As many whole objects as ``size`` values hold, without moving on."""
-        count = size // len(self.columns)
-        return self.rows[self.position : self.position + count]
 
 
 def begin_lookup(
@@ -128,9 +124,11 @@ def begin_lookup(
         for k in ((sort.keys or ()) if sort is not None else ())
     ]
     query = Query.make(columns.columns or (), restrictions, keys)
-    found = [obj for obj in query.objects(view) if guard.allows(obj, Access.READ, view)]
-    rows = [query.row(obj, view) for obj in found]
-    return LookupState(query.columns, rows)
+    named = {*query.columns, *(r.propid for r in restrictions), *(k.propid for k in keys)}
+    needed = _access_for(named)
+    return begin_directory_lookup(
+        view, query, lambda obj: all(guard.allows(obj, access, view) for access in needed)
+    )
 
 
 def _known(propid: int) -> PropId:
@@ -212,23 +210,44 @@ def _public_key(obj: DirectoryObject, propid: PropId, algorithm: KeyAlgorithm) -
 # --- servers and sites ------------------------------------------------------------------------
 
 
-def servers_of_site(view: View, index: int) -> str:
+def servers_of_site(view: View, guard: Guard, index: int) -> str:
     """S_DSCreateServersCache (3.1.4.20): the site of that index, its PSC first, then its BSCs.
 
-    Sites are counted by name, so that every server of an enterprise gives the same answer.
+    Sites are counted by name, so that every server of an enterprise gives the same answer. The
+    list is one of the enterprise's, so it is the enterprise that has to be readable. A name that
+    the list cannot spell (a comma in a server's) is left out.
     """
-    sites = sorted(view.objects(ObjectType.SITE), key=lambda site: name_key(site.path or ""))
+    root = enterprise(view)
+    if root is not None:
+        guard.check(root, Access.READ, view)
+    sites = [site for site in view.objects(ObjectType.SITE) if _servers(site, ()) is not None]
     if index >= len(sites):
         raise DirectoryError(HResult.MQDS_E_NO_MORE_DATA, f"there are {len(sites)} sites")
-    site = sites[index]
-    primary = name_key(str(site.value(PropId.S_PSC)))
-    names = [
+    sites.sort(key=lambda site: name_key(site.path or ""))
+    return str(_servers(sites[index], _controllers(view, sites[index])))
+
+
+def _controllers(view: View, site: DirectoryObject) -> list[str]:
+    """The PSC, which the site names, and the other directory servers in it, by name."""
+    primary = str(site.value(PropId.S_PSC) or "")
+    others = (
         machine.path or ""
         for machine in view.owned_by(ObjectType.MACHINE, site.id)
         if Service.of(machine).role is not None
-    ]
-    names.sort(key=lambda name: (name_key(name) != primary, name_key(name)))
-    return str(ServerList(site.path or "", tuple(ServerSpec(name) for name in names)))
+    )
+    rest = {name_key(name): name for name in others if name_key(name) != name_key(primary)}
+    return [primary, *(rest[key] for key in sorted(rest))]
+
+
+def _servers(site: DirectoryObject, names: Iterable[str]) -> ServerList | None:
+    specs = []
+    for name in names:
+        with suppress(ValueError):
+            specs.append(ServerSpec(name))
+    try:
+        return ServerList(site.path or "", tuple(specs))
+    except ValueError:
+        return None
 
 
 def computer_sites(view: View, guard: Guard, path: str | None) -> tuple[Guid, ...]:

@@ -23,19 +23,14 @@ class ServerAuth:
         """The signature for a client's buffer of ``size`` bytes."""
         if self.context is None:
             return bytes(size)
-        token = wrap(self.context, digest)
-        if len(token) > size:
+        # Asked before it is made: contexts number their messages, and the client would miss one.
+        needed = self.context.signature_size(AuthLevel.PRIVACY) + len(digest)
+        if needed > size:
             raise DirectoryError(
                 HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL,
-                f"a signature has {len(token)} bytes, the buffer {size}",
+                f"a signature has {needed} bytes, the buffer {size}",
             )
-        return token
-
-    def fits(self, size: int) -> bool:
-        """Whether a signature would fit, without making one."""
-        if self.context is None:
-            return True
-        return self.context.signature_size(AuthLevel.PRIVACY) + 16 <= size
+        return wrap(self.context, digest)
 
 
 def wrap(context: SecurityContext, data: bytes) -> bytes:

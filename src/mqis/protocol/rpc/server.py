@@ -6,7 +6,7 @@ say about a connection; whoever drives it owns the socket and runs the calls.
     connection = ServerConnection(endpoint, peer, now)
     for event in connection.receive(data, now):       # CallReceived and so on
         ...
-    connection.respond(call, stub)
+    connection.respond(call, stub, now)
     transport.write(connection.data_to_send())
     if connection.closing: ...                        # close once everything is written
 
@@ -98,7 +98,7 @@ class ServerConnection:
         self.endpoint = endpoint
         self.peer = peer
         self.closing = False
-        #: A PDU is there that was not looked at, because ``wants_data`` was False.
+        #: A PDU is there that ``receive`` has left for later.
         self.stalled = False
         #: The size of what ``data_to_send`` would give.
         self.unsent = 0
@@ -127,8 +127,9 @@ class ServerConnection:
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Take bytes from the peer; what they mean for whoever runs the calls.
 
-        No more calls are taken in than may be open. If that leaves it ``stalled``, call it again
-        with nothing after a call has ended.
+        PDUs behind one that means something are left for later, and so are all while as many calls
+        are open as may be. If that leaves it ``stalled``, call it again with nothing, after the
+        events were handled and while it ``wants_data``.
         """
         events: list[Event] = []
         if self.closing:
@@ -139,15 +140,15 @@ class ServerConnection:
             self._last_activity = now
         self.stalled = progress = False
         while not self.closing and len(buffer) >= HEADER_SIZE:
+            if events or not self.wants_data:
+                self.stalled = True
+                break
             header = Header.decode(buffer)
             size = header.frag_length
             if size < HEADER_SIZE or size > MAX_FRAG:
                 self._wrong_size(header)
                 break
             if len(buffer) < size:
-                break
-            if not self.wants_data:
-                self.stalled = True
                 break
             pdu = bytes(buffer[:size])
             del buffer[:size]
@@ -182,17 +183,17 @@ class ServerConnection:
     def _full(self) -> bool:
         return len(self._running) + len(self._waiting) >= self._limits.max_calls
 
-    def respond(self, call: Call, stub: bytes) -> list[Event]:
+    def respond(self, call: Call, stub: bytes, now: float) -> list[Event]:
         """Answer a call; the next one that waited may start."""
         if not call.orphaned and not self.closing:
             self._send_fragments(Response(call.context.id & 0xFF, stub), call)
-        return self._finish(call)
+        return self._finish(call, now)
 
-    def fault(self, call: Call, status: int, *, executed: bool = True) -> list[Event]:
+    def fault(self, call: Call, status: int, now: float, *, executed: bool = True) -> list[Event]:
         """Answer a call with a fault; the connection goes on."""
         if not call.orphaned and not self.closing:
             self._send_fault(call.id, status, call.context.id, executed=executed)
-        return self._finish(call)
+        return self._finish(call, now)
 
     def callback(self, call: Call, opnum: int, stub: bytes) -> None:
         """Call the client back while ``call`` runs; its answer is an event.
@@ -339,8 +340,9 @@ class ServerConnection:
         self._running[call] = None
         events.append(CallReceived(call))
 
-    def _finish(self, call: Call) -> list[Event]:
+    def _finish(self, call: Call, now: float) -> list[Event]:
         events: list[Event] = []
+        self._last_activity = now
         if call in self._running:
             del self._running[call]
             self._returned(call)
@@ -415,6 +417,7 @@ class ServerConnection:
     def _end(self) -> None:
         """No more is read, no call that waits will run; what is to be sent is."""
         self.closing = True
+        self.stalled = False
         self._buffer.clear()
         self._waiting.clear()
         self._requests.forget()

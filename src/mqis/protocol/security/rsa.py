@@ -30,7 +30,10 @@ def verify_md5(key: RsaPublicKey, digest: bytes, signature: bytes) -> bool:
         expected = encoded_digest(digest, size)
     except ValueError:
         return False
-    number = pow(int.from_bytes(signature, "little"), key.exponent, key.modulus)
+    representative = int.from_bytes(signature, "little")
+    if representative >= key.modulus:  # RFC 8017 5.2.2: one signature, not two
+        return False
+    number = pow(representative, key.exponent, key.modulus)
     return number.to_bytes(size, "big") == expected
 
 

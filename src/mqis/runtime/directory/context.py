@@ -5,24 +5,26 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from mqis.protocol.authentication import Authenticator, Identity, token_for
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import Denial, Guard
+from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Store, View
-from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.security.sid import Sid
 
@@ -46,12 +48,15 @@ class DirectorySettings:
     own_site: Guid | None = None
     #: Ask machines to prove their key before S_DSQM* calls; the text advises against it.
     challenge_machines: bool = False
-    #: The port that S_DSGetServerPort tells.
+    #: The port that S_DSGetServerPort tells, dynamic or not; 0 keeps it to itself.
     port: int = 0
     #: Whether a caller without identity counts as Everyone.
     anonymous_in_everyone: bool = True
-    #: Open lookups of one client.
+    #: Global catalogs that S_DSGetGCListInDomain names, by domain. This server is none.
+    global_catalogs: Mapping[str, tuple[ServerSpec, ...]] = field(default_factory=dict)
+    #: Open lookups of one client, and the objects in those of all clients.
     max_lookups: int = 64
+    max_lookup_rows: int = 1_000_000
     clock: Callable[[], float] = time.time
 
 
@@ -65,12 +70,27 @@ class DirectoryContext:
     settings: DirectorySettings = field(default_factory=DirectorySettings)
     #: Makes the contexts of S_DSValidateServer; None: only the empty context.
     gss: Authenticator | None = None
+    handles: HandleTable = field(default_factory=HandleTable)
     _guards: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
+
+    def check_ready(self) -> None:
+        """Raise ``DirectoryError`` unless there is a directory to serve (1.5)."""
+        with self.view() as view:
+            check_ready(view, self.settings.own_site)
+
+    def reconfigure(self, settings: DirectorySettings) -> None:
+        """Go on with other settings: the next call is judged by them."""
+        self.settings = settings
+        self._guards.clear()
+
+    def listens_on(self, port: int) -> None:
+        """What S_DSGetServerPort tells from now on."""
+        self.settings = replace(self.settings, port=port)
 
     def guard(self, call: IncomingCall) -> Guard:
         identity = call.identity
         guard = self._guards.get(identity)
-        if guard is None or len(guard._judged) > MAX_JUDGED:
+        if guard is None or guard.judged > MAX_JUDGED:
             token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
             guard = Guard(token, self.settings.administrators, _audit)
             self._guards[identity] = guard
@@ -95,12 +115,7 @@ class DirectoryContext:
 
     def server_auth(self, call: IncomingCall, handle: ContextHandle) -> ServerAuth:
         """What an auth handle stands for; a fault for a handle that is none."""
-        if not handle:
-            raise RpcFault(FaultStatus.IN_NULL_CONTEXT, "no server authentication handle")
-        value = call.group.handle(handle.uuid, call.interface)
-        if not isinstance(value, ServerAuth):
-            raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "not a server authentication handle")
-        return value
+        return self.handles.find(call, handle, ServerAuth)
 
 
 def _audit(denial: Denial) -> None:

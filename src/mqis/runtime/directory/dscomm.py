@@ -7,24 +7,30 @@ from typing import Any
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
 from mqis.protocol.directory import changes, reads, signature
-from mqis.protocol.directory.locate import Target
+from mqis.protocol.directory.locate import Target, object_type_of
+from mqis.protocol.directory.retrieval import LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.errors import DirectoryError, StorageError
-from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.directory.challenge import Challenger
 from mqis.runtime.directory.context import DirectoryContext, result_of
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService, call_back
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.hresult import HResult
+from mqis.wire.hresult import HResult, is_failure
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant
 
 _OK = int(HResult.MQ_OK)
-_REFUSALS = (DirectoryError, StorageError, WireError)
+#: Methods never raise (MQDS-3.1.4-04): ``result_of`` has a code for whatever happens.
+_REFUSALS = Exception
+#: Legs of a handshake; no mechanism has half as many.
+MAX_LEGS = 16
+#: The longest token that a client may answer with.
+MAX_TOKEN = 65_536
 
 
 class DscommService(TypedService):
@@ -165,7 +171,8 @@ class DscommService(TypedService):
     ) -> dscomm.Result:
         guard = self._directory.guard(call)
         try:
-            target = Target.from_wire(request.object_type, path, guid)
+            kind = object_type_of(request.object_type, HResult.MQDS_WRONG_OBJ_TYPE)
+            target = Target(kind, path, guid)
             await self._directory.change(
                 lambda events: changes.set_security(
                     events, guard, target, request.information, request.descriptor
@@ -216,6 +223,7 @@ class DscommService(TypedService):
     async def qm_get_object_security(
         self, call: IncomingCall, request: dscomm.GetMachineSecurity
     ) -> dscomm.SecurityGot:
+        self._directory.server_auth(call, request.auth)
         try:
             await self._challenger.before_get(call, request)
         except _REFUSALS as error:
@@ -248,9 +256,10 @@ class DscommService(TypedService):
         self, call: IncomingCall, request: dscomm.CreateServersCache
     ) -> dscomm.ServersCache:
         auth = self._directory.server_auth(call, request.auth)
+        guard = self._directory.guard(call)
         try:
             with self._directory.view() as view:
-                servers = reads.servers_of_site(view, request.index)
+                servers = reads.servers_of_site(view, guard, request.index)
             digest = signature.servers_digest(request.index, servers)
             signed = auth.sign(digest, request.signature_size)
         except _REFUSALS as error:
@@ -269,47 +278,33 @@ class DscommService(TypedService):
     def lookup_begin(self, call: IncomingCall, request: dscomm.LookupBegin) -> dscomm.HandleGot:
         self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
+        settings, handles = self._directory.settings, self._directory.handles
         try:
-            self._check_lookups(call)
+            handles.check_lookups(call, settings.max_lookups)
             with self._directory.view() as view:
                 state = reads.begin_lookup(
                     view, guard, request.restriction, request.columns, request.sort
                 )
+            handles.check_rows(len(state.rows), settings.max_lookup_rows)
         except _REFUSALS as error:
             return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
-        handle = call.group.create_handle(state, call.interface)
-        return dscomm.HandleGot(ContextHandle(handle), _OK)
-
-    def _check_lookups(self, call: IncomingCall) -> None:
-        open_now = sum(
-            isinstance(handle.value, reads.LookupState) for handle in call.group.handles.values()
-        )
-        if open_now >= self._directory.settings.max_lookups:
-            raise DirectoryError(
-                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"{open_now} lookups are open already"
-            )
+        return dscomm.HandleGot(handles.open(call, state), _OK)
 
     def lookup_next(self, call: IncomingCall, request: dscomm.LookupNext) -> dscomm.LookupGot:
         auth = self._directory.server_auth(call, request.auth)
-        state = call.group.handle(request.handle.uuid, call.interface)
-        if not isinstance(state, reads.LookupState):
-            raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "not a lookup handle")
+        state = self._directory.handles.find(call, request.handle, LookupState)
         rows = state.page(request.size)
         values: tuple[PropVariant, ...] = tuple(value for row in rows for value in row)
         try:
             digest = signature.properties_digest(state.columns * len(rows), values)
             signed = auth.sign(digest, request.signature_size)
-        except DirectoryError as error:  # the client asks again with a larger buffer
-            return dscomm.LookupGot((), bytes(request.signature_size), error.hresult)
+        except _REFUSALS as error:  # the client asks again with a larger buffer
+            return dscomm.LookupGot((), bytes(request.signature_size), result_of(error))
         state.position += len(rows)
         return dscomm.LookupGot(values, signed, _OK)
 
     def lookup_end(self, call: IncomingCall, request: dscomm.HandleGiven) -> dscomm.HandleGot:
-        if not isinstance(
-            call.group.handle(request.handle.uuid, call.interface), reads.LookupState
-        ):
-            raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "not a lookup handle")
-        call.group.close_handle(request.handle.uuid, call.interface)
+        self._directory.handles.close(call, request.handle, LookupState)
         return dscomm.HandleGot(ContextHandle.NULL, _OK)
 
     # --- server authentication --------------------------------------------------------------------
@@ -318,15 +313,11 @@ class DscommService(TypedService):
         self, call: IncomingCall, request: dscomm.ValidateServer
     ) -> dscomm.HandleGot:
         """S_DSValidateServer (3.1.4.2): the context that later signatures are made with."""
-        if not request.token:
-            auth = ServerAuth(None)
-        else:
-            try:
-                auth = await self._negotiate(call, request)
-            except DirectoryError as error:
-                return dscomm.HandleGot(ContextHandle.NULL, error.hresult)
-        handle = call.group.create_handle(auth, call.interface)
-        return dscomm.HandleGot(ContextHandle(handle), _OK)
+        try:
+            auth = await self._negotiate(call, request) if request.token else ServerAuth(None)
+        except _REFUSALS as error:
+            return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
+        return dscomm.HandleGot(self._directory.handles.open(call, auth), _OK)
 
     async def _negotiate(self, call: IncomingCall, request: dscomm.ValidateServer) -> ServerAuth:
         if self._directory.gss is None:
@@ -336,37 +327,50 @@ class DscommService(TypedService):
         try:
             context = self._directory.gss.acceptor(AuthType.SPNEGO, AuthLevel.PRIVACY)
             token: bytes = request.token
-            while True:
+            for _ in range(MAX_LEGS):
                 answer = context.step(token)
-                if context.complete and not answer:
-                    break
-                token = await self._leg(call, request, answer or b"")
                 if context.complete:
-                    break
+                    if answer:  # the last token of the server, which ends the client's side
+                        await self._leg(call, request, answer, final=True)
+                    return ServerAuth(context)
+                token = await self._leg(call, request, answer or b"")
         except AuthenticationError as error:
-            raise DirectoryError(
-                HResult.MQ_ERROR_DS_ERROR, f"not authenticated: {error}"
-            ) from error
-        return ServerAuth(context)
+            raise _failed(f"not authenticated: {error}") from error
+        raise _failed(f"no end of the handshake after {MAX_LEGS} legs")
 
-    async def _leg(self, call: IncomingCall, request: dscomm.ValidateServer, token: bytes) -> bytes:
+    async def _leg(
+        self,
+        call: IncomingCall,
+        request: dscomm.ValidateServer,
+        token: bytes,
+        *,
+        final: bool = False,
+    ) -> bytes:
         """One S_InitSecCtx: the server's token for the client's next one."""
-        size = min(max(request.buffer_size, len(request.token)), dscomm.MAX_BUFFER)
-        asked = dscomm.InitSecCtx(request.context, token, size)
+        asked = dscomm.InitSecCtx(request.context, token, MAX_TOKEN)
+        given = {"buffer_size": MAX_TOKEN}
         try:
-            answer = await call_back(call, dscomm.INIT_SEC_CTX, asked, given={"buffer_size": size})
+            answer = await call_back(call, dscomm.INIT_SEC_CTX, asked, given=given)
         except (RpcFault, RpcConnectionError, WireError) as error:
-            raise DirectoryError(HResult.MQ_ERROR_DS_ERROR, f"S_InitSecCtx: {error}") from error
-        if answer.result not in (_OK, HResult.SEC_I_CONTINUE_NEEDED):
-            raise DirectoryError(answer.result, "the client gave up")
-        return answer.token
+            raise _failed(f"S_InitSecCtx: {error}") from error
+        wanted = (_OK,) if final else (_OK, HResult.SEC_I_CONTINUE_NEEDED)
+        if answer.result in wanted:
+            return answer.token
+        gave_up = is_failure(answer.result)
+        raise DirectoryError(
+            answer.result if gave_up else HResult.MQ_ERROR_DS_ERROR,
+            f"S_InitSecCtx returned 0x{answer.result:08x}",
+        )
 
     def close_server_handle(
         self, call: IncomingCall, request: dscomm.HandleGiven
     ) -> dscomm.HandleGot:
-        self._directory.server_auth(call, request.handle)
-        call.group.close_handle(request.handle.uuid, call.interface)
+        self._directory.handles.close(call, request.handle, ServerAuth)
         return dscomm.HandleGot(ContextHandle.NULL, _OK)
+
+
+def _failed(detail: str) -> DirectoryError:
+    return DirectoryError(HResult.MQ_ERROR_DS_ERROR, detail)
 
 
 def _creatable(request: dscomm.CreateObject) -> Target:

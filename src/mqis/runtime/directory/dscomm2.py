@@ -8,24 +8,23 @@ from dataclasses import dataclass
 from mqis.protocol.directory import reads, signature
 from mqis.protocol.directory.guard import Access
 from mqis.protocol.directory.locate import Target, locate
-from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import machine_of
-from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.directory.context import DirectoryContext, result_of
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
-from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.serverlist import format_server_specs
 from mqis.wire.ndr import ContextHandle
 
 _OK = int(HResult.MQ_OK)
-_REFUSALS = (DirectoryError, StorageError, WireError)
+_REFUSALS = Exception  # methods never raise (MQDS-3.1.4-04)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,44 +122,52 @@ class Dscomm2Service(TypedService):
         try:
             with self._directory.view() as view:
                 obj, pending = _pending(view, request.path)
-                guard.check(obj, Access.READ, view)
+                # Its queue manager will be told that the object is gone, and believe it.
+                guard.check(obj, Access.DELETE, view)
         except _REFUSALS as error:
             return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
-        handle = call.group.create_handle(pending, call.interface)
-        return dscomm.HandleGot(ContextHandle(handle), _OK)
+        return dscomm.HandleGot(self._directory.handles.open(call, pending), _OK)
 
     def notify_delete(self, call: IncomingCall, request: dscomm.HandleGiven) -> dscomm.Result:
-        pending = self._find(call, request.handle)
-        if pending.object_type is ObjectType.QUEUE and not pending.foreign:
-            self._on_delete(pending)
+        pending = self._directory.handles.find(call, request.handle, PendingDelete)
+        try:
+            if pending.object_type is ObjectType.QUEUE and not pending.foreign:
+                self._on_delete(pending)
+        except _REFUSALS as error:
+            return dscomm.Result(result_of(error))
         return dscomm.Result(_OK)
 
     def end_delete_notification(
         self, call: IncomingCall, request: dscomm.HandleGiven
     ) -> dscomm2.HandleReturned:
-        self._find(call, request.handle)
-        call.group.close_handle(request.handle.uuid, call.interface)
+        self._directory.handles.close(call, request.handle, PendingDelete)
         return dscomm2.HandleReturned(ContextHandle.NULL)
-
-    def _find(self, call: IncomingCall, handle: ContextHandle) -> PendingDelete:
-        found = call.group.handle(handle.uuid, call.interface)
-        if not isinstance(found, PendingDelete):
-            raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "not a delete notification")
-        return found
 
     # --- global catalogs --------------------------------------------------------------------------
 
     def get_gc_list_in_domain(
         self, call: IncomingCall, request: dscomm2.GetGCListInDomain
     ) -> dscomm2.GCList:
-        """A directory of its own has no global catalog to name."""
-        self._directory.server_auth(call, request.auth)
-        result = (
-            HResult.MQ_ERROR_NO_GC_IN_DOMAIN
-            if request.computer_name is None
-            else HResult.MQ_ERROR_INVALID_PARAMETER
+        """3.3.4.8: a directory of its own knows the global catalogs that it is told of."""
+        auth = self._directory.server_auth(call, request.auth)
+        try:
+            servers = self._global_catalogs(request)
+            digest = signature.blob_digest(servers.encode("utf-16-le"))
+            signed = auth.sign(digest, request.signature_size)
+        except _REFUSALS as error:
+            return dscomm2.GCList(None, bytes(request.signature_size), result_of(error))
+        return dscomm2.GCList(servers, signed, _OK)
+
+    def _global_catalogs(self, request: dscomm2.GetGCListInDomain) -> str:
+        if request.computer_name is not None:
+            raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "a computer must not be named")
+        domain = name_key(request.domain_name or "")
+        for name, servers in self._directory.settings.global_catalogs.items():
+            if name_key(name) == domain and servers:
+                return format_server_specs(servers)
+        raise DirectoryError(
+            HResult.MQ_ERROR_NO_GC_IN_DOMAIN, f"no global catalog in {request.domain_name!r}"
         )
-        return dscomm2.GCList(None, bytes(request.signature_size), int(result))
 
 
 def _pending(view: View, path: str) -> tuple[DirectoryObject, PendingDelete]:

@@ -110,17 +110,17 @@ class ServerProtocol(asyncio.Protocol):
         if machine is None or self._working:
             return
         self._working = True
-        while True:
-            while self._events and not self._blocked:
+        while not self._blocked:
+            if self._events:
                 self._handle(self._events.popleft())
-            self._flush()
-            if self._blocked:
-                break
-            if machine.stalled and machine.wants_data:
+            elif machine.stalled and machine.wants_data:
                 self._events.extend(machine.receive(b"", self._loop.time()))
-            elif not self._events:
+            else:
                 break
+            if machine.unsent >= WRITE_AT:
+                self._flush()
         self._working = False
+        self._flush()
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, CallReceived):
@@ -143,27 +143,26 @@ class ServerProtocol(asyncio.Protocol):
         try:
             answer = service.dispatch(incoming)
         except Exception as error:
-            self._events.extend(machine.fault(call, self._status_of(error, call)))
+            status = self._status_of(error, call)
+            self._events.extend(machine.fault(call, status, self._loop.time()))
             return
         if not isinstance(answer, bytes):
             task = self._loop.create_task(_awaited(answer))
             self._tasks[task] = call
             task.add_done_callback(self._done)
             return
-        self._events.extend(machine.respond(call, answer))
-        if machine.unsent >= WRITE_AT:
-            self._flush()
+        self._events.extend(machine.respond(call, answer, self._loop.time()))
 
     def _done(self, task: asyncio.Task[bytes]) -> None:
         call = self._tasks.pop(task)
-        machine = self._machine
+        machine, now = self._machine, self._loop.time()
         assert machine is not None
         if task.cancelled():
-            events = machine.fault(call, FaultStatus.CANCEL)
+            events = machine.fault(call, FaultStatus.CANCEL, now)
         elif (error := task.exception()) is not None:
-            events = machine.fault(call, self._status_of(error, call))
+            events = machine.fault(call, self._status_of(error, call), now)
         else:
-            events = machine.respond(call, task.result())
+            events = machine.respond(call, task.result(), now)
         self._events.extend(events)
         self._work()
 

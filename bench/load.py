@@ -1,0 +1,206 @@
+"""Load from as many connections as are wanted, each with one operation under way.
+
+An operation is a generator that yields requests, gets their replies, and raises ``LoadError`` if
+one is wrong: nothing that failed is counted. Requests are prepared bytes, so that the server is
+what is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Generic, Protocol, TypeVar, cast
+
+import uvloop
+
+from bench.measure import Sample
+
+R = TypeVar("R")
+Operation = Generator[bytes, R, None]
+#: Longer than any operation takes; a server that never answers ends the run.
+TIMEOUT_S = 30.0
+
+
+class LoadError(Exception):
+    """A server answered what it should not have."""
+
+
+class Peer(Protocol[R]):
+    """One connection as its protocol sees it."""
+
+    def greet(self) -> Operation[R]:
+        """What comes before the first operation, untimed."""
+
+    def feed(self, data: bytes) -> R | None:
+        """Take bytes; the reply to the last request, once it is complete."""
+
+
+class _Connection(asyncio.Protocol, Generic[R]):
+    def __init__(self, peer: Peer[R]) -> None:
+        self.peer = peer
+        self._transport: asyncio.Transport | None = None
+        self._operation: Operation[R] | None = None
+        self._next: Callable[[], Operation[R]] | None = None
+        self._stop = self._since = 0
+        self._latencies: list[int] = []
+        self._done: asyncio.Future[list[int]] | None = None
+
+    def run(self, operations: Callable[[], Operation[R]], stop: int) -> asyncio.Future[list[int]]:
+        """One operation after the other until ``stop``; how long each of them took."""
+        self._done = asyncio.get_running_loop().create_future()
+        self._next, self._stop, self._latencies = operations, stop, []
+        self._since = perf_counter_ns()
+        self._begin()
+        return self._done
+
+    def _begin(self) -> None:
+        assert self._next is not None
+        assert self._transport is not None
+        self._operation = self._next()
+        self._transport.write(next(self._operation))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            reply = self.peer.feed(data)
+            if reply is not None:
+                self._proceed(reply)
+        except Exception as error:  # it ends the run
+            self._fail(error)
+
+    def _proceed(self, reply: R) -> None:
+        assert self._operation is not None
+        assert self._transport is not None
+        try:
+            self._transport.write(self._operation.send(reply))
+        except StopIteration:
+            now = perf_counter_ns()
+            self._latencies.append(now - self._since)
+            self._since = now
+            if now < self._stop:
+                self._begin()
+            elif self._done is not None:
+                self._done.set_result(self._latencies)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(LoadError(f"the server closed the connection: {exc}"))
+
+    def _fail(self, error: Exception) -> None:
+        if self._done is not None and not self._done.done():
+            self._done.set_exception(error)
+
+    def close(self) -> None:
+        assert self._transport is not None
+        self._transport.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one round did to a server, and what it cost on both sides."""
+
+    sample: Sample
+    server_cpu_s: float
+    client_cpu_s: float
+
+    @property
+    def client_share(self) -> float:
+        """How much of its core the load generator used; near 1, it was the limit."""
+        return self.client_cpu_s * 1e9 / self.sample.elapsed_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Generic[R]):
+    """A server that listens on loopback, and how to talk to it."""
+
+    pid: int
+    port: int
+    connect: Callable[[], Peer[R]]
+
+
+def load(
+    target: Target[R],
+    operations: Callable[[Peer[R]], Callable[[], Operation[R]]],
+    clients: int,
+    seconds: float,
+) -> Load:
+    """``operations`` gives each connection its own series of them."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_load(target, operations, clients, seconds))
+
+
+async def _load(
+    target: Target[R],
+    operations: Callable[[Peer[R]], Callable[[], Operation[R]]],
+    clients: int,
+    seconds: float,
+) -> Load:
+    connections = [await _connect(target) for _ in range(clients)]
+    try:
+        series = [operations(connection.peer) for connection in connections]
+        server, client = cpu_s(target.pid), time.process_time()
+        start = perf_counter_ns()
+        stop = start + int(seconds * 1e9)
+        running = [c.run(s, stop) for c, s in zip(connections, series, strict=True)]
+        async with asyncio.timeout(seconds + TIMEOUT_S):
+            done = await asyncio.gather(*running)
+        elapsed = perf_counter_ns() - start
+        server, client = cpu_s(target.pid) - server, time.process_time() - client
+    finally:
+        for connection in connections:
+            connection.close()
+    latencies = sorted(latency for each in done for latency in each)
+    return Load(Sample(len(latencies), elapsed, latencies), server, client)
+
+
+async def _connect(target: Target[R]) -> _Connection[R]:
+    loop = asyncio.get_running_loop()
+    _, connection = await loop.create_connection(
+        lambda: _Connection(target.connect()), "127.0.0.1", target.port
+    )
+    async with asyncio.timeout(TIMEOUT_S):
+        await connection.run(connection.peer.greet, 0)
+    return connection
+
+
+# --- cores ----------------------------------------------------------------------------------------
+
+
+def cpu_s(pid: int) -> float:
+    """The CPU time that all threads of a process have used, user and system (proc(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """One core for the server under test, another for the clients; the same if there is one."""
+
+    server: int
+    clients: int
+
+    @classmethod
+    def available(cls) -> Cores:
+        cores = sorted(os.sched_getaffinity(0))
+        return cls(cores[0], cores[-1])
+
+    @contextmanager
+    def for_clients(self) -> Iterator[None]:
+        """Keep this process, which makes the load, off the server's core."""
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {self.clients})
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, before)
+
+    def for_server(self) -> None:
+        """Run in the new process of a server, before it is one; its threads inherit it."""
+        os.sched_setaffinity(0, {self.server})

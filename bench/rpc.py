@@ -1,0 +1,394 @@
+"""Calls per second through a server of ours, against Samba's and impacket's.
+
+Each server is a process of its own on one core, the load generator on another where there are
+two. All get the same bytes on the same kind of connection; the generator reads no more of an
+answer than its length and type. Signed and sealed requests are prepared before the clock starts,
+so that it is the server's work that is measured.
+
+``python -m bench.rpc mqis|impacket`` is such a server: it prints its port, and ends when its
+input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter_ns
+from typing import cast
+
+import uvloop
+
+from bench.measure import Sample, contest
+from bench.results import Aim, Results, Row, ratio
+from bench.run import Bench, Run
+from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.protocol.rpc.channel import Channel
+from mqis.protocol.rpc.client import AgreedContext, Bound, ClientConnection
+from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
+from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
+from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
+from mqis.runtime.rpc.server import RpcServer
+from mqis.wire.ndr import ContextHandle, Syntax
+from mqis.wire.rpc import epmapper, mgmt
+from mqis.wire.rpc.header import PacketType
+from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.tower import Tower
+from mqis.wire.security.sid import Sid
+
+ADDRESS = "127.0.0.1"
+DOMAIN, USER, PASSWORD = "BENCH", "user", "secret"
+CLIENTS = (1, 16)
+PROTECTED = {"integrity": AuthLevel.INTEGRITY, "privacy": AuthLevel.PRIVACY}
+SAMBA_AIM, IMPACKET_AIM = 1.5, 50
+RESPONSE = PacketType.RESPONSE.value
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+def _map_stub() -> bytes:
+    tower = epmapper.TowerOctets(Tower.tcp(epmapper.SYNTAX, 0, "0.0.0.0").to_bytes())
+    asked = epmapper.MapAsked(None, tower, ContextHandle.NULL, 4)
+    return epmapper.EPT_MAP.request.encode(asked, Syntax.NDR20)
+
+
+#: By name: interface, operation number, stub.
+CALLS: dict[str, tuple[SyntaxId, int, bytes]] = {
+    "is_server_listening": (mgmt.SYNTAX, mgmt.IS_SERVER_LISTENING.opnum, b""),
+    "ept_map": (epmapper.SYNTAX, epmapper.EPT_MAP.opnum, _map_stub()),
+}
+
+
+# --- the load -------------------------------------------------------------------------------------
+
+
+class Caller(asyncio.Protocol):
+    """One connection that sends its next request when the last is answered."""
+
+    def __init__(self, call: tuple[SyntaxId, int, bytes], level: int) -> None:
+        self._interface, self._opnum, self._stub = call
+        self._machine = ClientConnection()
+        self._channel: Channel | None = None
+        if level > AuthLevel.NONE:
+            who = PyspnegoInitiator(Credentials(USER, DOMAIN, PASSWORD))
+            context = who.initiator(AuthType.NTLM, level, "host/bench")
+            self._channel = Channel(1, AuthType.NTLM, level, context)
+        loop = asyncio.get_running_loop()
+        self.bound: asyncio.Future[AgreedContext] = loop.create_future()
+        self.done: asyncio.Future[None] = loop.create_future()
+        self._buffer = b""
+        self._requests: list[bytes] = []
+        self._latencies: list[int] = []
+        self._stop = self._sent = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._machine.bind([self._interface], transfers=[NDR20], channel=self._channel)
+        self._transport.write(self._machine.data_to_send())
+
+    def prepare(self, count: int) -> None:
+        """Requests in their order; unprotected ones are all the same."""
+        if self._channel is None:
+            self._requests = [self._request()] * count
+            return
+        while len(self._requests) < count:
+            self._requests.append(self._request())
+        self._requests.reverse()
+
+    def _request(self) -> bytes:
+        self._machine.request(self.bound.result(), self._opnum, self._stub)
+        return self._machine.data_to_send()
+
+    def start(self, stop_ns: int) -> None:
+        self.done = asyncio.get_running_loop().create_future()
+        self._latencies, self._stop = [], stop_ns
+        self._send(perf_counter_ns())
+
+    def _send(self, now: int) -> None:
+        self._sent = now
+        self._transport.write(self._requests.pop())
+
+    def data_received(self, data: bytes) -> None:
+        if not self.bound.done():
+            for event in self._machine.receive(data):
+                if isinstance(event, Bound):
+                    self.bound.set_result(event.contexts[0])
+            out = self._machine.data_to_send()
+            if out:
+                self._transport.write(out)
+            return
+        data = self._buffer + data if self._buffer else data
+        if len(data) < 16 or len(data) < int.from_bytes(data[8:10], "little"):
+            self._buffer = data
+            return
+        self._buffer = b""
+        if data[2] != RESPONSE:
+            self.done.set_exception(RuntimeError(f"the server answered with PDU type {data[2]}"))
+            return
+        now = perf_counter_ns()
+        self._latencies.append(now - self._sent)
+        if now < self._stop and self._requests:
+            self._send(now)
+        else:
+            self.done.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for future in (self.bound, self.done):
+            if not future.done():
+                future.set_exception(RuntimeError("the server closed the connection"))
+
+    def take(self) -> list[int]:
+        self._requests.reverse()
+        return self._latencies
+
+    def close(self) -> None:
+        self.done.cancel()
+        self._transport.abort()
+
+
+class Load:
+    """So many connections to a server, kept over the rounds."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, port: int, name: str, clients: int, level: int
+    ) -> None:
+        self._loop = loop
+        self._where = (ADDRESS, port)
+        self._call, self._clients, self._level = CALLS[name], clients, level
+        self._callers: list[Caller] = []
+
+    def sample(self, seconds: float, most: int) -> Sample:
+        """A round; ``most`` is more than any server can answer in it."""
+        return self._loop.run_until_complete(self._sample(seconds, most))
+
+    async def _sample(self, seconds: float, most: int) -> Sample:
+        if not self._callers:
+            loop = asyncio.get_running_loop()
+            for _ in range(self._clients):
+                made = lambda: Caller(self._call, self._level)  # noqa: E731
+                _, caller = await loop.create_connection(made, *self._where)
+                await caller.bound
+                self._callers.append(caller)
+        for caller in self._callers:
+            caller.prepare(most // self._clients)
+        start = perf_counter_ns()
+        for caller in self._callers:
+            caller.start(start + int(seconds * 1e9))
+        await asyncio.gather(*(caller.done for caller in self._callers))
+        elapsed = perf_counter_ns() - start
+        latencies = sorted(n for caller in self._callers for n in caller.take())
+        return Sample(len(latencies), elapsed, latencies)
+
+    def close(self) -> None:
+        for caller in self._callers:
+            caller.close()
+        self._callers.clear()
+
+
+# --- the entry ------------------------------------------------------------------------------------
+
+
+def _cores() -> tuple[set[int], set[int]]:
+    """For the servers, and for the load; the same if there is only one."""
+    if not hasattr(os, "sched_getaffinity"):
+        return set(), set()
+    cores = sorted(os.sched_getaffinity(0))
+    return ({cores[0]}, set(cores[1:])) if len(cores) > 1 else (set(cores), set(cores))
+
+
+@contextmanager
+def _pinned(cores: set[int]) -> Iterator[None]:
+    """This process and those it starts, to some cores."""
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _server(run: Run, kind: str) -> int:
+    """Start a server of ``serve``; its port."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.rpc", kind],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    run.resources.callback(process.wait, 20)
+    run.resources.callback(process.stdin.close)
+    port = process.stdout.readline()
+    if not port:
+        raise RuntimeError(f"the server {kind} did not start")
+    return int(port)
+
+
+def _samba(run: Run, results: Results) -> int | None:
+    try:
+        from tests.interop.rpc_samba_server import Unavailable, samba_server  # noqa: PLC0415
+    except ImportError:
+        return None
+    directory = run.directory / "samba"
+    directory.mkdir()
+    try:
+        return run.resources.enter_context(samba_server(directory))[1]
+    except Unavailable as reason:
+        results.notes.append(f"Samba: skipped: {reason}")
+        return None
+
+
+def _impacket(run: Run, results: Results) -> int | None:
+    try:
+        import impacket  # noqa: F401, PLC0415
+    except ImportError:
+        results.notes.append("impacket: skipped: it is not installed (make bench installs it)")
+        return None
+    return _server(run, "impacket")
+
+
+def _run(run: Run) -> Results:
+    results = Results()
+    server_cores, load_cores = _cores()
+    run.say("rpc: starting servers")
+    with _pinned(server_cores):
+        ports = {
+            "mqis": _server(run, "mqis"),
+            "Samba": _samba(run, results),
+            "impacket": _impacket(run, results),
+        }
+    loop = uvloop.new_event_loop()
+    run.resources.callback(loop.close)
+    if server_cores == load_cores:
+        results.notes.append("rpc: one core for servers and load: they take each other's time")
+    with _pinned(load_cores):
+        _unprotected(run, results, loop, ports)
+        _protected(run, results, loop, ports["mqis"])
+    return results
+
+
+BENCH = Bench("rpc", "calls per second through the RPC server", _run)
+
+
+def _measure(
+    run: Run,
+    loop: asyncio.AbstractEventLoop,
+    contenders: dict[str, tuple[int, str, int, int]],
+    most: int,
+) -> dict[str, list[Sample]]:
+    """Rounds of (port, call, clients, level) by name."""
+    loads = {name: Load(loop, *what) for name, what in contenders.items()}
+    timed: dict[str, Callable[[], Sample]] = {
+        name: (lambda load=load: load.sample(run.sample_s, most))  # type: ignore[misc]
+        for name, load in loads.items()
+    }
+    try:
+        return contest(run.rounds, timed)
+    finally:
+        for load in loads.values():
+            load.close()
+
+
+def _plural(clients: int) -> str:
+    return f"{clients} client{'s' if clients > 1 else ''}"
+
+
+def _unprotected(
+    run: Run,
+    results: Results,
+    loop: asyncio.AbstractEventLoop,
+    ports: dict[str, int | None],
+) -> None:
+    for call in CALLS:
+        for clients in CLIENTS:
+            # impacket's class serves one client and knows one of the calls.
+            takes_part = {
+                name: (port, call, clients, AuthLevel.NONE.value)
+                for name, port in ports.items()
+                if port and (name != "impacket" or (clients == 1 and call != "ept_map"))
+            }
+            run.say(f"rpc: {call}, {_plural(clients)}")
+            samples = _measure(run, loop, takes_part, run.scaled(60_000, 3_000))
+            _compare(results, f"{call}, {_plural(clients)}", samples)
+
+
+def _compare(results: Results, table: str, samples: dict[str, list[Sample]]) -> None:
+    ours = samples.pop("mqis")
+    peer = ("Samba", samples["Samba"]) if "Samba" in samples else None
+    results.rows.append(Row.of(table, "mqis", ours, peer=peer))
+    for name, theirs in samples.items():
+        results.rows.append(Row.of(table, name, theirs))
+        found = ratio(ours, theirs)
+        aim = SAMBA_AIM if name == "Samba" else IMPACKET_AIM
+        goal = f">= {aim:g}x {name}, {table}"
+        results.aims.append(Aim(goal, f"{found:.2f}x", found >= aim))
+
+
+def _protected(
+    run: Run, results: Results, loop: asyncio.AbstractEventLoop, port: int | None
+) -> None:
+    assert port is not None
+    call = "is_server_listening"
+    contenders = {
+        f"{name}, {_plural(clients)}": (port, call, clients, level.value)
+        for name, level in PROTECTED.items()
+        for clients in CLIENTS
+    }
+    run.say("rpc: protected calls")
+    samples = _measure(run, loop, contenders, run.scaled(8_000, 800))
+    for name, rounds in samples.items():
+        results.rows.append(Row.of(f"{call}, NTLM", name, rounds))
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+
+async def _serve_mqis() -> None:
+    account = Account(DOMAIN, USER, Sid.parse("S-1-5-21-1-2-3-1000"), nt_hash(PASSWORD))
+    registry = EndpointRegistry()
+    management = ManagementService(lambda: server.endpoint)
+    server = RpcServer(
+        [EndpointMapperService(registry), management],
+        SystemEntropy(),
+        authenticator=PyspnegoAuthenticator(MemoryAccounts([account]), "BENCH", DOMAIN),
+    )
+    async with server:
+        port = await server.listen(ADDRESS)
+        registry.insert(Registration(epmapper.SYNTAX, port, ADDRESS))
+        print(port, flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+def _serve_impacket() -> None:
+    from impacket.dcerpc.v5.rpcrt import DCERPCServer  # noqa: PLC0415
+
+    server = DCERPCServer()
+    answer = mgmt.IS_SERVER_LISTENING.response.encode(mgmt.Listening(0, 1), Syntax.NDR20)
+    uuid = (str(mgmt.SYNTAX.uuid), f"{mgmt.SYNTAX.major}.0")
+    server.addCallbacks(uuid, "135", {mgmt.IS_SERVER_LISTENING.opnum: lambda _stub: answer})
+    threading.Thread(target=server.run, daemon=True).start()
+    print(server.getListenPort(), flush=True)
+    sys.stdin.read()
+
+
+def main() -> None:
+    if sys.argv[1:] == ["impacket"]:
+        _serve_impacket()
+    else:
+        uvloop.run(_serve_mqis())
+
+
+if __name__ == "__main__":
+    main()

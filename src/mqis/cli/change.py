@@ -1,0 +1,144 @@
+"""``mqis create``, ``mqis set`` and ``mqis delete``: changes, through a directory server."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mqis.cli.login import (
+    AnonymousOption,
+    Level,
+    LevelOption,
+    MapperPortOption,
+    Provider,
+    ProviderOption,
+    ServerOption,
+    UserOption,
+    VerifyOption,
+    login,
+)
+from mqis.cli.options import JsonOption, NameArgument, TypeArgument
+from mqis.cli.output import print_json, say
+from mqis.cli.properties import PropertyError, parse_assignments
+from mqis.cli.remote import connected
+from mqis.client.servers import MAPPER_PORT
+from mqis.protocol.directory.objects import NAME_PROPERTY
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sddl import parse_sddl
+
+_Values = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME=VALUE...", help="label=Orders, sign_cert=@FILE, gates=m1,m2 ..."),
+]
+
+
+def create(
+    kind: TypeArgument,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH] [NAME=VALUE...]",
+            help="Its path, unless it is a link or a user; then properties: label=Orders ...",
+        ),
+    ] = None,
+    *,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    anonymous: AnonymousOption = False,
+    verify: VerifyOption = True,
+    security: Annotated[
+        str | None,
+        typer.Option(metavar="SDDL", help="The permissions of a queue; default: the server's."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Create an object."""
+    object_type = kind.object_type
+    path, assignments = _split(object_type, words or [])
+    descriptor = None if security is None else sddl(security)
+    who = login(server, mapper_port, user, level, auth, anonymous=anonymous, verify=verify)
+    with connected(who) as remote:
+        properties = parse_assignments(object_type, assignments, remote)
+        if object_type is ObjectType.ROUTINGLINK:
+            path = _link_path(properties)
+        elif not properties and path is not None:  # a call has at least one
+            properties[NAME_PROPERTY[object_type]] = PropVariant(VarType.LPWSTR, path)
+        made = remote.create(object_type, path, properties, descriptor)
+    named = path if object_type in NAME_PROPERTY else None
+    told = None if made is None else str(made)
+    if json:
+        print_json({"type": object_type.label, "path": named, "id": told})
+    else:
+        shown = ["created", object_type.label, named, told and f"({told})"]
+        say(" ".join(word for word in shown if word))
+
+
+def _split(object_type: ObjectType, words: list[str]) -> tuple[str | None, list[str]]:
+    if object_type not in NAME_PROPERTY:
+        return None, words
+    if not words:
+        raise typer.BadParameter(f"a {object_type.label} is created under a path")
+    return words[0], words[1:]
+
+
+def _link_path(properties: dict[int, PropVariant]) -> str | None:
+    """Both sites' GUIDs in hexadecimal (MS-MQDS 3.2.6.1.4)."""
+    ends = [properties.get(end) for end in (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)]
+    guids = [end.value for end in ends if end is not None]
+    digits = [guid.big_endian.hex().upper() for guid in guids if isinstance(guid, Guid)]
+    return "".join(digits) if len(digits) == 2 else None
+
+
+def sddl(text: str) -> bytes:
+    """The bytes of a descriptor in SDDL."""
+    try:
+        return parse_sddl(text).to_bytes()
+    except ValueError as error:
+        raise PropertyError(f"{text!r} is no descriptor: {error}") from None
+
+
+def set_(
+    kind: TypeArgument,
+    name: NameArgument,
+    values: _Values,
+    *,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    anonymous: AnonymousOption = False,
+    verify: VerifyOption = True,
+) -> None:
+    """Change properties of an object: all of them, or none."""
+    object_type = kind.object_type
+    who = login(server, mapper_port, user, level, auth, anonymous=anonymous, verify=verify)
+    with connected(who) as remote:
+        remote.set(object_type, name, parse_assignments(object_type, values, remote))
+    say(f"changed {object_type.label} {name}")
+
+
+def delete(
+    kind: TypeArgument,
+    name: NameArgument,
+    *,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    anonymous: AnonymousOption = False,
+    verify: VerifyOption = True,
+) -> None:
+    """Delete an object."""
+    who = login(server, mapper_port, user, level, auth, anonymous=anonymous, verify=verify)
+    with connected(who) as remote:
+        remote.delete(kind.object_type, name)
+    say(f"deleted {kind.object_type.label} {name}")

@@ -1,0 +1,40 @@
+"""What leads through ``mqis tour``: numbered steps, and lines that have to hold."""
+
+from __future__ import annotations
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from mqis.cli.output import cell
+from mqis.wire.errors import MqisError
+
+
+class TourError(MqisError):
+    """Something is not as the tour says."""
+
+
+class Guide:
+    """Numbers the steps and keeps their look."""
+
+    def __init__(self, target: Console) -> None:
+        self._console = target
+        self._number = 0
+
+    def step(self, title: str, what: str) -> None:
+        self._number += 1
+        heading = Text(f"\n{self._number}. ", style="bold cyan")
+        heading.append(title, style="bold").append(f"  {what}", style="default")
+        self._console.print(heading)
+
+    def show(self, renderable: RenderableType) -> None:
+        self._console.print(Padding(renderable, (0, 0, 0, 3), expand=False))
+
+    def line(self, text: str, style: str = "") -> None:
+        self._console.print(cell(text, style), soft_wrap=True)
+
+    def confirm(self, text: str, holds: bool) -> None:
+        """A line with a tick; the end of the tour if it does not hold."""
+        if not holds:
+            raise TourError(f"step {self._number}: it should be so, but is not: {text}")
+        self._console.print(Text("   ✓ ", style="green").append_text(cell(text, "default")))

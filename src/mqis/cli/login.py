@@ -1,0 +1,163 @@
+"""How commands reach a directory server, and as whom."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.client.servers import MAPPER_PORT, ServerAddress
+from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.wire.errors import MqisError
+
+PASSWORD_FILE = "MQIS_PASSWORD_FILE"
+
+
+class LoginError(MqisError):
+    """Nobody can log on with what was given."""
+
+
+class Level(StrEnum):
+    """How calls are protected."""
+
+    CONNECT = "connect"
+    PACKET = "packet"
+    INTEGRITY = "integrity"
+    PRIVACY = "privacy"
+
+
+class Provider(StrEnum):
+    """Who vouches for the caller."""
+
+    NEGOTIATE = "negotiate"
+    NTLM = "ntlm"
+    KERBEROS = "kerberos"
+
+
+_TYPES = {
+    Provider.NEGOTIATE: AuthType.SPNEGO,
+    Provider.NTLM: AuthType.NTLM,
+    Provider.KERBEROS: AuthType.KERBEROS,
+}
+
+ServerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--server",
+        metavar="HOST[:PORT]",
+        help="A directory server; the next is tried if it does not answer. Without a port its "
+        "endpoint mapper is asked.",
+        show_default=False,
+    ),
+]
+MapperPortOption = Annotated[
+    int, typer.Option("--mapper-port", metavar="N", min=1, max=65_535, help="Its mapper's port.")
+]
+UserOption = Annotated[
+    str | None,
+    typer.Option(
+        "--user",
+        "-u",
+        metavar="[DOMAIN\\]NAME",
+        envvar="MQIS_USER",
+        help=f"Log on as. The password comes from the file ${PASSWORD_FILE}, else it is asked "
+        "for, or read from the standard input. Default: nobody.",
+        show_default=False,
+    ),
+]
+LevelOption = Annotated[Level, typer.Option(help="How the calls of a user are protected.")]
+ProviderOption = Annotated[Provider, typer.Option("--auth", help="How a user is authenticated.")]
+AnonymousOption = Annotated[
+    bool, typer.Option("--anonymous", help="As nobody, whatever $MQIS_USER says.")
+]
+VerifyOption = Annotated[
+    bool,
+    typer.Option(
+        "--verify/--no-verify", help="Whether the server has to sign its answers to a user."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Which servers, in which order, and as whom."""
+
+    servers: tuple[ServerAddress, ...]
+    domain: str = ""
+    name: str | None = None
+    level: AuthLevel = AuthLevel.PRIVACY
+    auth_type: AuthType = AuthType.SPNEGO
+    verify: bool = True
+
+    @property
+    def who(self) -> str:
+        if self.name is None:
+            return "nobody"
+        return f"{self.domain}\\{self.name}" if self.domain else self.name
+
+
+def login(
+    server: list[str] | None,
+    mapper_port: int = MAPPER_PORT,
+    user: str | None = None,
+    level: Level = Level.PRIVACY,
+    auth: Provider = Provider.NEGOTIATE,
+    *,
+    anonymous: bool = False,
+    verify: bool = True,
+) -> Login:
+    """What the options say."""
+    words = [word.strip() for text in server or () for word in text.split(",")]
+    if not any(words):
+        raise typer.BadParameter("name a directory server with --server HOST[:PORT]")
+    servers = tuple(_address(word, mapper_port) for word in words if word)
+    if anonymous or not user:
+        return Login(servers)
+    domain, name = split_user(user)
+    return Login(servers, domain, name, AuthLevel[level.name], _TYPES[auth], verify)
+
+
+def _address(text: str, mapper_port: int) -> ServerAddress:
+    try:
+        return replace(ServerAddress.parse(text), mapper_port=mapper_port)
+    except ValueError as error:
+        raise typer.BadParameter(f"--server {text}: {error}") from None
+
+
+def split_user(text: str) -> tuple[str, str]:
+    """``DOMAIN\\NAME``, ``NAME@DOMAIN`` or ``NAME`` as domain and name."""
+    domain, backslash, name = text.partition("\\")
+    if not backslash:
+        name, _, domain = text.partition("@")
+    if not name:
+        raise typer.BadParameter(f"--user {text}: there is no name in it")
+    return domain, name
+
+
+def password(who: str) -> str:
+    """Of a user; never from an argument, which others on this computer could see."""
+    named = os.environ.get(PASSWORD_FILE)
+    if named:
+        try:
+            return _first_line(Path(named).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise LoginError(f"{named}: the password cannot be read: {reason}") from error
+    if sys.stdin.isatty():
+        return str(typer.prompt(f"Password of {who}", hide_input=True, err=True))
+    line = sys.stdin.readline()
+    if not line:
+        raise LoginError(
+            f"no password for {who}: give it on the standard input, or in a file that "
+            f"{PASSWORD_FILE} names"
+        )
+    return _first_line(line)
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].rstrip("\r")

@@ -1,0 +1,116 @@
+"""Security descriptors as people read them: who, allowed or denied, which rights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag
+
+from mqis.protocol.security.masks import (
+    CnRights,
+    EnterpriseRights,
+    MachineRights,
+    QueueRights,
+    Rights,
+    SiteRights,
+    generic_mapping,
+)
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.security import sid as well_known
+from mqis.wire.security.acl import AceFlags, AceType, OpaqueAce
+from mqis.wire.security.descriptor import SecurityDescriptor
+from mqis.wire.security.sid import Sid
+
+_RIGHTS: dict[ObjectType, type[IntFlag]] = {
+    ObjectType.QUEUE: QueueRights,
+    ObjectType.MACHINE: MachineRights,
+    ObjectType.SITE: SiteRights,
+    ObjectType.ENTERPRISE: EnterpriseRights,
+    ObjectType.CN: CnRights,
+}
+_EFFECTS: dict[int, str] = {
+    AceType.ACCESS_ALLOWED: "allowed",
+    AceType.ACCESS_ALLOWED_OBJECT: "allowed",
+    AceType.ACCESS_DENIED: "denied",
+    AceType.ACCESS_DENIED_OBJECT: "denied",
+    AceType.SYSTEM_AUDIT: "audited",
+    AceType.SYSTEM_AUDIT_OBJECT: "audited",
+}
+_NAMES = {
+    well_known.EVERYONE: "Everyone",
+    well_known.CREATOR_OWNER: "Creator owner",
+    well_known.OWNER_RIGHTS: "Owner rights",
+    well_known.NETWORK: "Network",
+    well_known.ANONYMOUS: "Anonymous",
+    well_known.AUTHENTICATED_USERS: "Authenticated users",
+    well_known.LOCAL_SYSTEM: "Local system",
+    well_known.LOCAL_SERVICE: "Local service",
+    well_known.NETWORK_SERVICE: "Network service",
+    well_known.ADMINISTRATORS: "Administrators",
+    well_known.USERS: "Users",
+    well_known.GUESTS: "Guests",
+}
+FULL_CONTROL = "full control"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One entry of a list."""
+
+    list: str
+    who: str
+    sid: str | None
+    effect: str
+    mask: int | None
+    rights: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+def permissions(sd: SecurityDescriptor, object_type: ObjectType) -> list[Permission]:
+    """The entries of both lists, in their order, which is the order in which they decide."""
+    found = []
+    for name, acl in (("dacl", sd.dacl), ("sacl", sd.sacl)):
+        for ace in () if acl is None else acl.aces:
+            flags = tuple(str(flag.name).lower() for flag in AceFlags if flag & ace.flags)
+            if isinstance(ace, OpaqueAce):
+                effect = f"entry of type {int(ace.type)}"
+                found.append(Permission(name, "", None, effect, None, (), flags))
+                continue
+            effect = _EFFECTS[ace.type]
+            rights = rights_of(ace.mask, object_type)
+            sid = str(ace.sid)
+            found.append(Permission(name, who(ace.sid), sid, effect, int(ace.mask), rights, flags))
+    return found
+
+
+def who(sid: Sid | None) -> str:
+    """``Everyone (S-1-1-0)``; just the SID where it has no name of its own."""
+    if sid is None:
+        return "nobody"
+    return f"{_NAMES[sid]} ({sid})" if sid in _NAMES else str(sid)
+
+
+def rights_of(mask: int, object_type: ObjectType) -> tuple[str, ...]:
+    """The rights of a mask by the names of MS-MQMQ 2.2.23 to 2.2.27, without MQSEC."""
+    mapping = generic_mapping(object_type)
+    mapped = mapping.map(mask)
+    if mapped & mapping.all == mapping.all:
+        mapped &= ~int(mapping.all)
+        return (FULL_CONTROL, *_names(mapped, Rights))
+    own = _RIGHTS[object_type]
+    known = sum(int(right) for right in own)
+    return (*_names(mapped & known, own), *_names(mapped & ~known, Rights))
+
+
+def _names(mask: int, kind: type[IntFlag]) -> tuple[str, ...]:
+    names = [str(right.name).lower() for right in kind if mask & right]
+    rest = mask & ~sum(int(right) for right in kind)
+    return (*names, *([f"0x{rest:x}"] if rest else []))
+
+
+def remark(sd: SecurityDescriptor) -> str | None:
+    """What a list that is missing or empty means."""
+    if sd.has_null_dacl:
+        return "there is no list of permissions: everybody may do everything"
+    if sd.dacl is not None and not sd.dacl.aces:
+        return "the list of permissions is empty: nobody may do anything"
+    return None

@@ -1,0 +1,147 @@
+"""``mqis security``: the permissions of an object, shown and set."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from mqis.cli.login import (
+    AnonymousOption,
+    Level,
+    LevelOption,
+    MapperPortOption,
+    Provider,
+    ProviderOption,
+    ServerOption,
+    UserOption,
+    VerifyOption,
+    login,
+)
+from mqis.cli.options import JsonOption, NameArgument, TypeArgument
+from mqis.cli.output import cell, console, print_json, say, table
+from mqis.cli.permissions import permissions, remark, who
+from mqis.cli.properties import PropertyError
+from mqis.cli.remote import connected
+from mqis.client.servers import MAPPER_PORT
+from mqis.protocol.security.information import SecurityInformation as Part
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.security.descriptor import SecurityDescriptor
+from mqis.wire.security.sddl import parse_sddl, to_sddl
+
+_PARTS = {str(part.name).lower(): part for part in (Part.OWNER, Part.GROUP, Part.DACL, Part.SACL)}
+_SHOWN = Part.OWNER | Part.GROUP | Part.DACL
+
+
+def security(
+    kind: TypeArgument,
+    name: NameArgument,
+    *,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    anonymous: AnonymousOption = False,
+    verify: VerifyOption = True,
+    sddl: Annotated[
+        str | None,
+        typer.Option("--set", metavar="SDDL", help="Set what this text says, and show it then."),
+    ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PARTS",
+            help="Of owner,group,dacl,sacl. Default: owner,group,dacl, or what --set says.",
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Show who may do what with an object, or change it."""
+    object_type = kind.object_type
+    asked = None if part is None else _parse_parts(part)
+    new = None if sddl is None else _parse(sddl)
+    who_asks = login(server, mapper_port, user, level, auth, anonymous=anonymous, verify=verify)
+    with connected(who_asks) as remote:
+        if new is not None:
+            chosen = _settable(new, asked)
+            remote.set_security(object_type, name, chosen, new.to_bytes())
+            asked = chosen
+        parts = _SHOWN if asked is None else asked
+        got = SecurityDescriptor.from_bytes(remote.security(object_type, name, int(parts)))
+    if json:
+        print_json(_as_json(object_type, name, got))
+    else:
+        _show(object_type, name, got, parts)
+
+
+def _parse_parts(text: str) -> Part:
+    parts = Part(0)
+    for word in text.lower().split(","):
+        if word.strip() not in _PARTS:
+            raise typer.BadParameter(f"--part {word!r} is none of {', '.join(_PARTS)}")
+        parts |= _PARTS[word.strip()]
+    return parts
+
+
+def _parse(text: str) -> SecurityDescriptor:
+    try:
+        return parse_sddl(text)
+    except ValueError as error:
+        raise PropertyError(f"{text!r} is no descriptor: {error}") from None
+
+
+def _settable(new: SecurityDescriptor, asked: Part | None) -> Part:
+    """What the text has. To set a part that it lacks removes that: with a DACL, all protection."""
+    there = {
+        Part.OWNER: new.owner is not None,
+        Part.GROUP: new.group is not None,
+        Part.DACL: new.dacl is not None or new.has_null_dacl,
+        Part.SACL: new.sacl is not None,
+    }
+    present = Part(0)
+    for part, is_there in there.items():
+        present |= part if is_there else Part(0)
+    chosen = present if asked is None else asked
+    lacking = [word for word, part in _PARTS.items() if part & chosen & ~present]
+    if lacking or not chosen:
+        raise PropertyError(f"the descriptor to set has no {', '.join(lacking) or 'part'}")
+    return chosen
+
+
+def _as_json(object_type: ObjectType, name: str, sd: SecurityDescriptor) -> dict[str, object]:
+    return {
+        "type": object_type.label,
+        "name": name,
+        "sddl": _text(sd),
+        "owner": None if sd.owner is None else str(sd.owner),
+        "group": None if sd.group is None else str(sd.group),
+        "entries": [asdict(entry) for entry in permissions(sd, object_type)],
+    }
+
+
+def _show(object_type: ObjectType, name: str, sd: SecurityDescriptor, parts: Part) -> None:
+    say(f"{object_type.label} {name}", "bold")
+    say(f"sddl   {_text(sd) or '(has entries that SDDL has no words for)'}")
+    if parts & Part.OWNER:
+        say(f"owner  {who(sd.owner)}")
+    if parts & Part.GROUP:
+        say(f"group  {who(sd.group)}")
+    entries = permissions(sd, object_type)
+    if entries:
+        made = table("list", "who", "effect", "rights", "flags")
+        for entry in entries:
+            rights, flags = ", ".join(entry.rights), ", ".join(entry.flags)
+            made.add_row(entry.list, entry.who, entry.effect, cell(rights), cell(flags))
+        console().print(made)
+    note = remark(sd) if parts & Part.DACL else None
+    if note is not None:
+        say(note, "yellow")
+
+
+def _text(sd: SecurityDescriptor) -> str | None:
+    try:
+        return to_sddl(sd)
+    except ValueError:
+        return None

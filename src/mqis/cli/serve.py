@@ -1,0 +1,85 @@
+"""``mqis serve``: one directory server, until a signal ends it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from json import dumps
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.options import ConfigOption, StoreOption, configuration
+from mqis.cli.output import plain
+from mqis.services.config import override
+from mqis.services.directory_server import Ready
+from mqis.services.sections import Config, LogFormat, LogLevel
+from mqis.services.serve import serve as run_server
+
+
+def serve(
+    *,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    name: Annotated[
+        str | None, typer.Option(help="server.name", metavar="NAME", show_default=False)
+    ] = None,
+    site: Annotated[
+        str | None, typer.Option(help="server.site", metavar="NAME", show_default=False)
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option(help="rpc.listen", metavar="ADDRESS", show_default=False)
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="rpc.port; 0: one that is free", metavar="N", show_default=False),
+    ] = None,
+    mapper_port: Annotated[
+        int | None,
+        typer.Option(help="rpc.mapper_port; 0: one that is free", metavar="N", show_default=False),
+    ] = None,
+    accounts: Annotated[
+        Path | None, typer.Option(help="security.accounts", metavar="FILE", show_default=False)
+    ] = None,
+    log_level: Annotated[
+        LogLevel | None, typer.Option(help="log.level", show_default=False)
+    ] = None,
+    log_format: Annotated[
+        LogFormat | None, typer.Option(help="log.format", show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Write the ready line as JSON.")] = False,
+) -> None:
+    """Serve a directory over RPC, with an endpoint mapper beside it.
+
+    A line on the standard output says when and where; logs go to the standard error. The options
+    take the place of keys of the configuration. SIGHUP rereads it, SIGTERM ends the server.
+    """
+    given: dict[str, dict[str, object]] = {
+        "server": {"name": name, "site": site},
+        "store": {"url": store},
+        "rpc": {"listen": listen, "port": port, "mapper_port": mapper_port},
+        "security": {"accounts": None if accounts is None else str(accounts.absolute())},
+        "log": {"level": log_level, "format": log_format},
+    }
+    values = {
+        section: {key: value for key, value in keys.items() if value is not None}
+        for section, keys in given.items()
+    }
+
+    def read() -> Config:
+        return override(configuration(config, needed=store is None), values, "command line")
+
+    run_server(read, lambda ready: _tell(ready, json=json))
+
+
+def _tell(ready: Ready, *, json: bool) -> None:
+    """One line that scripts can wait for."""
+    if json:
+        print(dumps({"event": "ready", **asdict(ready)}), flush=True)
+        return
+    host = f"[{ready.address}]" if ":" in ready.address else ready.address
+    mapper = "no endpoint mapper"
+    if ready.mapper_port is not None:
+        mapper = f"endpoint mapper {host}:{ready.mapper_port}"
+    told = f"ready: {ready.enterprise}, site {ready.site}, {host}:{ready.port}, {mapper}"
+    print(plain(told), flush=True)

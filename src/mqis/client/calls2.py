@@ -1,0 +1,91 @@
+"""The methods of dscomm2, as ``calls`` has those of dscomm (MS-MQDS 3.3.4, 3.4)."""
+
+from __future__ import annotations
+
+from mqis.client.calls import NULL, checked
+from mqis.client.session import SIGNATURE_SIZE, Session
+from mqis.protocol.directory import signature
+from mqis.protocol.directory.locate import Target
+from mqis.wire.guid import Guid
+from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.ndr import ContextHandle
+
+#: The properties that S_DSGetPropsEx gives, one at a time, and of what (3.3.4.2).
+EXTENDED = {
+    PropId.Q_OBJ_SECURITY: ObjectType.QUEUE,
+    PropId.QM_OBJ_SECURITY: ObjectType.MACHINE,
+    PropId.QM_ENCRYPT_PKS: ObjectType.MACHINE,
+    PropId.QM_SIGN_PKS: ObjectType.MACHINE,
+}
+
+
+async def get_computer_sites(session: Session, machine: str) -> dscomm2.ComputerSites:
+    """S_DSGetComputerSites (3.3.4.1)."""
+    request = dscomm2.GetComputerSites(machine, session.auth, SIGNATURE_SIZE)
+    return await session.signed(
+        dscomm2.GET_COMPUTER_SITES,
+        request,
+        lambda got: signature.blob_digest(b"".join(site.raw for site in got.sites or ())),
+        interface=dscomm2.DSCOMM2,
+    )
+
+
+async def get_props_ex(session: Session, target: Target, propid: PropId) -> dscomm.PropsGot:
+    """S_DSGetPropsEx, S_DSGetPropsGuidEx (3.3.4.2, 3.3.4.3)."""
+    checked(target)
+    if EXTENDED.get(propid) is not target.object_type:
+        raise ValueError(f"{propid.name} of a {target.object_type.label} is not given by this call")
+    kind, ids, given = target.object_type, (int(propid),), {"cp": 1}
+
+    def digest(got: dscomm.PropsGot) -> bytes:
+        return signature.properties_digest(ids, got.values)
+
+    if target.path is not None:
+        by_path = dscomm.GetProps(kind, target.path, ids, (NULL,), session.auth, SIGNATURE_SIZE)
+        return await session.signed(
+            dscomm2.GET_PROPS_EX, by_path, digest, given, interface=dscomm2.DSCOMM2
+        )
+    guid = target.guid or Guid.NULL
+    by_guid = dscomm.GetPropsGuid(kind, guid, ids, (NULL,), session.auth, SIGNATURE_SIZE)
+    return await session.signed(
+        dscomm2.GET_PROPS_GUID_EX, by_guid, digest, given, interface=dscomm2.DSCOMM2
+    )
+
+
+async def begin_delete_notification(session: Session, path: str) -> dscomm.HandleGot:
+    """S_DSBeginDeleteNotification (3.3.4.4): a queue if there is a backslash, else a machine."""
+    request = dscomm2.BeginDeleteNotification(path, session.auth)
+    return await session.call(dscomm2.BEGIN_DELETE_NOTIFICATION, request, interface=dscomm2.DSCOMM2)
+
+
+async def notify_delete(session: Session, handle: ContextHandle) -> dscomm.Result:
+    """S_DSNotifyDelete (3.3.4.5)."""
+    request = dscomm.HandleGiven(handle)
+    return await session.call(dscomm2.NOTIFY_DELETE, request, interface=dscomm2.DSCOMM2)
+
+
+async def end_delete_notification(session: Session, handle: ContextHandle) -> None:
+    """S_DSEndDeleteNotification (3.3.4.6)."""
+    request = dscomm.HandleGiven(handle)
+    await session.call(dscomm2.END_DELETE_NOTIFICATION, request, interface=dscomm2.DSCOMM2)
+
+
+async def is_server_gc(session: Session) -> bool:
+    """S_DSIsServerGC (3.3.4.7)."""
+    request = dscomm2.NoParameters()
+    got = await session.call(dscomm2.IS_SERVER_GC, request, interface=dscomm2.DSCOMM2)
+    return bool(got.is_gc)
+
+
+async def get_gc_list_in_domain(session: Session, domain: str) -> dscomm2.GCList:
+    """S_DSGetGCListInDomain (3.3.4.8)."""
+    request = dscomm2.GetGCListInDomain(None, domain, session.auth, SIGNATURE_SIZE)
+
+    def digest(got: dscomm2.GCList) -> bytes:
+        return signature.blob_digest((got.servers or "").encode("utf-16-le", "surrogatepass"))
+
+    return await session.signed(
+        dscomm2.GET_GC_LIST_IN_DOMAIN, request, digest, interface=dscomm2.DSCOMM2
+    )

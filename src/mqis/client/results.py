@@ -1,0 +1,49 @@
+"""How a directory event ends (MS-MQDMPR 3.1.1.17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+from mqis.protocol.errors import DirectoryError
+from mqis.wire.hresult import HResult
+
+T = TypeVar("T")
+
+
+class DirectoryOperationResult(Enum):
+    """rStatus. MS-MQDS never gives ObjectAlreadyExists: that is a GenericError there."""
+
+    SUCCESS = "Success"
+    GENERIC_ERROR = "GenericError"
+    DIRECTORY_NOT_CONNECTED = "DirectoryNotConnected"
+    OBJECT_NOT_FOUND = "ObjectNotFound"
+    ATTRIBUTE_NOT_FOUND = "AttributeNotFound"
+    END_OF_DATA = "EndOfData"
+    OBJECT_ALREADY_EXISTS = "ObjectAlreadyExists"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What an event returned: its status, and on success its value.
+
+    The status folds many failures into one. ``error`` is what happened, with the HRESULT as the
+    server sent it, where there is one.
+    """
+
+    status: DirectoryOperationResult
+    value: T | None = None
+    error: Exception | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.status is DirectoryOperationResult.SUCCESS
+
+    def unwrap(self) -> T:
+        """The value; or raise the error, for callers that would rather have exceptions."""
+        if self.ok:
+            return self.value  # type: ignore[return-value]  # T is Optional where it may be None
+        if self.error is not None:
+            raise self.error
+        raise DirectoryError(HResult.MQDS_OBJECT_NOT_FOUND, "nothing meets the filter")

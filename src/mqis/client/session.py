@@ -1,0 +1,255 @@
+"""One association with a directory server: connected, proven, and the calls on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from mqis.client.authentication import (
+    Callbacks,
+    MachineSigner,
+    ServerProof,
+    SignatureError,
+    begin_context,
+)
+from mqis.client.known import KnownServers
+from mqis.client.servers import NoServerError, ServerAddress, find_port
+from mqis.protocol.authentication import Initiator
+from mqis.protocol.errors import DirectoryError, ProtocolError
+from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
+from mqis.runtime.rpc.typed import invoke
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import is_failure
+from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.ndr import ContextHandle
+from mqis.wire.rpc.operation import InterfaceDescription, Operation
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+#: Room for a signature: a wrapped digest is far smaller with every provider there is.
+SIGNATURE_SIZE = 1024
+#: Room for the tokens of a handshake.
+TOKEN_SIZE = 65_536
+_NOTHING: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How a client connects."""
+
+    #: What protects the connection and tells the server who calls; None: nothing.
+    credentials: Credentials | None = None
+    #: Lets the server prove itself inside S_DSValidateServer; None: its answers are not checked.
+    gss: Initiator | None = None
+    signer: MachineSigner | None = None
+    answer_challenges: bool = True
+    #: Ask S_DSGetServerPort where to go on, as the first clients did (3.2.3).
+    ask_port: bool = False
+    timeout_s: float = 10.0
+
+
+class Session:
+    """Made by ``open``; of no use before ``validate`` and after ``close``."""
+
+    def __init__(
+        self, rpc: RpcClient, server: ServerAddress, callbacks: Callbacks, settings: SessionSettings
+    ) -> None:
+        self.server = server
+        #: PCONTEXT_HANDLE_SERVER_AUTH_TYPE, null until the server is validated.
+        self.auth = ContextHandle.NULL
+        self.callbacks = callbacks
+        self.proof = ServerProof()
+        self._rpc = rpc
+        self._settings = settings
+        self._next_context = 1
+
+    @classmethod
+    async def open(cls, server: ServerAddress, settings: SessionSettings) -> Session:
+        """Bind dscomm at the server, at whichever of its addresses answers (2.1, 3.2.3)."""
+        refusals = []
+        for host in (server.host, *server.addresses):
+            try:
+                return await cls._open(server, host, settings)
+            except (RpcConnectionError, RpcFault, WireError) as error:
+                refusals.append(f"{host}: {error}")
+        raise RpcConnectionError("; ".join(refusals))
+
+    @classmethod
+    async def _open(cls, server: ServerAddress, host: str, settings: SessionSettings) -> Session:
+        port = await find_port(server, dscomm.SYNTAX, settings.timeout_s, host)
+        session = await cls._bind(server, host, port, settings)
+        if not settings.ask_port:
+            return session
+        try:
+            port = (await session.call(dscomm.GET_SERVER_PORT, dscomm.GetServerPort(1))).port
+            if not port:
+                return session
+            rebound = await cls._bind(server, host, port, settings)
+        except BaseException:
+            await session.close()
+            raise
+        await session.close()
+        return rebound
+
+    @classmethod
+    async def _bind(
+        cls, server: ServerAddress, host: str, port: int, settings: SessionSettings
+    ) -> Session:
+        callbacks = Callbacks(settings.signer, settings.answer_challenges)
+        rpc = await RpcClient.connect(
+            host,
+            port,
+            [dscomm.SYNTAX],
+            credentials=settings.credentials,
+            callbacks=callbacks,
+            timeout_s=settings.timeout_s,
+        )
+        return cls(rpc, server, callbacks, settings)
+
+    async def validate(self, enterprise: Guid | None = None) -> None:
+        """S_DSValidateServer: without a provider an empty context, whose signatures are zeros."""
+        number = self.new_context()
+        token, context = b"", None
+        gss = self._settings.gss
+        if gss is not None:
+            context, token = await asyncio.to_thread(begin_context, gss, self.server.host)
+            self.callbacks.pending[number] = context
+        request = dscomm.ValidateServer(enterprise or Guid.NULL, 0, number, TOKEN_SIZE, token)
+        try:
+            got = await self.call(dscomm.VALIDATE_SERVER, request)
+        finally:
+            self.callbacks.pending.pop(number, None)
+        if is_failure(got.result):
+            raise DirectoryError(got.result, "the server did not authenticate itself")
+        if not got.handle:
+            raise ProtocolError("the server gave no handle for its authentication")
+        self.auth = got.handle
+        if context is not None and not context.complete:
+            raise SignatureError("the server did not finish proving itself")
+        self.proof.context = context
+
+    async def close(self) -> None:
+        """Give the auth handle back, once, then the connection."""
+        auth, self.auth = self.auth, ContextHandle.NULL
+        if auth and self.usable:
+            with suppress(ProtocolError, WireError):  # gone already, and its handles with it
+                await self.call(dscomm.CLOSE_SERVER_HANDLE, dscomm.HandleGiven(auth))
+        self.proof.context = None
+        await self._rpc.close()
+
+    @property
+    def usable(self) -> bool:
+        return self._rpc.usable
+
+    def new_context(self) -> int:
+        """A dwContext that no other call of this session has."""
+        number = self._next_context
+        self._next_context += 1
+        return number
+
+    async def call(
+        self,
+        operation: Operation[Q, R],
+        request: Q,
+        given: Mapping[str, int] = _NOTHING,
+        interface: InterfaceDescription = dscomm.DSCOMM,
+    ) -> R:
+        """Make a call; its answer as it came."""
+        if interface is dscomm2.DSCOMM2 and not self._rpc.offers(dscomm2.SYNTAX):
+            # The same association, because the auth handle belongs to it (MQDS-3.4.3-01).
+            await self._rpc.add_interface(dscomm2.SYNTAX)
+        return await invoke(
+            self._rpc,
+            interface,
+            operation,
+            request,
+            given=given,
+            timeout_s=self._settings.timeout_s,
+        )
+
+    async def signed(
+        self,
+        operation: Operation[Q, R],
+        request: Q,
+        digest: Callable[[Any], bytes],
+        given: Mapping[str, int] = _NOTHING,
+        interface: InterfaceDescription = dscomm.DSCOMM,
+    ) -> R:
+        """Make a call whose answer is signed. One that failed has nothing to check (3.1.4.7)."""
+        try:
+            got: Any = await self.call(operation, request, given, interface)
+        except (RpcTimeoutError, asyncio.CancelledError):
+            if self.proof.context is not None:
+                # The signature that is lost was one of a sequence: no later one would fit.
+                self._rpc.abort()
+            raise
+        if not is_failure(got.result):
+            try:
+                self.proof.check(digest(got), got.signature)
+            except SignatureError:
+                if self.proof.broken:
+                    self._rpc.abort()
+                raise
+        answer: R = got
+        return answer
+
+
+class Connection:
+    """A session when one is needed: with the current server, or the first that answers (3.2.3).
+
+    A session that was lost is not mourned: the next call initialises again. No call is repeated.
+    """
+
+    def __init__(self, known: KnownServers, settings: SessionSettings) -> None:
+        self.known = known
+        self.settings = settings
+        self._session: Session | None = None
+        self._initialising = asyncio.Lock()
+        self._closed = False
+
+    @property
+    def usable(self) -> bool:
+        return self._session is not None and self._session.usable
+
+    async def session(self) -> Session:
+        """The session; ``NoServerError`` if no server answers."""
+        if self._session is not None and self._session.usable:
+            return self._session
+        async with self._initialising:
+            if self._closed:
+                raise RpcConnectionError("the client is closed")
+            if self._session is None or not self._session.usable:
+                lost, self._session = self._session, None
+                if lost is not None:
+                    await lost.close()
+                self._session = await self._initialise()
+            return self._session
+
+    async def _initialise(self) -> Session:
+        refusals = []
+        for server in self.known.in_order():
+            try:
+                session = await Session.open(server, self.settings)
+            except RpcConnectionError as error:
+                refusals.append(f"{server}: {error}")
+                continue
+            self.known.use(server)
+            try:
+                await session.validate(self.known.enterprise)
+            except BaseException:
+                await session.close()
+                raise
+            return session
+        raise NoServerError("no directory server answers; " + "; ".join(refusals))
+
+    async def close(self) -> None:
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()

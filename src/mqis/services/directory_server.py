@@ -1,0 +1,272 @@
+"""One directory server from a configuration: store, writer, RPC port, endpoint mapper.
+
+async with DirectoryServer(config) as server:
+    print(server.ready.port)
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.ports import Store, View
+from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
+from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
+from mqis.runtime.directory.dscomm import DscommService
+from mqis.runtime.directory.dscomm2 import Dscomm2Service
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
+from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.services.config import ConfigError, Reread, reread
+from mqis.services.logon import AuditedAuthenticator, LiveAccounts
+from mqis.services.logs import details
+from mqis.services.sections import Config, Gss
+from mqis.services.stores import file_of, open_store
+from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+log = logging.getLogger(__name__)
+
+#: How long calls that run may take to end when the server is told to.
+GRACE_S = 5.0
+
+#: What the endpoint mapper tells about the two interfaces.
+_ANNOTATIONS = {
+    dscomm.SYNTAX: "Message Queuing - directory service",
+    dscomm2.SYNTAX: "Message Queuing - directory service, second interface",
+}
+
+
+class ServeError(MqisError):
+    """A server cannot start: what is in the way, and what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose directory this is, and where in it this server stands."""
+
+    enterprise: str
+    server: str
+    site: DirectoryObject
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A server that takes calls."""
+
+    enterprise: str
+    server: str
+    site: str
+    address: str
+    port: int
+    #: None: there is no endpoint mapper.
+    mapper_port: int | None
+
+
+class DirectoryServer:
+    """Serves between ``async with`` and its end; closing ends calls, then writer, then store."""
+
+    ready: Ready
+
+    def __init__(self, config: Config, grace_s: float = GRACE_S) -> None:
+        self.config = config
+        self._grace_s = grace_s
+        self._stack = AsyncExitStack()
+        self._accounts = LiveAccounts(Path(config.security.accounts))
+        self._directory: DirectoryContext | None = None
+
+    async def __aenter__(self) -> DirectoryServer:
+        try:
+            self.ready = await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self._stack.aclose()
+
+    def reread(self, new: Config) -> Reread:
+        """Take the live keys of ``new``; ``ConfigError`` leaves everything as it was."""
+        result = reread(self.config, new)
+        self._accounts.use(Path(result.config.security.accounts))
+        self.config = result.config
+        directory = self._directory
+        if directory is not None:
+            old = directory.settings
+            directory.reconfigure(_settings(result.config, old.own_site, old.port))
+        return result
+
+    async def _start(self) -> Ready:
+        config = self.config
+        self._accounts.use(Path(config.security.accounts))
+        store = open_store(config.store.url)
+        self._stack.callback(store.close)
+        place = find_place(config, store)
+        writer = GroupCommitWriter(store)
+        self._stack.push_async_callback(self._drained, writer)
+        authenticator = AuditedAuthenticator(
+            PyspnegoAuthenticator(
+                self._accounts,
+                place.server,
+                config.security.domain,
+                keytab=config.security.keytab or None,
+            )
+        )
+        directory = DirectoryContext(
+            store,
+            writer,
+            SystemEntropy(),
+            _settings(config, place.site.id, 0),
+            gss=authenticator if config.security.gss is Gss.NEGOTIATE else None,
+        )
+        self._directory = directory
+        rpc = self._rpc_server(directory, authenticator)
+        port = await self._listen(rpc, config.rpc.port, "port")
+        directory.listens_on(port)
+        mapper_port = await self._start_mapper(port) if config.rpc.mapper else None
+        return Ready(
+            place.enterprise,
+            place.server,
+            place.site.path or str(place.site.id),
+            config.rpc.listen,
+            port,
+            mapper_port,
+        )
+
+    def _rpc_server(
+        self, directory: DirectoryContext, authenticator: AuditedAuthenticator
+    ) -> RpcServer:
+        limit = self.config.rpc.max_connections
+        server = RpcServer(
+            [
+                DscommService(directory),
+                Dscomm2Service(directory),
+                ManagementService(lambda: server.endpoint),
+            ],
+            SystemEntropy(),
+            authenticator=authenticator,
+            max_connections=limit,
+            max_connections_per_peer=limit,
+        )
+        return server
+
+    async def _start_mapper(self, port: int) -> int:
+        """An endpoint mapper on a port of its own, which knows both interfaces."""
+        registry = EndpointRegistry()
+        for syntax, annotation in _ANNOTATIONS.items():
+            address = self.config.rpc.listen
+            # A tower has room for IPv4 alone; clients take the host that they asked.
+            registry.insert(
+                Registration(syntax, port, "0.0.0.0" if ":" in address else address, annotation)
+            )
+        mapper = RpcServer(
+            [EndpointMapperService(registry), ManagementService(lambda: mapper.endpoint)],
+            SystemEntropy(),
+            max_connections=self.config.rpc.max_connections,
+        )
+        return await self._listen(mapper, self.config.rpc.mapper_port, "mapper_port")
+
+    async def _listen(self, server: RpcServer, port: int, key: str) -> int:
+        address = self.config.rpc.listen
+        try:
+            bound = await server.listen(address, port)
+        except OSError as error:
+            raise ServeError(_why_not(error, address, port, key)) from error
+        self._stack.push_async_callback(server.close, self._grace_s)
+        return bound
+
+    @staticmethod
+    async def _drained(writer: GroupCommitWriter) -> None:
+        await writer.close()
+        log.info("store closed", extra=details(changes=writer.operations, commits=writer.commits))
+
+
+def _settings(config: Config, own_site: Guid | None, port: int) -> DirectorySettings:
+    security = config.security
+    return DirectorySettings(
+        administrators=frozenset(security.administrators),
+        machine_policy=security.machine_policy,
+        own_site=own_site,
+        challenge_machines=security.challenge_machines,
+        port=port,
+        anonymous_in_everyone=security.anonymous,
+    )
+
+
+def _why_not(error: OSError, address: str, port: int, key: str) -> str:
+    option = "--" + key.replace("_", "-")
+    at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    hints = {
+        errno.EADDRINUSE: f"something else listens there: stop it, or choose another port with "
+        f"rpc.{key} or {option} (0: one that is free)",
+        errno.EACCES: "ports below 1024 want root or CAP_NET_BIND_SERVICE: give it one of them, "
+        f"or choose another port with rpc.{key} or {option}",
+        errno.EADDRNOTAVAIL: "this computer does not have that address: choose another with "
+        "rpc.listen or --listen",
+    }
+    if key == "mapper_port":
+        hints[errno.EADDRINUSE] += ", or do without an endpoint mapper: rpc.mapper = false"
+    hint = hints.get(error.errno or 0, f"see rpc.{key} and rpc.listen")
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return f"cannot listen at {at}: {reason}; {hint}"
+
+
+# --- what the store has to hold -------------------------------------------------------------------
+
+
+def find_place(config: Config, store: Store) -> Place:
+    """The enterprise and the own site, which there have to be before anything is served (1.5)."""
+    with store.read() as view:
+        root = enterprise(view)
+        if root is None or not view.count(ObjectType.SITE):
+            lacking = "enterprise" if root is None else "site"
+            where = file_of(config.store.url) or config.store.url
+            raise ServeError(
+                f"{where}: holds no {lacking}, so there is no directory to serve; "
+                "'mqis import FILE' brings one in, 'mqis tour' makes one to try"
+            )
+        name = root.path or ""
+        if config.enterprise.name and config.enterprise.name.lower() != name.lower():
+            raise ConfigError(
+                f"enterprise.name: is {config.enterprise.name!r}, but the store holds the "
+                f"directory of {name!r}"
+            )
+        server = config.server.name or socket.gethostname().partition(".")[0]
+        return Place(name, server, _own_site(config, view))
+
+
+def _own_site(config: Config, view: View) -> DirectoryObject:
+    """The site of the configuration, or that of the machine it names."""
+    wanted, name = config.server.site, config.server.name
+    machine = view.find(ObjectType.MACHINE, name) if name else None
+    listed = machine.value(PropId.QM_SITE_IDS) if machine is not None else None
+    ids = [id for id in listed if isinstance(id, Guid)] if isinstance(listed, tuple) else []  # noqa: A001
+    own = [site for site in (view.get(ObjectType.SITE, id) for id in ids) if site is not None]  # noqa: A001
+    known = ", ".join(sorted(site.path or "" for site in view.objects(ObjectType.SITE)))
+    if not wanted:
+        if own:
+            return own[0]
+        reason = f"the directory has no machine {name!r} that would tell" if name else "not set"
+        raise ConfigError(
+            f"server.site: {reason}; name the site that this server stands in (or --site): {known}"
+        )
+    site = view.find(ObjectType.SITE, wanted)
+    if site is None:
+        raise ConfigError(f"server.site: the directory has no site {wanted!r}; it has: {known}")
+    if own and site.id not in {s.id for s in own}:
+        stands = ", ".join(s.path or "" for s in own)
+        raise ConfigError(f"server.site: is {wanted!r}, but {name} stands in {stands}")
+    return site

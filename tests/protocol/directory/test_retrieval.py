@@ -1,0 +1,165 @@
+"""Reading inside a server: one object (3.1.6.6), and lookups (3.1.6.7 to 3.1.6.9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqis.protocol.directory.locate import Target
+from mqis.protocol.directory.query import Query, SortKey
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.directory.retrieval import (
+    LookupState,
+    begin_directory_lookup,
+    end_directory_lookup,
+    lookup_directory_next,
+    read_directory_object,
+)
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, Value, VarType
+from tests.protocol.directory.world import (
+    ALICE,
+    C14,
+    CN,
+    DELETED,
+    ENTERPRISE,
+    ENTERPRISE_ID,
+    LINK,
+    LINK_AB,
+    MACHINE,
+    NET,
+    ORDERS,
+    OTHER,
+    QUEUE,
+    SITE,
+    SITE_A,
+    USER,
+    World,
+    guid,
+    refusal,
+    text,
+)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+class TestReadDirectoryObject:
+    @pytest.mark.req("MQDS-3.1.6.6-01")
+    @pytest.mark.parametrize(
+        ("object_type", "target", "propid", "value"),
+        [
+            (QUEUE, ORDERS, 103, "C14\\orders"),
+            (MACHINE, C14, 201, SITE_A),
+            (SITE, SITE_A, 301, "Alpha"),
+            (CN, NET, 502, "Net"),
+            (ENTERPRISE, ENTERPRISE_ID, 604, "PEC0"),
+            (USER, ALICE, 706, ALICE),
+            (LINK, LINK_AB, 803, 5),
+        ],
+    )
+    def test_all_seven_types(
+        self, world: World, object_type: ObjectType, target: Guid, propid: int, value: Value
+    ) -> None:
+        with world.store.read() as view:
+            found = read_directory_object(view, Target(object_type, None, target), [propid])
+        assert {int(p): v.value for p, v in found.items()} == {propid: value}
+
+    @pytest.mark.req("MQDS-3.1.6.6-01")
+    def test_what_is_not_of_the_type_or_not_readable_is_skipped(self, world: World) -> None:
+        asked = [203, 101, 99, 1201, 213, 202, 1 << 31]
+        with world.store.read() as view:
+            found = read_directory_object(view, Target(MACHINE, "C14"), asked)
+        assert list(found) == [PropId.QM_PATHNAME, PropId.QM_MACHINE_ID]
+
+    @pytest.mark.req("MQDS-3.1.6.6-01")
+    def test_refusals(self, world: World) -> None:
+        with world.store.read() as view:
+            codes = [
+                refusal(lambda: read_directory_object(view, Target(MACHINE, "C14"), [])),
+                refusal(lambda: read_directory_object(view, Target(MACHINE, "C99"), [203])),
+                refusal(lambda: read_directory_object(view, Target(QUEUE, None, OTHER), [103])),
+            ]
+        assert codes == [
+            HResult.MQ_ERROR_INVALID_PARAMETER,
+            HResult.MQDS_OBJECT_NOT_FOUND,
+            HResult.MQDS_OBJECT_NOT_FOUND,
+        ]
+
+
+def _begin(world: World, query: Query) -> LookupState:
+    with world.store.read() as view:
+        return begin_directory_lookup(view, query)
+
+
+def _values(state: LookupState) -> list[tuple[Value, ...]]:
+    found = []
+    while row := lookup_directory_next(state):
+        found.append(tuple(variant.value for variant in row))
+    return found
+
+
+class TestLookup:
+    @pytest.mark.req("MQDS-3.1.1.13-01", "MQDS-3.1.6.7-01")
+    def test_what_an_iterator_holds(self, world: World) -> None:
+        state = _begin(world, Query.make([203, 202, 203]))
+        assert state.object_type is MACHINE
+        assert state.columns == (203, 202, 203)
+        assert state.position == 0
+
+    @pytest.mark.req("MQDS-3.1.6.8-01")
+    def test_one_object_at_a_time_then_nothing_again_and_again(self, world: World) -> None:
+        state = _begin(world, Query.make([301, 302], (), [SortKey(PropId.S_PATHNAME)]))
+        first = lookup_directory_next(state)
+        assert first == (text("Alpha"), guid(SITE_A))
+        assert [row[0] for row in _values(state)] == ["Beta", "Far"]
+        assert lookup_directory_next(state) == ()
+        assert lookup_directory_next(state) == ()
+
+    @pytest.mark.req("MQDS-3.1.6.8-02")
+    @pytest.mark.parametrize("size", range(9))
+    def test_pages_are_whole_objects(self, world: World, size: int) -> None:
+        state = _begin(world, Query.make([301, 302]))
+        page = state.page(size)
+        assert len(page) == min(size // 2, 3)
+        assert all(len(row) == 2 for row in page)
+        assert state.position == 0
+
+    @pytest.mark.req("MQDS-3.1.6.7-06")
+    def test_later_changes_do_not_show(self, world: World) -> None:
+        state = _begin(world, Query.make([103]))
+        world.delete(world.one(QUEUE))
+        world.create(QUEUE, "C14\\new", {})
+        assert _values(state) == [("C14\\orders",)]
+
+    @pytest.mark.req("MQDS-3.1.6.7-03")
+    def test_networks_are_searched_too(self, world: World) -> None:
+        equal = Restriction(Relation.EQ, PropId.CN_NAME, text("net"))
+        assert _values(_begin(world, Query.make([503], [equal]))) == [(NET,)]
+
+    @pytest.mark.req("MQDS-3.1.4.18-05")
+    def test_an_absent_value_keeps_its_place(self, world: World) -> None:
+        state = _begin(world, Query.make([202, 241]))
+        row = lookup_directory_next(state)
+        assert row[1] == PropVariant(VarType.NULL, None)
+
+    def test_only_what_is_admitted(self, world: World) -> None:
+        with world.store.read() as view:
+            state = begin_directory_lookup(view, Query.make([203]), lambda obj: obj.path == "C15")
+        assert _values(state) == [("C15",)]
+
+    @pytest.mark.req("MQDS-3.1.6.9-01")
+    def test_the_end_frees_the_rows(self, world: World) -> None:
+        state = _begin(world, Query.make([203]))
+        lookup_directory_next(state)
+        end_directory_lookup(state)
+        assert (state.rows, state.position) == ([], 0)
+        assert lookup_directory_next(state) == ()
+
+    def test_tombstones_are_not_looked_up(self) -> None:
+        with_deleted = [int(DELETED) * 100 + 1]
+        assert refusal(lambda: Query.make(with_deleted)) == HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS
