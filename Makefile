@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types pytest conformance bench fuzz crash java lock clean
+.PHONY: help run test lint format types pytest conformance bench fuzz crash java kerberos lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -54,6 +54,9 @@ java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 	@tools/java_home.sh $(VENV) requirements/java.lock > $(VENV)/java-home || \
 		echo "continuing without Java: everything but the pipeline works" >&2
 
+kerberos: $(VENV)/.dev ## add the extra that Kerberos needs (a compiler, Debian: libkrb5-dev)
+	@$(PIP) --require-hashes -r requirements/kerberos.lock
+
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		{ echo "mqis needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -72,11 +75,11 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 	@touch $@
 
 lock: ## resolve the locks anew (needs uv)
-	@cd requirements && for name in run dev java; do \
+	@cd requirements && for name in run dev java kerberos; do \
 		case $$name in \
 			run) of="../pyproject.toml run.in" ;; \
 			dev) of="../pyproject.toml run.in dev.in --group ../pyproject.toml:dev" ;; \
-			java) of="java.in" ;; \
+			java|kerberos) of="$$name.in" ;; \
 		esac; \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-header $$of --output-file $$name.lock || exit 1; \

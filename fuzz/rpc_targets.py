@@ -30,9 +30,10 @@ from mqis.testing.rpc import Link
 from mqis.testing.security import SharedSecret
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.ndr import ContextHandle, Parameters, Syntax
+from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.rpc import bodies, epmapper, mgmt
-from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
+from mqis.wire.rpc.header import FIRST_LAST, Header, PfcFlags
+from mqis.wire.rpc.operation import InterfaceDescription
 from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId, feature_syntax
 from mqis.wire.rpc.tower import Tower
@@ -184,20 +185,22 @@ def run_client(data: bytes) -> None:
 _GIVEN = {"max_entries": 500, "max_towers": 500, "size": 4096}
 
 
-def _stubs(parameters: list[Parameters[object]]) -> Callable[[bytes], None]:
+_FORMS = ((Syntax.NDR20, False), (Syntax.NDR20, True), (Syntax.NDR64, False))
+
+
+def _stubs(description: InterfaceDescription) -> Callable[[bytes], None]:
+    """Every operation's request and response, in every form."""
+
     def run(data: bytes) -> None:
-        for each in parameters:
-            for syntax, swapped in ((Syntax.NDR20, False), (Syntax.NDR20, True), (Syntax.NDR64, False)):
-                with suppress(WireError):
-                    each.decode(
-                        data, syntax, big_endian=swapped, given=_GIVEN, allow_surplus=True
-                    )
+        for operation in description.operations:
+            for part in (operation.request, operation.response):
+                for syntax, swapped in _FORMS:
+                    with suppress(WireError):
+                        part.decode(
+                            data, syntax, big_endian=swapped, given=_GIVEN, allow_surplus=True
+                        )
 
     return run
-
-
-def _both_ways(*descriptions: tuple[object, ...]) -> list[Parameters[object]]:
-    return [p for ops in descriptions for op in ops for p in (op.request, op.response)]  # type: ignore[attr-defined]
 
 
 #: Name, function, and the errors that are an answer.
@@ -205,8 +208,8 @@ RPC_TARGETS: tuple[tuple[str, Callable[[bytes], object], tuple[type[Exception], 
     ("pdu", decode_pdu, (WireError,)),
     ("tower", Tower.from_bytes, (WireError,)),
     ("verification", find_verification, (WireError,)),
-    ("ndr-epmapper", _stubs(_both_ways(epmapper.EPMAPPER.operations)), ()),
-    ("ndr-mgmt", _stubs(_both_ways(mgmt.MGMT.operations)), ()),
+    ("ndr-epmapper", _stubs(epmapper.EPMAPPER), ()),
+    ("ndr-mgmt", _stubs(mgmt.MGMT), ()),
     ("rpc-server", run_server, ()),
     ("rpc-client", run_client, ()),
 )
@@ -223,8 +226,8 @@ def seeds() -> Iterator[tuple[str, bytes]]:
         yield "rpc-client", to_client
     for body in _bodies():
         yield "pdu", encode_pdu(body, call_id=7, flags=FIRST_LAST)
-    signed = conversations[1][0]
-    yield "pdu", signed[: int.from_bytes(signed[8:10], "little")]
+    authenticated = conversations[2][0]
+    yield "pdu", authenticated[: Header.decode(authenticated).frag_length]
     yield "tower", Tower.tcp(ECHO.syntax, 2105, "192.0.2.10").to_bytes()
     yield "tower", Tower.tcp(epmapper.SYNTAX, 0, "0.0.0.0", NDR64).to_bytes()
     said = Verification(True, ECHO.syntax, NDR20, header_command(7, 0, 1))
@@ -271,30 +274,85 @@ def _stub_seeds() -> Iterator[tuple[str, bytes]]:
         yield "ndr-mgmt", mgmt.INQ_STATS.response.encode(numbers, syntax)
 
 
-class _Recorded(Link):
-    """A link that keeps what went each way."""
+def _conversations() -> Iterator[tuple[bytes, bytes]]:
+    """What goes to a server and to a client, for a bind and three calls as above."""
+    for auth_type in (None, AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS):
+        for ask in (False, True):
+            link = _conversation(auth_type, ask=ask)
+            yield bytes(link.to_server), bytes(link.to_client)
+    yield _to_server_by_hand(), _to_client_by_hand()
 
-    def __init__(self, callbacks: bool = False) -> None:
-        super().__init__(_endpoint(), self._answer, callbacks=lambda _opnum, stub: stub)
-        self.to_server, self.to_client = bytearray(), bytearray()
-        self._ask = callbacks
 
-    def _answer(self, call: Call) -> bytes | None:
-        if not self._ask:
-            return call.stub.upper()
-        self.server.callback(call, 1, b"question")
+def _conversation(auth_type: AuthType | None, *, ask: bool) -> Link:
+    def respond(call: Call) -> bytes | None:
+        if not ask:
+            return call.stub.upper() * (1600 if call.opnum == 0 else 1)
+        link.server.callback(call, 1, b"question")
         return None
 
-    def _pieces(self, data: bytes) -> list[bytes]:
-        pieces = super()._pieces(data)
-        return pieces
+    link = Link(_endpoint(), respond, callbacks=lambda _opnum, stub: stub.upper())
+    channel = None
+    if auth_type is not None:
+        context = SharedSecret().initiator(auth_type, AuthLevel.PRIVACY, "host/server")
+        channel = Channel(1, auth_type, AuthLevel.PRIVACY, context)
+    link.client.bind([ECHO.syntax], transfers=[NDR20], channel=channel)
+    (bound,) = link.run()
+    assert isinstance(bound, Bound)
+    for opnum in range(3):
+        link.client.request(bound.contexts[0], opnum, b"stub")
+    link.run()
+    for event in link.server_events:
+        if isinstance(event, CallReceived) and ask:
+            link.answer(event.call, b"done")
+    link.run()
+    return link
 
-    def _to_server(self) -> bool:
-        before = self.client.data_to_send
-        sent: list[bytes] = []
-        self.client.data_to_send = lambda: sent.append(before()) or sent[-1]  # type: ignore[func-returns-value, method-assign]
-        try:
-            return super()._to_server()
-        finally:
-            self.client.data_to_send = before  # type: ignore[method-assign]
-            self.to_server += b"".join(sent)
+
+def _to_server_by_hand() -> bytes:
+    """What no client of ours sends: features, more contexts, cancels, all in one connection."""
+    element = bodies.ContextElement(0, ECHO.syntax, (NDR20, NDR64))
+    features = bodies.ContextElement(1, ECHO.syntax, (feature_syntax(3),))
+    other = bodies.ContextElement(2, OTHER.syntax, (NDR64,))
+    stub = b"stub" + Verification(None, ECHO.syntax, NDR64, header_command(7, 0, 1)).encode()
+    cut = fragments(bodies.Request(0, 1, bytes(6000) + stub), call_id=7, max_frag=2048)
+    conversation: list[Body] = [
+        bodies.Bind(2048, 2048, 0, (element, features)),
+        bodies.AlterContext(2048, 2048, 0, (other,)),
+        bodies.Request(2, 3, b"stub", Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a"), 4),
+        bodies.CoCancel(),
+        bodies.Orphaned(),
+        bodies.Request(9, 3, b"stub"),
+        bodies.Request(0, 99, b"stub"),
+    ]
+    flags = FIRST_LAST | PfcFlags.CONC_MPX
+    return b"".join(chain((encode_pdu(b, call_id=7, flags=flags) for b in conversation), cut))
+
+
+def _to_client_by_hand() -> bytes:
+    """Answers out of order, a callback in fragments, a fault, and the wish to close."""
+    accepted = bodies.ContextResult(0, 0, NDR20)
+    first, last = PfcFlags.FIRST, PfcFlags.LAST
+    conversation: list[tuple[int, int, Body]] = [
+        (1, FIRST_LAST | PfcFlags.CONC_MPX, bodies.BindAck(4280, 4280, 1, "135", (accepted,))),
+        (4, first, bodies.Response(0, b"an")),
+        (2, first, bodies.Request(0, 1, b"call")),
+        (4, last, bodies.Response(0, b"swer")),
+        (2, last, bodies.Request(0, 1, b"back")),
+        (3, FIRST_LAST, bodies.Fault(0, 0xC00E0006)),
+        (0, FIRST_LAST, bodies.Shutdown()),
+        (2, FIRST_LAST, bodies.Response(0, b"done")),
+    ]
+    return b"".join(encode_pdu(b, call_id=c, flags=flags) for c, flags, b in conversation)
+
+
+def write_corpus(corpus: Path) -> None:
+    numbers: dict[str, int] = {}
+    for target, data in seeds():
+        numbers[target] = numbers.get(target, 0) + 1
+        path = corpus / target / f"seed-{numbers[target]:02}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+if __name__ == "__main__":
+    write_corpus(Path(__file__).parent / "corpus")

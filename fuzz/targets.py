@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fuzz.rpc_targets import RPC_TARGETS
 from mqis.wire.decoders import DECODERS
 from mqis.wire.errors import WireError
 
@@ -30,4 +31,7 @@ class Target:
         return found
 
 
-TARGETS: tuple[Target, ...] = tuple(Target(d.name, d.decode) for d in DECODERS)
+TARGETS: tuple[Target, ...] = (
+    *(Target(d.name, d.decode) for d in DECODERS),
+    *(Target(*rpc) for rpc in RPC_TARGETS),
+)

@@ -36,6 +36,9 @@ class Link:
         self._callbacks = callbacks
         self._chunk = chunk
         self.now = 0.0
+        #: All bytes that went each way.
+        self.to_server = bytearray()
+        self.to_client = bytearray()
         #: All that has happened on either side.
         self.client_events: list[ClientEvent] = []
         self.server_events: list[ServerEvent] = []
@@ -56,6 +59,7 @@ class Link:
 
     def _to_server(self) -> bool:
         data = self.client.data_to_send()
+        self.to_server += data
         for piece in self._pieces(data):
             self._take(self.server.receive(piece, self.now))
         while self.server.stalled and self.server.wants_data:
@@ -64,6 +68,7 @@ class Link:
 
     def _to_client(self) -> bool:
         data = self.server.data_to_send()
+        self.to_client += data
         for piece in self._pieces(data):
             for event in self.client.receive(piece):
                 self.client_events.append(event)

@@ -24,6 +24,7 @@ from mqis.protocol.security.masks import (
     SiteRights,
     UserRights,
     generic_mapping,
+    map_descriptor,
 )
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import HResult
@@ -150,7 +151,10 @@ class Guard:
             except WireError:  # what cannot be read grants nothing
                 return False
             mapping = generic_mapping(obj.type)
-            known = bool(access_check(descriptor, self.token, right, mapping))
+            # One that came with replication or an import may still have generic rights in it.
+            known = bool(
+                access_check(map_descriptor(descriptor, mapping), self.token, right, mapping)
+            )
             self._judged[key] = known
         return known
 

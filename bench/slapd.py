@@ -1,0 +1,135 @@
+"""A private slapd: loopback only, in a directory of its own, gone at the end.
+
+Its back_mdb flushes every write before it answers, as it does unless told otherwise. Anybody may
+read and write, but each access is checked against the list that says so.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.backends import Unavailable
+from bench.load import Cores
+
+#: Debian has it where users do not look.
+_PATH = "/usr/sbin:/usr/local/sbin:/usr/libexec:/usr/bin:/usr/local/bin:/opt/homebrew/sbin"
+_SCHEMA = Path("/etc/ldap/schema/core.schema")
+_MODULES = Path("/usr/lib/ldap")
+_STARTS_WITHIN_S = 10.0
+_STOPS_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slapd:
+    pid: int
+    port: int
+    version: str
+
+
+def start(
+    directory: Path,
+    cores: Cores,
+    resources: ExitStack,
+    *,
+    suffix: str,
+    schema: Iterable[str],
+    indexed: Iterable[str],
+    content: Iterable[str],
+) -> Slapd:
+    """Fill a database from LDIF, serve it; ``Unavailable`` where that is not possible."""
+    slapd, slapadd = (shutil.which(name, path=_PATH) for name in ("slapd", "slapadd"))
+    if slapd is None or slapadd is None or not _SCHEMA.exists():
+        raise Unavailable("slapd: skipped: not installed (Debian: apt-get install slapd)")
+    database = directory / "slapd"
+    database.mkdir()
+    configuration = directory / "slapd.conf"
+    configuration.write_text("\n".join(_configuration(database, suffix, schema, indexed)), "utf-8")
+    source = directory / "slapd.ldif"
+    with source.open("w", encoding="utf-8") as file:
+        file.writelines(content)
+    common = ["-f", str(configuration)]
+    loaded = subprocess.run(
+        [slapadd, *common, "-q", "-l", str(source)], capture_output=True, text=True, check=False
+    )
+    if loaded.returncode:
+        raise Unavailable(f"slapd: skipped: slapadd failed: {_last_line(loaded.stderr)}")
+    port = _free_port()
+    log = (directory / "slapd.log").open("wb")
+    resources.enter_context(log)
+    process = subprocess.Popen(
+        [slapd, *common, "-d", "0", "-h", f"ldap://127.0.0.1:{port}/"],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        preexec_fn=cores.for_server,
+    )
+    resources.callback(_stop, process)
+    _await(process, port, directory / "slapd.log")
+    return Slapd(process.pid, port, _version(slapd))
+
+
+def _configuration(
+    database: Path, suffix: str, schema: Iterable[str], indexed: Iterable[str]
+) -> Iterable[str]:
+    return (
+        f"include {_SCHEMA}",
+        *schema,
+        f"pidfile {database}/slapd.pid",
+        f"modulepath {_MODULES}",
+        "moduleload back_mdb",
+        "allow update_anon",
+        "sizelimit unlimited",
+        "loglevel none",
+        "database mdb",
+        f"suffix {suffix}",
+        f"directory {database}",
+        f"maxsize {1 << 30}",
+        "index objectClass eq",
+        *(f"index {attribute} eq" for attribute in indexed),
+        "access to * by * write",
+        "",
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + _STARTS_WITHIN_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise Unavailable(f"slapd: skipped: it did not start: {_last_line(log.read_text('utf-8'))}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOPS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _version(slapd: str) -> str:
+    told = subprocess.run([slapd, "-VV"], capture_output=True, text=True, check=False).stderr
+    return next((word for word in told.split() if word[:1].isdigit()), "of unknown version")
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no reason given"])[-1]
