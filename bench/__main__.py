@@ -16,13 +16,22 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from bench import codecs, lookup100k, ndr, rpc, stores, transfer
+from bench import codecs, directory, lookup100k, ndr, rpc, stores, transfer
 from bench.environment import environment, load
 from bench.render import as_json, show
 from bench.run import Bench, Run
 
 ENTRIES: dict[str, Bench] = {
-    entry.BENCH.name: entry.BENCH for entry in (stores, lookup100k, transfer, codecs, ndr, rpc)
+    entry.BENCH.name: entry.BENCH
+    for entry in (
+        stores,
+        lookup100k,
+        transfer,
+        codecs,
+        ndr,
+        rpc,
+        directory,
+    )
 }
 #: Not /tmp, which is often memory, where a flush costs nothing.
 DIRECTORY = Path("/var/tmp")
@@ -53,9 +62,9 @@ def _arguments() -> argparse.Namespace:
 def _run(arguments: argparse.Namespace, say: Callable[[str], None]) -> Iterator[Run]:
     prefix, below = "mqis-bench-", arguments.directory
     with TemporaryDirectory(prefix=prefix, dir=below) as name, ExitStack() as resources:
-        directory = Path(name)
-        directory.chmod(0o711)  # the PostgreSQL server can run as another user, and must get in
-        yield Run(arguments.quick, directory, say, resources)
+        place = Path(name)
+        place.chmod(0o711)  # the PostgreSQL server can run as another user, and must get in
+        yield Run(arguments.quick, place, say, resources)
 
 
 def main() -> int:

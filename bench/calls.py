@@ -71,11 +71,11 @@ def get_props(path: str, ids: Sequence[int], content: str) -> Call:
     )
 
 
-def create_queue(path: str, properties: Properties, descriptor: bytes) -> Call:
+def create_queue(path: str, properties: Properties, descriptor: bytes) -> bytes:
     request = dscomm.CreateObject(
         ObjectType.QUEUE, path, descriptor, tuple(properties), tuple(properties.values()), None
     )
-    return Call(dscomm.CREATE_OBJECT.opnum, _stub(dscomm.CREATE_OBJECT, request))
+    return _stub(dscomm.CREATE_OBJECT, request)
 
 
 def lookup(propid: int, constant: PropVariant, columns: Sequence[int], rows: int) -> Lookup:
@@ -150,12 +150,12 @@ class RpcPeer:
 
     # --- operations -------------------------------------------------------------------------------
 
-    def greet(self) -> Operation[bytes]:
+    def greet(self) -> Operation:
         yield _BIND
         reply = yield self._request(_VALIDATE)
         self._auth = _succeeded(reply)[:_HANDLE_BYTES]
 
-    def call(self, call: Call) -> Operation[bytes]:
+    def call(self, call: Call) -> Operation:
         """One call, which succeeds; all but ``listening`` end in an HRESULT."""
         reply = yield self._request(call)
         if call.content not in reply:
@@ -163,7 +163,10 @@ class RpcPeer:
         if call.context == _DSCOMM:
             _succeeded(reply)
 
-    def look_up(self, lookup: Lookup) -> Operation[bytes]:
+    def create(self, stub: bytes) -> Operation:
+        return self.call(Call(dscomm.CREATE_OBJECT.opnum, stub))
+
+    def look_up(self, lookup: Lookup) -> Operation:
         """Three calls, or more where one page does not hold all values."""
         begun = yield self._request(lookup.begin)
         rows = _succeeded(begun)[:_HANDLE_BYTES]

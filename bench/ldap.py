@@ -84,14 +84,6 @@ class Reply(NamedTuple):
     code: int
     data: bytes
 
-    def expect(self, entries: int, content: bytes = b"") -> None:
-        """Raise unless it was a success, with so many entries, that have ``content`` in them."""
-        if self.code or self.entries != entries or content not in self.data:
-            raise LoadError(
-                f"LDAP result {self.code} with {self.entries} entries instead of {entries}: "
-                f"{self.data[-120:]!r}"
-            )
-
 
 @dataclass(slots=True)
 class LdapPeer:
@@ -101,9 +93,17 @@ class LdapPeer:
     _at: int = 0
     _entries: int = 0
 
-    def greet(self) -> Operation[Reply]:
-        reply = yield anonymous_bind()
-        reply.expect(0)
+    def greet(self) -> Operation:
+        return self.ask(anonymous_bind(), entries=0)
+
+    def ask(self, request: bytes, content: bytes = b"", *, entries: int = 1) -> Operation:
+        """One request, which succeeds with so many entries that have ``content`` in them."""
+        reply: Reply = yield request
+        if reply.code or reply.entries != entries or content not in reply.data:
+            raise LoadError(
+                f"LDAP result {reply.code} with {reply.entries} entries instead of {entries}: "
+                f"{reply.data[-120:]!r}"
+            )
 
     def feed(self, data: bytes) -> Reply | None:
         buffer = self._buffer = self._buffer + data if self._buffer else data

@@ -15,14 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import uvloop
 
 from bench.measure import Sample
 
-R = TypeVar("R")
-Operation = Generator[bytes, R, None]
+Operation = Generator[bytes, Any, None]
 #: Longer than any operation takes; a server that never answers ends the run.
 TIMEOUT_S = 30.0
 
@@ -31,27 +30,30 @@ class LoadError(Exception):
     """A server answered what it should not have."""
 
 
-class Peer(Protocol[R]):
+class Peer(Protocol):
     """One connection as its protocol sees it."""
 
-    def greet(self) -> Operation[R]:
+    def greet(self) -> Operation:
         """What comes before the first operation, untimed."""
 
-    def feed(self, data: bytes) -> R | None:
+    def feed(self, data: bytes) -> object | None:
         """Take bytes; the reply to the last request, once it is complete."""
 
 
-class _Connection(asyncio.Protocol, Generic[R]):
-    def __init__(self, peer: Peer[R]) -> None:
+P = TypeVar("P", bound=Peer)
+
+
+class _Connection(asyncio.Protocol, Generic[P]):
+    def __init__(self, peer: P) -> None:
         self.peer = peer
         self._transport: asyncio.Transport | None = None
-        self._operation: Operation[R] | None = None
-        self._next: Callable[[], Operation[R]] | None = None
+        self._operation: Operation | None = None
+        self._next: Callable[[P], Operation] | None = None
         self._stop = self._since = 0
         self._latencies: list[int] = []
         self._done: asyncio.Future[list[int]] | None = None
 
-    def run(self, operations: Callable[[], Operation[R]], stop: int) -> asyncio.Future[list[int]]:
+    def run(self, operations: Callable[[P], Operation], stop: int) -> asyncio.Future[list[int]]:
         """One operation after the other until ``stop``; how long each of them took."""
         self._done = asyncio.get_running_loop().create_future()
         self._next, self._stop, self._latencies = operations, stop, []
@@ -62,7 +64,7 @@ class _Connection(asyncio.Protocol, Generic[R]):
     def _begin(self) -> None:
         assert self._next is not None
         assert self._transport is not None
-        self._operation = self._next()
+        self._operation = self._next(self.peer)
         self._transport.write(next(self._operation))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -76,7 +78,7 @@ class _Connection(asyncio.Protocol, Generic[R]):
         except Exception as error:  # it ends the run
             self._fail(error)
 
-    def _proceed(self, reply: R) -> None:
+    def _proceed(self, reply: object) -> None:
         assert self._operation is not None
         assert self._transport is not None
         try:
@@ -117,38 +119,31 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Target(Generic[R]):
+class Target(Generic[P]):
     """A server that listens on loopback, and how to talk to it."""
 
     pid: int
     port: int
-    connect: Callable[[], Peer[R]]
+    connect: Callable[[], P]
 
 
 def load(
-    target: Target[R],
-    operations: Callable[[Peer[R]], Callable[[], Operation[R]]],
-    clients: int,
-    seconds: float,
+    target: Target[P], operations: Callable[[P], Operation], clients: int, seconds: float
 ) -> Load:
-    """``operations`` gives each connection its own series of them."""
+    """``operations`` gives a connection that is free its next one."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_load(target, operations, clients, seconds))
 
 
 async def _load(
-    target: Target[R],
-    operations: Callable[[Peer[R]], Callable[[], Operation[R]]],
-    clients: int,
-    seconds: float,
+    target: Target[P], operations: Callable[[P], Operation], clients: int, seconds: float
 ) -> Load:
     connections = [await _connect(target) for _ in range(clients)]
     try:
-        series = [operations(connection.peer) for connection in connections]
         server, client = cpu_s(target.pid), time.process_time()
         start = perf_counter_ns()
         stop = start + int(seconds * 1e9)
-        running = [c.run(s, stop) for c, s in zip(connections, series, strict=True)]
+        running = [connection.run(operations, stop) for connection in connections]
         async with asyncio.timeout(seconds + TIMEOUT_S):
             done = await asyncio.gather(*running)
         elapsed = perf_counter_ns() - start
@@ -160,13 +155,13 @@ async def _load(
     return Load(Sample(len(latencies), elapsed, latencies), server, client)
 
 
-async def _connect(target: Target[R]) -> _Connection[R]:
+async def _connect(target: Target[P]) -> _Connection[P]:
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(
         lambda: _Connection(target.connect()), "127.0.0.1", target.port
     )
     async with asyncio.timeout(TIMEOUT_S):
-        await connection.run(connection.peer.greet, 0)
+        await connection.run(lambda peer: peer.greet(), 0)
     return connection
 
 
@@ -191,16 +186,13 @@ class Cores:
         cores = sorted(os.sched_getaffinity(0))
         return cls(cores[0], cores[-1])
 
-    @contextmanager
-    def for_clients(self) -> Iterator[None]:
-        """Keep this process, which makes the load, off the server's core."""
-        before = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {self.clients})
-        try:
-            yield
-        finally:
-            os.sched_setaffinity(0, before)
 
-    def for_server(self) -> None:
-        """Run in the new process of a server, before it is one; its threads inherit it."""
-        os.sched_setaffinity(0, {self.server})
+@contextmanager
+def kept_to(core: int) -> Iterator[None]:
+    """This process, and those that it starts, for a while."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -51,6 +51,7 @@ _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("seconds", lambda row: "" if row.seconds is None else f"{row.seconds:.2f}"),
     ("p50 ms", lambda row: "" if row.p50_ms is None else f"{row.p50_ms:.3f}"),
     ("p99 ms", lambda row: "" if row.p99_ms is None else f"{row.p99_ms:.3f}"),
+    ("CPU us", lambda row: "" if row.cpu_us is None else f"{row.cpu_us:,.0f}"),
     ("MB/s", lambda row: "" if row.mb_per_second is None else _rate(row.mb_per_second)),
     ("ratio", lambda row: "" if row.ratio is None else f"{row.ratio:.2f}x"),
 )

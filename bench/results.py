@@ -22,6 +22,8 @@ class Row:
     seconds: float | None = None
     ratio: float | None = None
     peer: str | None = None
+    #: CPU time of the server for one operation.
+    cpu_us: float | None = None
 
     @classmethod
     def of(

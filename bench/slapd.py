@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.backends import Unavailable
-from bench.load import Cores
 
 #: Debian has it where users do not look.
 _PATH = "/usr/sbin:/usr/local/sbin:/usr/libexec:/usr/bin:/usr/local/bin:/opt/homebrew/sbin"
@@ -35,7 +34,6 @@ class Slapd:
 
 def start(
     directory: Path,
-    cores: Cores,
     resources: ExitStack,
     *,
     suffix: str,
@@ -68,7 +66,6 @@ def start(
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
-        preexec_fn=cores.for_server,
     )
     resources.callback(_stop, process)
     _await(process, port, directory / "slapd.log")

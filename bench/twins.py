@@ -7,11 +7,11 @@ name, identifier, machine, label, type. A hundred queues have one machine, a tho
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import ClassVar
 
-from bench import ldap
 from bench.enterprise import DESCRIPTOR, NOW
 from mqis.protocol.directory.descriptors import default_descriptor
 from mqis.protocol.directory.events import DirectoryEvents
@@ -63,6 +63,11 @@ class Queue:
         return f"cn={self.name},cn={self.machine},{SUFFIX}"
 
     @property
+    def instance(self) -> bytes:
+        """Sent by LDAP clients alone: our server makes identifiers itself."""
+        return b"identifies" + self.number.to_bytes(6, "big")
+
+    @property
     def label(self) -> str:
         return f"orders of customer {self.number:07}"
 
@@ -83,11 +88,10 @@ class Queue:
 
     def attributes(self) -> list[tuple[str, bytes]]:
         """The same, and what a server of ours adds: an LDAP client has to send all of it."""
-        instance = b"queue" + self.number.to_bytes(11, "big")
         return [
             ("objectClass", b"benchQueue"),
             ("cn", self.name.encode()),
-            ("queueInstance", instance),
+            ("queueInstance", self.instance),
             ("queuePath", self.path.encode()),
             ("queueMachine", self.machine.encode()),
             ("queueType", self.type.raw),
@@ -159,5 +163,17 @@ def ldif(machines: int, queues: int) -> Iterator[str]:
         yield "\n"
 
 
-def add_request(queue: Queue) -> bytes:
-    return ldap.add(queue.dn, queue.attributes())
+def creates(first: int, encoding: str, message: Callable[[Queue], bytes]) -> Iterator[bytes]:
+    """``message`` for one queue after the other, each made from the first by exchanging names."""
+    model = Queue(first, late=True)
+    template, old = message(model), _spellings(model, encoding)
+    for number in count(first):
+        made = template
+        for before, after in zip(old, _spellings(Queue(number), encoding), strict=True):
+            made = made.replace(before, after)
+        yield made
+
+
+def _spellings(queue: Queue, encoding: str) -> tuple[bytes, ...]:
+    names = (queue.name, queue.machine, queue.label)
+    return (queue.instance, *(name.encode(encoding) for name in names))

@@ -32,7 +32,7 @@ from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.rpc import bodies, epmapper, mgmt
-from mqis.wire.rpc.header import FIRST_LAST, Header, PfcFlags
+from mqis.wire.rpc.header import FIRST_LAST, HEADER_SIZE, Header, PfcFlags
 from mqis.wire.rpc.operation import InterfaceDescription
 from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId, feature_syntax
@@ -140,13 +140,10 @@ def run_server(data: bytes) -> None:
 class _Client:
     """An association with a few calls on it; callbacks are answered in some way."""
 
-    def __init__(self, rng: Random, *, authenticate: bool) -> None:
+    def __init__(self, rng: Random, auth_type: int | None) -> None:
         self.machine = ClientConnection(max_stub=20_000)
         self._rng = rng
-        channel = None
-        if authenticate:
-            context = SharedSecret().initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host/server")
-            channel = Channel(1, AuthType.NTLM, AuthLevel.PRIVACY, context)
+        channel = None if auth_type is None else _channel(auth_type)
         self.machine.bind([ECHO.syntax], transfers=[NDR20], channel=channel)
 
     def feed(self, data: bytes) -> None:
@@ -170,9 +167,27 @@ class _Client:
                 machine.answer_callback(event.call_id, bytes(rng.randrange(8000)))
 
 
+def _channel(auth_type: int) -> Channel:
+    context = SharedSecret().initiator(auth_type, AuthLevel.PRIVACY, "host/server")
+    return Channel(1, auth_type, AuthLevel.PRIVACY, context)
+
+
+def _answered_type(data: bytes) -> int | None:
+    """The authentication that the first PDU is an answer to, so that it can be a right one."""
+    with suppress(WireError):
+        auth = decode_pdu(data[: Header.decode(data).frag_length]).auth
+        if auth is not None and auth.type in (AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS):
+            return auth.type
+    return None
+
+
 def run_client(data: bytes) -> None:
     rng = Random(data)
-    client = _Client(rng, authenticate=b"challenge" in data)
+    client = _Client(rng, _answered_type(data))
+    for _ in range(2):  # the answers to the bind come alone: calls are made when they are there
+        size = Header.decode(data).frag_length if len(data) >= HEADER_SIZE else 0
+        client.feed(data[:size])
+        data = data[size:]
     for piece in _pieces(data, rng):
         client.feed(piece)
     client.feed(GARBAGE)
@@ -291,10 +306,7 @@ def _conversation(auth_type: AuthType | None, *, ask: bool) -> Link:
         return None
 
     link = Link(_endpoint(), respond, callbacks=lambda _opnum, stub: stub.upper())
-    channel = None
-    if auth_type is not None:
-        context = SharedSecret().initiator(auth_type, AuthLevel.PRIVACY, "host/server")
-        channel = Channel(1, auth_type, AuthLevel.PRIVACY, context)
+    channel = None if auth_type is None else _channel(auth_type)
     link.client.bind([ECHO.syntax], transfers=[NDR20], channel=channel)
     (bound,) = link.run()
     assert isinstance(bound, Bound)

@@ -7,8 +7,7 @@
 #
 # Needs Debian's python3-samba, which has the tests, and port 135 of a loopback address (root, or
 # CAP_NET_BIND_SERVICE). --kerberos sets up a KDC in a temporary directory: krb5-kdc,
-# krb5-admin-server, and a Python that has mqis[kerberos]:
-#   PYTHON=/path/to/venv/bin/python tools/samba_raw.sh --kerberos
+# krb5-admin-server, and mqis[kerberos] (make kerberos), here or in the venv of PYTHON=.
 # --torture needs samba-testsuite.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -67,7 +66,7 @@ if [ -n "$kerberos" ]; then
     command -v krb5kdc kdb5_util kadmin.local > /dev/null ||
         cannot "there is no KDC (Debian: krb5-kdc krb5-admin-server)"
     "$python" -c 'from mqis.runtime.authentication.kerberos import available; exit(not available())' ||
-        cannot "$python has no mqis[kerberos]: name one that has with PYTHON=..."
+        cannot "$python has no mqis[kerberos] (make kerberos)"
     export KRB5_KDC_PROFILE="$work/kdc.conf"
     cat > "$KRB5_KDC_PROFILE" << END
 [kdcdefaults]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 
 import uvloop
@@ -84,7 +85,8 @@ def main() -> int:
     try:
         uvloop.run(serve(options))
     except OSError as error:
-        print(f"cannot listen at {options.address} port {PORT}: {error.strerror}", file=sys.stderr)
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        print(f"cannot listen at {options.address} port {PORT}: {reason}", file=sys.stderr)
         return 1
     return 0
 

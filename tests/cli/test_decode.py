@@ -14,12 +14,20 @@ from mqis.cli.hexinput import InputError, parse_hex
 from mqis.wire.decoders import DECODERS
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propertybag import encode_properties
 from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.rpc.bodies import Bind, ContextElement, Fault, Request, Response
+from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
+from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.pdu import encode_pdu
+from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import Sid
 from tests.cli.commands import process, run
@@ -115,6 +123,91 @@ def test_an_hresult() -> None:
     value = decoded("-p", "hresult", "06 00 0e c0")["hresult"]
     assert value["name"] == "MQ_ERROR_INVALID_PARAMETER"
     assert value["failure"] is True
+
+
+# --- RPC ------------------------------------------------------------------------------------------
+
+HANDLE = ContextHandle(Guid(bytes(range(1, 17))))
+
+
+def a_request(
+    operation: Operation[Any, Any], value: object, auth: AuthTrailer | None = None
+) -> bytes:
+    body = Request(0, operation.opnum, operation.request.encode(value, Syntax.NDR20))
+    return encode_pdu(body, call_id=3, flags=FIRST_LAST, auth=auth)
+
+
+GET_PROPS = a_request(
+    dscomm.GET_PROPS,
+    dscomm.GetProps(1, "m\\q", (PropId.Q_LABEL,), (PropVariant(VarType.NULL, None),), HANDLE, 128),
+)
+
+
+def test_a_bind() -> None:
+    elements = (ContextElement(0, dscomm.SYNTAX, (NDR20,)),)
+    token = AuthTrailer(10, 6, 1, b"NTLMSSP\0")
+    flags = FIRST_LAST | PfcFlags.SUPPORT_HEADER_SIGN
+    data = encode_pdu(Bind(5840, 5840, 0, elements), call_id=1, flags=flags, auth=token)
+    (pdu,) = decoded("-p", "rpc", data.hex())["rpc"]
+    assert pdu["type"] == "BIND"
+    assert pdu["flags"] == ["FIRST", "LAST", "SUPPORT_HEADER_SIGN"]
+    assert pdu["byte_order"] == "little"
+    assert pdu["body"]["contexts"][0]["abstract"]["uuid"] == str(dscomm.SYNTAX.uuid)
+    assert pdu["auth"]["token"] == b"NTLMSSP\0".hex()
+
+
+def test_pdus_one_behind_the_other() -> None:
+    answer = encode_pdu(Response(0, b"\1\2"), call_id=3, flags=FIRST_LAST)
+    fault = encode_pdu(Fault(0, 0x1C010003), call_id=4, flags=FIRST_LAST)
+    found = decoded("-p", "rpc", (GET_PROPS + answer + fault).hex())["rpc"]
+    assert [pdu["type"] for pdu in found] == ["REQUEST", "RESPONSE", "FAULT"]
+    assert found[1]["body"]["stub"] == "0102"
+    assert [pdu["call_id"] for pdu in found] == [3, 3, 4]
+
+
+def test_a_request_with_its_stub() -> None:
+    value = decoded("-p", "dscomm", GET_PROPS.hex())["dscomm"]
+    assert value["operation"] == "S_DSGetProps"
+    assert value["call"]["path"] == "m\\q"
+    assert value["call"]["ids"] == [PropId.Q_LABEL]
+    sites = a_request(dscomm2.GET_COMPUTER_SITES, dscomm2.GetComputerSites("ams-app1", HANDLE, 128))
+    value = decoded("-p", "dscomm2", sites.hex())["dscomm2"]
+    assert value["call"]["path"] == "ams-app1"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "data", "offset", "reason"),
+    [
+        ("rpc", GET_PROPS[:10], 10, "a PDU has at least 16 bytes, not 10"),
+        ("rpc", GET_PROPS + GET_PROPS[:-1], len(GET_PROPS) + 8, "frag_length"),
+        ("rpc", GET_PROPS[:2] + b"\x63" + GET_PROPS[3:], 2, "packet type 99 is not one of"),
+        ("dscomm", encode_pdu(Response(0, b""), call_id=1, flags=3), 2, "only a request says"),
+        ("dscomm", encode_pdu(Request(0, 99, b""), call_id=1, flags=3), 22, "dscomm has no op"),
+        (
+            "dscomm",
+            encode_pdu(Request(0, 11, b"\0\0\0\0"), call_id=1, flags=3),
+            24,
+            "0 is outside",
+        ),
+        (
+            "dscomm",
+            encode_pdu(
+                Request(0, 11, bytes(8)), call_id=1, flags=3, auth=AuthTrailer(10, 6, 1, b"x")
+            ),
+            24,
+            "the stub is encrypted",
+        ),
+    ],
+)
+def test_pdus_that_do_not_parse(protocol: str, data: bytes, offset: int, reason: str) -> None:
+    result = run("decode", "--json", "-p", protocol, data.hex())
+    assert result.exit_code == 1
+    error = json.loads(result.stdout)["error"]
+    assert error["offset"] == offset, error
+    assert error["reason"].startswith(reason)
+
+
+# --- text and lists -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-16-le"])

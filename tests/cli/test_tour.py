@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from mqis.cli import tour
+from mqis.cli.guide import TourError
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.errors import StorageError
 from mqis.runtime.entropy import SystemEntropy
+from mqis.services.config import override
+from mqis.services.sections import Config
 from mqis.services.stores import open_store
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -26,6 +29,15 @@ def test_it_ends_well_and_leaves_a_store(tmp_path: Path) -> None:
     for step in ("Build", "Sites", "Routing links", "Partitions", "Lookup", "One queue"):
         assert f". {step}  " in text
     assert "the second store exports the same bytes" in text
+    assert ". Over the wire  " in text
+    for line in (
+        "a caller without an account cannot create a queue: MQ_ERROR_ACCESS_DENIED",
+        "audit trail: denied: S-1-5-7 may not create queue ams-app1\\tour",
+        "read back with a signature that holds: label 'Made over the wire'",
+        "found by a lookup of that label: 1 queue",
+        "deleted, and gone: MQDS_OBJECT_NOT_FOUND",
+    ):
+        assert f"✓ {line}" in text
     assert "nothing is wrong" in text
     assert max(map(len, text.splitlines())) <= 100
     assert [path.name for path in tmp_path.iterdir()] == ["mqis-tour.db"]
@@ -76,6 +88,22 @@ def test_it_leaves_another_file_alone(tmp_path: Path) -> None:
 def test_a_step_that_does_not_hold_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(tour._ROLES, "PSC", 3)
     result = run("tour", "--store", tmp_path / "t.db")
-    assert isinstance(result.exception, tour.TourError)
+    assert isinstance(result.exception, TourError)
     assert str(result.exception).startswith("step 2: it should be so, but is not: five directory")
     assert "3. " not in result.stdout
+
+
+def test_a_server_that_lets_everybody_in_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step over the wire looks at what the server does, not at what it should do."""
+    everyone = ["S-1-5-7"]
+
+    def lax(config: Config, values: dict[str, dict[str, object]], source: str) -> Config:
+        values["security"]["administrators"] = everyone
+        return override(config, values, source)
+
+    monkeypatch.setattr("mqis.cli.tour_wire.override", lax)
+    result = run("tour", "--store", tmp_path / "t.db")
+    assert isinstance(result.exception, TourError)
+    assert "cannot create a queue: MQ_OK" in str(result.exception)

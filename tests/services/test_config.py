@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.directory.descriptors import MachinePolicy
-from mqis.services.config import ConfigError, changed_keys, default_toml, load, override
+from mqis.services.config import ConfigError, default_toml, load, override, reread
 from mqis.services.sections import (
     Config,
     EnterpriseSection,
@@ -35,12 +35,29 @@ def test_a_whole_file(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         '[server]\nname = "ams-dir1"\nrole = "pec"\nsite = "Amsterdam"\n'
-        '[store]\nurl = "postgresql://mqis@db/mqis"\n[enterprise]\nname = "Meridian"\n',
+        '[store]\nurl = "postgresql://mqis@db/mqis"\n[enterprise]\nname = "Meridian"\n'
+        '[rpc]\nlisten = "::1"\nport = 2879\nmapper = false\nmapper_port = 1135\n'
+        'max_connections = 5\n[security]\naccounts = "a.toml"\ndomain = "LAB"\n'
+        'administrators = ["S-1-5-21-1-2-3-500", "S-1-5-32-544"]\ngss = "none"\n'
+        'keytab = "/etc/krb5.keytab"\nanonymous = false\nchallenge_machines = true\n'
+        'machine_policy = "owner"\n[log]\nlevel = "debug"\nformat = "json"\n',
     )
     assert load(path) == Config(
         ServerSection("ams-dir1", Role.PEC, "Amsterdam"),
         StoreSection("postgresql://mqis@db/mqis"),
         EnterpriseSection("Meridian"),
+        RpcSection("::1", 2879, False, 1135, 5),
+        SecuritySection(
+            str(tmp_path / "a.toml"),
+            "LAB",
+            (Sid.parse("S-1-5-21-1-2-3-500"), ADMINISTRATORS),
+            Gss.NONE,
+            "/etc/krb5.keytab",
+            False,
+            True,
+            MachinePolicy.OWNER,
+        ),
+        LogSection(LogLevel.DEBUG, LogFormat.JSON),
     )
 
 
@@ -71,6 +88,16 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         ("store = 'x'\n", "store: is a section, write [store]"),
         ("[store]\nurl = 'mysql://x'\n", "store.url: 'mysql://x' is no store"),
         ("[store]\nurl = ''\n", "store.url: '' is no store"),
+        ("[rpc]\nlisten = 'localhost'\n", "rpc.listen: 'localhost' is not an IP address"),
+        ("[rpc]\nport = 65536\n", "rpc.port: wants a number from 0 to 65535, got 65536"),
+        ("[rpc]\nport = true\n", "rpc.port: wants a number from 0 to 65535, got True"),
+        ("[rpc]\nmapper = 1\n", "rpc.mapper: wants true or false, got 1"),
+        ("[rpc]\nmax_connections = 0\n", "rpc.max_connections: wants a number from 1 to"),
+        ("[security]\ngss = 'pct'\n", "security.gss: 'pct' is none of negotiate, none"),
+        ("[security]\nadministrators = 'x'\n", "security.administrators: wants a list"),
+        ("[security]\nadministrators = ['x']\n", "security.administrators: 'x' is not"),
+        ("[security]\nmachine_policy = 1\n", "security.machine_policy: 1 is none of everyone, o"),
+        ("[log]\nlevel = 'loud'\n", "log.level: 'loud' is none of debug, info, warning, error"),
         ("[server\n", "not TOML: Expected ']' at the end of a table declaration (at line 1"),
     ],
 )
@@ -94,11 +121,10 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 
 
 def test_the_file_that_init_writes_says_the_defaults(tmp_path: Path) -> None:
-    text = default_toml()
-    config = load(written(tmp_path, text))
-    assert config.server == Config().server
-    assert config.enterprise == Config().enterprise
-    assert config.store.url == f"sqlite:{tmp_path / 'mqis.db'}"
+    config = load(written(tmp_path, default_toml()))
+    url, accounts = f"sqlite:{tmp_path / 'mqis.db'}", str(tmp_path / "accounts.toml")
+    here = {"store": {"url": url}, "security": {"accounts": accounts}}
+    assert config == override(Config(), here, "here")
 
 
 def test_the_file_explains_every_key() -> None:
@@ -115,5 +141,46 @@ def test_the_file_can_be_written_with_other_values(tmp_path: Path) -> None:
         ServerSection('a"b\\c\td', Role.BSC, "Zürich"),
         StoreSection("memory:"),
         EnterpriseSection("E"),
+        RpcSection(port=5, mapper=False),
+        SecuritySection("/a", administrators=(), machine_policy=MachinePolicy.OWNER),
+        LogSection(format=LogFormat.JSON),
     )
     assert load(written(tmp_path, default_toml(config))) == config
+
+
+# --- a running server -----------------------------------------------------------------------------
+
+
+def test_values_of_the_command_line_are_checked_as_those_of_a_file() -> None:
+    config = override(Config(), {"rpc": {"port": 7}, "log": {"level": "error"}}, "command line")
+    assert (config.rpc.port, config.log.level) == (7, LogLevel.ERROR)
+    assert config.rpc.mapper_port == Config().rpc.mapper_port
+    with pytest.raises(ConfigError, match=r"^command line: rpc\.port: wants a number"):
+        override(Config(), {"rpc": {"port": -1}}, "command line")
+
+
+def test_a_reread_takes_what_it_may_and_names_the_rest() -> None:
+    old = Config()
+    new = override(
+        old,
+        {
+            "rpc": {"port": 7, "max_connections": 3},
+            "security": {"administrators": [], "anonymous": False, "gss": "none"},
+            "log": {"level": "debug"},
+        },
+        "new",
+    )
+    result = reread(old, new)
+    assert result.applied == ["security.administrators", "security.anonymous", "log.level"]
+    assert result.waiting == ["rpc.port", "rpc.max_connections", "security.gss"]
+    assert result.config.security.administrators == ()
+    assert result.config.log.level is LogLevel.DEBUG
+    assert result.config.rpc == old.rpc
+    assert result.config.security.gss is Gss.NEGOTIATE
+    assert reread(old, old).applied == []
+
+
+def test_the_file_says_what_is_reread() -> None:
+    lines = default_toml().splitlines()
+    assert lines[lines.index('level = "info"') - 1].startswith("# [live] ")
+    assert not any("[live]" in line for line in lines[: lines.index("[security]")][3:])

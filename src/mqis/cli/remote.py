@@ -32,6 +32,8 @@ from mqis.wire.propvariant import PropVariant, VarType
 T = TypeVar("T")
 
 _EQ = 4
+#: Properties that are stored, although what they show is computed.
+_STORED = (PropId.QM_SERVICE, PropId.QM_SERVICE_DSSERVER)
 #: The faults by which a server says that it does not believe a caller.
 _UNPROVEN = (FaultStatus.ACCESS_DENIED, FaultStatus.SEC_PKG_ERROR)
 
@@ -70,9 +72,8 @@ async def _connect_to(server: ServerAddress, login: Login, secret: str | None) -
     except (RpcFault, NoServerError) as error:
         if not _is_unproven(error):
             raise
-        raise LoginError(
-            f"{server} does not let {login.who} in: check the name and the password ({_reason(error)})"
-        ) from error
+        hint = f"check the name and the password ({_reason(error)})"
+        raise LoginError(f"{server} does not let {login.who} in: {hint}") from error
     except DirectoryError as error:
         if error.hresult != HResult.MQDS_E_CANT_INIT_SERVER_AUTH:
             raise
@@ -166,7 +167,9 @@ class Remote:
         columns = [
             entry.id
             for propid, entry in sorted(PROPERTIES.items())
-            if entry.object_type is object_type and is_readable(propid) and propid not in COMPUTED
+            if entry.object_type is object_type
+            and is_readable(propid)
+            and (propid not in COMPUTED or propid in _STORED)
         ]
         only = PropertyRestriction(_EQ, own, PropVariant(VarType.CLSID, guid))
         rows = self._run(self._rows(columns, [only], []))

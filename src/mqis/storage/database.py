@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from threading import Lock
 from typing import ClassVar
 
@@ -42,10 +42,8 @@ class DatabaseStore(ABC):
                 migrate(session, version, self.BLOB)
                 self._write_version(session, VERSION)
 
-    @contextmanager
-    def read(self) -> Iterator[View]:
-        with self._readers.transaction() as session:
-            yield SqlView(session)
+    def read(self) -> AbstractContextManager[View]:
+        return self._readers.lend(SqlView)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:

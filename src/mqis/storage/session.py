@@ -37,8 +37,12 @@ class Session(ABC):
     @contextmanager
     def transaction(self, begin: str) -> Iterator[None]:
         self.begin(begin)
-        with self.ending():
+        try:
             yield
+        except BaseException:
+            self.end(failed=True)
+            raise
+        self.end(failed=False)
 
     def begin(self, sql: str) -> None:
         try:
@@ -48,12 +52,13 @@ class Session(ABC):
             raise
         self._begun = True
 
-    @contextmanager
-    def ending(self) -> Iterator[None]:
-        """Commit what was begun when the block ends; undo it when the block raises."""
+    def end(self, *, failed: bool) -> None:
+        """Commit what was begun, or undo it if it failed."""
         try:
-            yield
-            self._commit()
+            if failed:
+                self._roll_back()
+            else:
+                self._commit()
         except BaseException:
             self._roll_back()
             raise

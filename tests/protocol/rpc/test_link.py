@@ -161,3 +161,24 @@ def test_a_call_that_is_given_up() -> None:
     link.run()
     link.fault(link.server_events[-1].call, 5)
     assert link.run() == [Faulted(again, 5, True)]
+
+
+@pytest.mark.parametrize("auth_type", [AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS])
+def test_an_orphan_s_answer_is_dropped_but_its_signature_counts(auth_type: AuthType) -> None:
+    link = Link(make_endpoint(SharedSecret()), lambda _call: None)
+    initiator = SharedSecret().initiator(auth_type, AuthLevel.PRIVACY, "host/server")
+    (context,) = bound(link, channel=Channel(1, auth_type, AuthLevel.PRIVACY, initiator))
+    orphan = link.client.request(context, 1, b"slow")
+    asking = link.client.request(context, 1, b"asks back")
+    last = link.client.request(context, 1, b"next")
+    link.run()
+    calls = [event.call for event in link.server_events]
+    link.client.orphan(orphan)
+    link.client.orphan(asking)
+    link.run()
+    link.answer(calls[0], bytes(10_000))
+    link.server.callback(calls[1], 1, bytes(10_000))
+    link.run()
+    link.fault(calls[1], 5)
+    link.answer(calls[2], b"answer")
+    assert link.run() == [Answered(last, b"answer", False)]

@@ -20,6 +20,7 @@ from tests.protocol.rpc.talk import (
     ECHO,
     FIRST,
     LAST,
+    MPX,
     OTHER,
     SIGN,
     UNKNOWN,
@@ -355,6 +356,30 @@ def test_protected_fragments_keep_to_the_agreed_size(size: int, level: AuthLevel
     assert all(len(pdu.data) <= 5840 for pdu in received)
     stub_back = b"".join(channel.unprotect(pdu, sign_header=False) for pdu in received)
     assert stub_back == stub[:size].upper()
+
+
+@pytest.mark.parametrize("flags", [FIRST_LAST, FIRST_LAST | MPX])
+def test_a_refused_request_uses_its_signature_up(flags: int) -> None:
+    """Signatures are numbered: where the connection goes on, the next one has to be right."""
+    talk = secure_talk()
+    channel = authenticated(talk, INTEGRITY, flags=flags)
+    for body in (Request(9, 1, b"stub"), Request(0, 99, b"stub")):
+        assert "closed" not in talk.say(*signed(channel, body))
+        assert answers(talk, channel, *signed(channel, Request(0, 1, b"stub"))) == b"STUB"
+    lone = list(fragments(Request(9, 1, bytes(6000)), call_id=7, max_frag=5840, channel=channel))
+    if flags & MPX:
+        assert talk.say(*lone) == ["fault+ unk_if context 0 call 7"] * 2
+        assert answers(talk, channel, *signed(channel, Request(0, 1, b"stub"))) == b"STUB"
+
+
+def test_a_request_on_an_unknown_context_with_a_wrong_signature() -> None:
+    talk = secure_talk()
+    channel = authenticated(talk, INTEGRITY)
+    forged = bytearray(signed(channel, Request(9, 1, b"stub"))[0])
+    forged[-1] ^= 1
+    assert talk.say(bytes(forged)) == ["fault+ unk_if context 0 call 7"]
+    assert talk.say(*signed(channel, Request(0, 1, b"stub"))) == FORGED
+    assert talk.calls == []
 
 
 # --- what the client signed inside the stub -------------------------------------------------------

@@ -79,6 +79,8 @@ class Desk(TypedService):
         self.finished = 0
         self.cancelled = 0
         self.run_down: list[int] = []
+        #: The last call that waits.
+        self.waiting: IncomingCall | None = None
         super().__init__(
             DESK,
             {
@@ -93,8 +95,9 @@ class Desk(TypedService):
             },
         )
 
-    async def _wait(self, _call: IncomingCall, request: Number) -> Number:
+    async def _wait(self, call: IncomingCall, request: Number) -> Number:
         self.started += 1
+        self.waiting = call
         try:
             await asyncio.sleep(request.n / 1000)
         except asyncio.CancelledError:

@@ -19,6 +19,7 @@ from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.pool import RpcPool
 from mqis.runtime.rpc.typed import invoke
 from mqis.testing.security import SharedSecret
+from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc import epmapper, mgmt
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
@@ -83,6 +84,33 @@ def test_authenticated_calls(auth_type: AuthType, level: AuthLevel) -> None:
         ):
             assert await count(client) == 2
             assert await invoke(client, DESK, MEASURE, Blob(bytes(20_000))) == Number(20_000)
+
+    run(main())
+
+
+@pytest.mark.parametrize("level", [None, AuthLevel.CONNECT, AuthLevel.PRIVACY])
+def test_what_a_handler_knows_of_its_call(level: AuthLevel | None) -> None:
+    async def main() -> None:
+        desk, credentials = Desk(), None
+        target = Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a")
+        if level is not None:
+            credentials = Credentials(SharedSecret(name="me"), AuthType.SPNEGO, level, "host/x")
+        async with (
+            serving(desk, authenticator=SharedSecret()) as (_, port),
+            await connected(port, credentials=credentials) as client,
+        ):
+            call = invoke(client, DESK, WAIT, Number(50), target=target, timeout_s=None)
+            task = asyncio.create_task(call)
+            await until(lambda: desk.started == 1)
+            known = desk.waiting
+            assert known is not None
+            assert (known.opnum, known.peer, known.target) == (WAIT.opnum, HOST, target)
+            assert known.level == (level or AuthLevel.NONE)
+            assert (known.identity is None) is (level is None)
+            assert known.identity is None or known.identity.name == "me"
+            assert not known.cancelled
+            task.cancel()
+            await until(lambda: known.cancelled)
 
     run(main())
 

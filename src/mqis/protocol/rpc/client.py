@@ -371,6 +371,7 @@ class ClientConnection:
         call = self._calls.get(call_id)
         if call is None:
             self._came_home(call_id, "answered", last=bool(last))
+            self._stub(pdu, body, self._channel)  # signatures are numbered, so none is skipped
             return
         if self._unsent(call_id):
             raise RpcConnectionError(f"the server answered call {call_id} before it was sent")
@@ -433,6 +434,7 @@ class ClientConnection:
 
     def _refuse_orphaned_callback(self, pdu: Pdu, body: Request) -> None:
         """Nobody would answer it any more, and the server should not wait."""
+        self._stub(pdu, body, self._channel)
         if pdu.header.flags & PfcFlags.LAST:
             fault = Fault(body.context_id, FaultStatus.CANCEL)
             self._send(encode_pdu(fault, call_id=pdu.header.call_id, flags=FIRST_LAST))

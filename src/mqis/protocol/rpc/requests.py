@@ -6,6 +6,7 @@ protects it, and what later ones say about that is not looked at, as peers expec
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mqis.protocol.rpc.binding import Binding
@@ -79,20 +80,30 @@ class Requests:
             raise FaultAnswer(FaultStatus.PROTO_ERROR)
         context = binding.contexts.get(body.context_id)
         if context is None:
-            raise FaultAnswer(FaultStatus.UNK_IF, final=False)
+            raise self._unknown_context(pdu, body)
         channel = self._channel(pdu, context.id)
         if header.big_endian and context.transfer == NDR64:  # MS-RPCE 2.2.5: little-endian only
             raise FaultAnswer(FaultStatus.PROTO_ERROR, context_id=context.id)
         if body.alloc_hint > self._max_stub and not header.flags & _LAST:
             raise denied(context.id)
         call = Call(header.call_id, context, body.opnum, body.object, header.big_endian, channel)
-        return call, self.stub_of(pdu, body, call)
+        return call, self.stub_of(pdu, body, channel, context.id)
+
+    def _unknown_context(self, pdu: Pdu, body: Request) -> FaultAnswer:
+        """The connection goes on, so a signature counts, since they are numbered.
+
+        Peers say the same if it is wrong; its security context is then of no more use.
+        """
+        if pdu.auth is not None:
+            with suppress(FaultAnswer):
+                self.stub_of(pdu, body, self._channel(pdu, 0), 0)
+        return FaultAnswer(FaultStatus.UNK_IF, final=False)
 
     def _check_interrupted(self, pdu: Pdu, before: Call) -> None:
         """A call that begins again has to be signed like the one that it interrupts."""
         if before.id == pdu.header.call_id and pdu.auth is not None:
             assert isinstance(pdu.body, Request)
-            self.stub_of(pdu, pdu.body, before)
+            self.stub_of(pdu, pdu.body, before.channel, before.context.id)
 
     def _interleaved(self, header: Header, before: Call) -> FaultAnswer:
         """A call began before the one before it ended: whose fault that is."""
@@ -113,7 +124,7 @@ class Requests:
         unsigned = pdu.auth is None and channel is not None and channel.protects
         if unsigned or (pdu.auth is not None and channel is None):
             raise FaultAnswer(FaultStatus.PROTO_ERROR, context_id=call.context.id, executed=True)
-        incoming.stub += self.stub_of(pdu, body, call)
+        incoming.stub += self.stub_of(pdu, body, channel, call.context.id)
         if len(incoming.stub) > self._max_stub:
             raise denied(call.context.id)
         return incoming
@@ -125,7 +136,7 @@ class Requests:
         if not self._binding.multiplexed:
             return FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
         if body.context_id not in self._binding.contexts:
-            return FaultAnswer(FaultStatus.UNK_IF, final=False)
+            return self._unknown_context(pdu, body)
         self._channel(pdu, body.context_id)
         return FaultAnswer(FaultStatus.PROTO_ERROR, context_id=body.context_id, executed=True)
 
@@ -138,18 +149,20 @@ class Requests:
         except Refused as refused:
             raise FaultAnswer(refused.fault, context_id=context_id, executed=True) from None
 
-    def stub_of(self, pdu: Pdu, body: Request | Response, call: Call) -> bytes:
+    def stub_of(
+        self, pdu: Pdu, body: Request | Response, channel: Channel | None, context_id: int
+    ) -> bytes:
         """The stub of one fragment, verified as the security context of its call asks."""
-        channel, auth = call.channel, pdu.auth
+        auth = pdu.auth
         if channel is None or (auth is None and not channel.protects):
             return body.stub
         # Sixteen is asked for, four and eight are met; what is aligned to nothing is refused.
         if auth is None or pdu.trailer_at % 4:
-            raise denied(call.context.id)
+            raise denied(context_id)
         try:
             return self._binding.security.unprotect(channel, pdu)
         except Refused as refused:
-            raise FaultAnswer(refused.fault, context_id=call.context.id, executed=True) from None
+            raise FaultAnswer(refused.fault, context_id=context_id, executed=True) from None
 
     def _without_trailer(self, call: Call, stub: bytes) -> bytes:
         """The stub without its verification trailer, if that says what the PDU says."""

@@ -370,7 +370,7 @@ class ServerConnection:
             return
         assert isinstance(body, Response)
         stub = call.returning
-        stub += self._requests.stub_of(pdu, body, call)
+        stub += self._requests.stub_of(pdu, body, call.channel, call.context.id)
         if len(stub) > self._limits.max_stub:
             raise denied(call.context.id)
         if header.flags & PfcFlags.LAST:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -98,10 +98,8 @@ class DirectoryContext:
                 self._guards.popitem(last=False)
         return guard
 
-    @contextmanager
-    def view(self) -> Iterator[View]:
-        with self.store.read() as view:
-            yield view
+    def view(self) -> AbstractContextManager[View]:
+        return self.store.read()
 
     async def change(self, operation: Callable[[DirectoryEvents], T]) -> T:
         """Run ``operation`` in the writer; it is durable when this returns."""

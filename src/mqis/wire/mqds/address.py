@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from ipaddress import IPv4Address
+from typing import ClassVar, Self
 
 from mqis.wire.guid import Guid
 from mqis.wire.reader import Reader
+from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
 #: What a decoder accepts.
@@ -113,8 +115,10 @@ def _size_fault(address_type: int, size: int) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class AddressList:
+class AddressList(Structure):
     """TA_ADDRESS one after the other, without count or padding, to the end of the blob."""
+
+    NAME: ClassVar[str] = "the addresses"
 
     addresses: tuple[TaAddress, ...]
 
@@ -125,7 +129,7 @@ class AddressList:
             )
 
     @classmethod
-    def decode(cls, reader: Reader) -> AddressList:
+    def decode(cls, reader: Reader) -> Self:
         addresses: list[TaAddress] = []
         while reader.remaining:
             if len(addresses) == MAX_ADDRESSES:
@@ -136,15 +140,6 @@ class AddressList:
     def encode(self, writer: Writer) -> None:
         for address in self.addresses:
             address.encode(writer)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> AddressList:
-        return cls.decode(Reader(data))
-
-    def to_bytes(self) -> bytes:
-        writer = Writer()
-        self.encode(writer)
-        return writer.getvalue()
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.addresses))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.reader import Reader
+from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
 #: What a decoder accepts.
@@ -78,8 +79,10 @@ def digest_of(certificate: bytes) -> bytes:
 #   u32  CertificateCount
 #   ...  Certificates        MQUSERSIGNCERT, one after the other without padding
 @dataclass(frozen=True, slots=True)
-class UserSignCerts:
+class UserSignCerts(Structure):
     """The list of one user's certificates."""
+
+    NAME: ClassVar[str] = "MQUSERSIGNCERTS"
 
     certificates: tuple[UserSignCert, ...]
 
@@ -90,7 +93,7 @@ class UserSignCerts:
             )
 
     @classmethod
-    def decode(cls, reader: Reader) -> UserSignCerts:
+    def decode(cls, reader: Reader) -> Self:
         count = reader.count(MAX_CERTIFICATES, UserSignCert.SMALLEST, "MQUSERSIGNCERTS")
         return cls(tuple(UserSignCert.decode(reader) for _ in range(count)))
 
@@ -98,18 +101,6 @@ class UserSignCerts:
         writer.u32(len(self.certificates))
         for certificate in self.certificates:
             certificate.encode(writer)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> UserSignCerts:
-        reader = Reader(data)
-        value = cls.decode(reader)
-        reader.expect_end("MQUSERSIGNCERTS")
-        return value
-
-    def to_bytes(self) -> bytes:
-        writer = Writer()
-        self.encode(writer)
-        return writer.getvalue()
 
     @classmethod
     def wrap(cls, certificate: bytes, identifier: Guid) -> UserSignCerts:

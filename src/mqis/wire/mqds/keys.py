@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from mqis.wire.reader import Reader
+from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
 #: The providers whose keys the machine properties name (MS-MQDS 3.1.4.21.8.1.7).
@@ -52,8 +53,10 @@ _MAGIC = 0x31415352  # "RSA1"
 #   u16  wReserved  0                 u32  pubExp
 #   u32  aiKeyAlg                     bitLen/8 bytes: modulus, least significant byte first
 @dataclass(frozen=True, slots=True)
-class RsaPublicKey:
+class RsaPublicKey(Structure):
     """A BLOBHEADER and the RSAPUBKEY behind it."""
+
+    NAME: ClassVar[str] = "the public key"
 
     key_algorithm: KeyAlgorithm
     exponent: int
@@ -82,7 +85,7 @@ class RsaPublicKey:
         return cls(key_algorithm, exponent, modulus, (modulus.bit_length() + 7) // 8 * 8)
 
     @classmethod
-    def decode(cls, reader: Reader) -> RsaPublicKey:
+    def decode(cls, reader: Reader) -> Self:
         algorithm = _decode_header(reader)
         at = reader.offset
         magic = reader.u32()
@@ -109,19 +112,6 @@ class RsaPublicKey:
         writer.u32(self.exponent)
         writer.bytes(self.modulus.to_bytes(self.bit_length // 8, "little"))
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> RsaPublicKey:
-        """The key that ``data`` holds and nothing else."""
-        reader = Reader(data)
-        key = cls.decode(reader)
-        reader.expect_end("the public key")
-        return key
-
-    def to_bytes(self) -> bytes:
-        writer = Writer()
-        self.encode(writer)
-        return writer.getvalue()
-
 
 def _decode_header(reader: Reader) -> KeyAlgorithm:
     at = reader.offset
@@ -144,13 +134,15 @@ def _decode_header(reader: Reader) -> KeyAlgorithm:
 #   8    BLOBHEADER
 #   ...  RSAPUBKEY
 @dataclass(frozen=True, slots=True)
-class MqdsPublicKey:
+class MqdsPublicKey(Structure):
     """One key behind its length, as S_DSSetObjectSecurity takes it."""
+
+    NAME: ClassVar[str] = "MQDS_PublicKey"
 
     key: RsaPublicKey
 
     @classmethod
-    def decode(cls, reader: Reader) -> MqdsPublicKey:
+    def decode(cls, reader: Reader) -> Self:
         part = reader.sub(reader.u32(), "MQDS_PublicKey")
         key = RsaPublicKey.decode(part)
         part.expect_end("the public key")
@@ -160,19 +152,6 @@ class MqdsPublicKey:
         blob = self.key.to_bytes()
         writer.u32(len(blob))
         writer.bytes(blob)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> MqdsPublicKey:
-        """The key in ``data``, whose length has to be the one that its first field tells."""
-        reader = Reader(data)
-        value = cls.decode(reader)
-        reader.expect_end("MQDS_PublicKey")
-        return value
-
-    def to_bytes(self) -> bytes:
-        writer = Writer()
-        self.encode(writer)
-        return writer.getvalue()
 
 
 # MQDSPUBLICKEY (MS-MQMQ 2.2.1)
@@ -244,8 +223,10 @@ class PublicKey:
 #   u32  cNumofKeys
 #   ...  aPublicKeys   MQDSPUBLICKEY, one after the other without padding
 @dataclass(frozen=True, slots=True)
-class PublicKeys:
+class PublicKeys(Structure):
     """The keys of a machine or a site, one for each provider."""
+
+    NAME: ClassVar[str] = "MQDSPUBLICKEYS"
 
     keys: tuple[PublicKey, ...]
 
@@ -258,7 +239,7 @@ class PublicKeys:
         return next((key for key in self.keys if key.provider_name == provider_name), None)
 
     @classmethod
-    def decode(cls, reader: Reader) -> PublicKeys:
+    def decode(cls, reader: Reader) -> Self:
         at = reader.offset
         size = reader.u32()
         if size < 8:
@@ -276,15 +257,3 @@ class PublicKeys:
         for key in self.keys:
             key.encode(writer)
         writer.patch_u32(start, len(writer) - start)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> PublicKeys:
-        reader = Reader(data)
-        value = cls.decode(reader)
-        reader.expect_end("MQDSPUBLICKEYS")
-        return value
-
-    def to_bytes(self) -> bytes:
-        writer = Writer()
-        self.encode(writer)
-        return writer.getvalue()

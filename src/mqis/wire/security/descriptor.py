@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from mqis.wire.reader import Reader
 from mqis.wire.security.acl import Acl
 from mqis.wire.security.sid import Sid
+from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
 REVISION = 1
@@ -54,13 +55,15 @@ _NO_BITS = Control(0)
 
 
 @dataclass(frozen=True, slots=True)
-class SecurityDescriptor:
+class SecurityDescriptor(Structure):
     """Owner, group and the two lists, any of which may be missing.
 
     A list can be missing in two ways, and only ``control`` tells them apart: with DACL_PRESENT
     and no ``dacl`` the list is NULL (there is a policy: everything is allowed), without
     DACL_PRESENT it is absent. Bits that follow from the parts are set for the caller.
     """
+
+    NAME: ClassVar[str] = "the descriptor"
 
     owner: Sid | None = None
     group: Sid | None = None
@@ -95,7 +98,7 @@ class SecurityDescriptor:
         return self.sacl is None and bool(self.control & Control.SACL_PRESENT)
 
     @classmethod
-    def decode(cls, reader: Reader) -> SecurityDescriptor:
+    def decode(cls, reader: Reader) -> Self:
         """The descriptor that all the remaining bytes of ``reader`` hold."""
         start = reader.offset
         if reader.remaining > MAX_SIZE:
@@ -126,15 +129,6 @@ class SecurityDescriptor:
             if part is not None:
                 writer.patch_u32(start + field, len(writer) - start)
                 part.encode(writer)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> SecurityDescriptor:
-        return cls.decode(Reader(data))
-
-    def to_bytes(self) -> bytes:
-        writer = Writer()
-        self.encode(writer)
-        return writer.getvalue()
 
 
 SecurityDescriptor.EMPTY = SecurityDescriptor()

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from mqis.wire.reader import Reader
+from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
 REVISION = 1
@@ -23,8 +24,10 @@ _TEXT = re.compile(r"S-1-(0x[0-9a-f]{1,12}|0|[1-9][0-9]{0,9})((?:-(?:0|[1-9][0-9
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Sid:
+class Sid(Structure):
     """A 48-bit authority and the path of sub-authorities below it."""
+
+    NAME: ClassVar[str] = "SID"
 
     authority: int
     sub_authorities: tuple[int, ...] = ()
@@ -48,7 +51,7 @@ class Sid:
         return 8 + 4 * len(self.sub_authorities)
 
     @classmethod
-    def decode(cls, reader: Reader) -> Sid:
+    def decode(cls, reader: Reader) -> Self:
         at = reader.offset
         revision, count = reader.u8(), reader.u8()
         if revision != REVISION:
@@ -65,19 +68,6 @@ class Sid:
         writer.bytes(self.authority.to_bytes(6, "big"))
         for sub in self.sub_authorities:
             writer.u32(sub)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Sid:
-        """The SID that ``data`` holds, and nothing after it."""
-        reader = Reader(data)
-        sid = cls.decode(reader)
-        reader.expect_end("SID")
-        return sid
-
-    def to_bytes(self) -> bytes:
-        writer = Writer()
-        self.encode(writer)
-        return writer.getvalue()
 
     @classmethod
     def parse(cls, text: str) -> Sid:

@@ -1,0 +1,91 @@
+"""A directory server of ours as a process: ``python -m bench.serving STORE``.
+
+It prints its port, and ends when its input does. With MQIS_BENCH_PROFILE=NAME the event loop's and
+the writer's thread write their profiles to NAME.loop and NAME.writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, closing
+from cProfile import Profile
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+
+from bench.backends import ROOT
+from mqis.runtime.directory.context import DirectoryContext
+from mqis.runtime.directory.dscomm import DscommService
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.rpc.builtin import ManagementService
+from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.storage.sqlite import SqliteStore
+
+PROFILE = "MQIS_BENCH_PROFILE"
+_STOPS_WITHIN_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    pid: int
+    port: int
+
+
+def start(store: Path, resources: ExitStack) -> Served:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.serving", str(store)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    resources.callback(process.wait, _STOPS_WITHIN_S)
+    resources.callback(process.stdin.close)
+    port = process.stdout.readline()
+    if not port:
+        raise RuntimeError("our directory server did not start")
+    return Served(process.pid, int(port))
+
+
+class _ProfiledWriter(GroupCommitWriter):
+    def _work(self) -> None:
+        profile = Profile()
+        profile.runcall(super()._work)
+        profile.dump_stats(f"{os.environ[PROFILE]}.writer")
+
+
+async def _serve(path: str) -> None:
+    entropy = SystemEntropy()
+    with closing(SqliteStore(path, create=False)) as store:
+        writer = _ProfiledWriter(store) if PROFILE in os.environ else GroupCommitWriter(store)
+        services = [
+            DscommService(DirectoryContext(store, writer, entropy)),
+            ManagementService(lambda: server.endpoint),
+        ]
+        server = RpcServer(services, entropy)
+        async with server:
+            print(await server.listen("127.0.0.1"), flush=True)
+            await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+        await writer.close()
+
+
+def main() -> None:
+    (path,) = sys.argv[1:]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if PROFILE not in os.environ:
+            runner.run(_serve(path))
+            return
+        profile = Profile()
+        profile.runcall(runner.run, _serve(path))
+        profile.dump_stats(f"{os.environ[PROFILE]}.loop")
+
+
+if __name__ == "__main__":
+    main()

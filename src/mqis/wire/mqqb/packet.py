@@ -1,0 +1,120 @@
+"""UserMessage packets (MS-MQMQ 2.2.20), and any packet from its bytes.
+
+BaseHeader UserHeader [TransactionHeader] [SecurityHeader] MessagePropertiesHeader
+[DebugHeader] [SoapHeader] [MultiQueueFormatHeader], then outside PacketSize [SessionHeader]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mqis.wire.mqqb.baseheader import (
+    BASE_SIZE,
+    DEFAULT_PRIORITY,
+    INFINITE,
+    MAX_PACKET,
+    BaseHeader,
+)
+from mqis.wire.mqqb.internal import InternalPacket, SessionHeader, decode_internal
+from mqis.wire.mqqb.optional import skip_debug, skip_multi_queue, skip_soap, skip_transaction
+from mqis.wire.mqqb.properties import MessageProperties
+from mqis.wire.mqqb.securityheader import SecurityHeader
+from mqis.wire.mqqb.userheader import Parts, UserHeader
+from mqis.wire.reader import Reader
+from mqis.wire.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """A whole message; headers that nothing acts on are the bytes that they came in."""
+
+    header: UserHeader
+    properties: MessageProperties
+    security: SecurityHeader | None = None
+    priority: int = DEFAULT_PRIORITY
+    time_to_reach_queue: int = INFINITE
+    session: SessionHeader | None = None
+    transaction: bytes | None = None
+    debug: bytes | None = None
+    soap: bytes | None = None
+    multi_queue: bytes | None = None
+    trace: bool = False
+
+    @classmethod
+    def decode_body(cls, base: BaseHeader, packet: bytes) -> UserMessage:
+        reader = Reader(packet, BASE_SIZE, base.size)
+        header, parts = UserHeader.decode(reader)
+        if not parts & Parts.PROPERTIES:
+            raise reader.error("a message without MessagePropertiesHeader", BASE_SIZE + 44)
+
+        def kept(skip: Callable[[Reader], None], present: int) -> bytes | None:
+            if not present:
+                return None
+            start = reader.offset
+            skip(reader)
+            return packet[start : reader.offset]
+
+        transaction = kept(skip_transaction, parts & Parts.TRANSACTION)
+        security = SecurityHeader.decode(reader) if parts & Parts.SECURITY else None
+        properties = MessageProperties.decode(reader)
+        debug = kept(skip_debug, base.debug)
+        soap = kept(skip_soap, parts & Parts.SOAP)
+        multi_queue = kept(skip_multi_queue, parts & Parts.MULTI_QUEUE)
+        session = SessionHeader.decode(Reader(packet, base.size)) if base.session else None
+        return cls(
+            header,
+            properties,
+            security,
+            base.priority,
+            base.time_to_reach_queue,
+            session,
+            transaction,
+            debug,
+            soap,
+            multi_queue,
+            base.trace,
+        )
+
+    def to_bytes(self) -> bytes:
+        writer = Writer()
+        has_session, has_debug = self.session is not None, self.debug is not None
+        lifetime = self.time_to_reach_queue
+        base = BaseHeader(0, self.priority, False, has_session, has_debug, self.trace, lifetime)
+        base.encode(writer)
+        self.header.encode(writer, self._parts())
+        writer.bytes(self.transaction or b"")
+        if self.security is not None:
+            self.security.encode(writer)
+        self.properties.encode(writer)
+        for part in (self.debug, self.soap, self.multi_queue):
+            writer.bytes(part or b"")
+        if len(writer) > MAX_PACKET:
+            raise ValueError(f"a packet of {len(writer)} bytes, {MAX_PACKET} are the limit")
+        writer.patch_u32(8, len(writer))
+        if self.session is not None:
+            self.session.encode(writer)
+        return writer.getvalue()
+
+    def _parts(self) -> int:
+        return (
+            Parts.PROPERTIES
+            | (0 if self.security is None else Parts.SECURITY)
+            | (0 if self.transaction is None else Parts.TRANSACTION)
+            | (0 if self.soap is None else Parts.SOAP)
+            | (0 if self.multi_queue is None else Parts.MULTI_QUEUE)
+        )
+
+
+Packet = InternalPacket | UserMessage
+
+
+def decode_packet(data: bytes) -> Packet:
+    """The one packet that ``data`` is."""
+    reader = Reader(data)
+    base = BaseHeader.decode(reader)
+    if base.length != len(data):
+        raise reader.error(f"a packet of {base.length} bytes in {len(data)}", 8)
+    if base.internal:
+        return decode_internal(reader)
+    return UserMessage.decode_body(base, data)

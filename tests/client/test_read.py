@@ -1,0 +1,622 @@
+"""Read Directory (MS-MQDS 3.2.6.3): direct reads, conversions, and reads that are lookups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from mqis.client import (
+    DirectoryObject,
+    Enterprise,
+    Filter,
+    Operator,
+    Queue,
+    QueueManager,
+    RoutingLink,
+    Site,
+    User,
+    default_attributes,
+    equal,
+)
+from mqis.client import elements as e
+from mqis.client.mapping import python_name
+from mqis.client.results import DirectoryOperationResult, Outcome
+from mqis.protocol.errors import DirectoryError
+from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from tests.client.peers import OK, Line, Operations, Scripted, run, scripted_event, text
+from tests.client.samples import (
+    KINDS,
+    MAP,
+    ONE,
+    SAMPLES,
+    THREE,
+    TWO,
+    on_the_wire,
+    populated,
+    rows,
+)
+
+SUCCESS = DirectoryOperationResult.SUCCESS
+GENERIC = DirectoryOperationResult.GENERIC_ERROR
+NOT_FOUND = DirectoryOperationResult.OBJECT_NOT_FOUND
+NO_ATTRIBUTE = DirectoryOperationResult.ATTRIBUTE_NOT_FOUND
+END = DirectoryOperationResult.END_OF_DATA
+
+Values = Mapping[int, PropVariant]
+
+#: The number of each type, and the filter by which one call reads it.
+DIRECT: dict[str, tuple[int, Filter]] = {
+    "QueueManager": (2, equal("Identifier", ONE)),
+    "Queue": (1, equal("Identifier", ONE)),
+    "Enterprise": (6, equal("Identifier", ONE)),
+    "Site": (3, equal("Identifier", ONE)),
+    "RoutingLink": (8, equal("Identifier", ONE)),
+    "ConnectedNetwork": (5, equal("Identifier", ONE)),
+    "User": (7, equal("CertificateDigestList", ONE)),
+}
+
+
+def giving(values: Values) -> Line:
+    """Answers a read with these values; VT_EMPTY for any other property."""
+
+    def line(_call: object, request: Any) -> dscomm.PropsGot:
+        empty = PropVariant(VarType.EMPTY, None)
+        found = tuple(values.get(propid, empty) for propid in request.ids)
+        return dscomm.PropsGot(found, bytes(request.signature_size), OK)
+
+    return line
+
+
+def both(line: Line) -> dict[Operations, Line]:
+    return {dscomm.GET_PROPS: line, dscomm.GET_PROPS_GUID: line}
+
+
+def failing(code: int) -> dict[Operations, Line]:
+    return both(lambda _c, r: dscomm.PropsGot(r.values, bytes(r.signature_size), code))
+
+
+def read(
+    kind: Any,
+    filters: Sequence[Filter] | None,
+    attributes: Sequence[str] | None = None,
+    lines: Mapping[Operations, Line] | None = None,
+) -> tuple[Outcome[Any], Scripted]:
+    return run(scripted_event(lambda ev: ev.read_directory(kind, filters, attributes), lines))
+
+
+def read_values(kind: str, values: Values, attributes: Sequence[str] | None = None) -> Any:
+    """The element that a server with these values gives."""
+    outcome, _ = read(KINDS[kind], [DIRECT[kind][1]], attributes, both(giving(values)))
+    assert outcome.status is SUCCESS
+    return outcome.value
+
+
+def refused(outcome: Outcome[Any], peer: Scripted) -> None:
+    assert outcome.status is GENERIC
+    assert peer.asked == []
+
+
+def public(kind: str) -> list[int]:
+    """The identifiers below 1000 of the type's read table, each once."""
+    ids = dict.fromkeys(int(row["propid"]) for row in rows(kind, "read"))
+    return [propid for propid in ids if propid < 1000]
+
+
+class TestWhichCall:
+    @pytest.mark.parametrize(
+        ("kind", "wanted", "number", "path"),
+        [
+            pytest.param(
+                QueueManager,
+                equal("ComputerName", "c14"),
+                2,
+                "c14",
+                marks=pytest.mark.req("MQDS-3.2.6.3.1-04"),
+            ),
+            pytest.param(
+                Queue,
+                equal("Pathname", "c14\\q"),
+                1,
+                "c14\\q",
+                marks=pytest.mark.req("MQDS-3.2.6.3.2-03"),
+            ),
+        ],
+    )
+    @pytest.mark.req("MQDS-3.2.6.3-02")
+    def test_by_name(
+        self, kind: type[DirectoryObject], wanted: Filter, number: int, path: str
+    ) -> None:
+        outcome, peer = read(kind, [wanted], ["Identifier"], both(giving({})))
+        assert outcome.status is SUCCESS
+        assert peer.names == ["S_DSGetProps"]
+        request = peer.only(dscomm.GET_PROPS)
+        assert (request.object_type, request.path) == (number, path)
+
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            pytest.param("QueueManager", marks=pytest.mark.req("MQDS-3.2.6.3.1-04")),
+            pytest.param("Queue", marks=pytest.mark.req("MQDS-3.2.6.3.2-03")),
+            pytest.param("Enterprise", marks=pytest.mark.req("MQDS-3.2.6.3.3-01")),
+            pytest.param("Site", marks=pytest.mark.req("MQDS-3.2.6.3.4-01")),
+            pytest.param("RoutingLink", marks=pytest.mark.req("MQDS-3.2.6.3.5-01")),
+            pytest.param("ConnectedNetwork", marks=pytest.mark.req("MQDS-3.2.6.3.6-01")),
+            pytest.param("User", marks=pytest.mark.req("MQDS-3.2.6.3.7-01")),
+        ],
+    )
+    @pytest.mark.req("MQDS-3.2.6.3-02", "MQDS-3.2.6-01")
+    def test_by_identifier(self, kind: str) -> None:
+        number, wanted = DIRECT[kind]
+        outcome, peer = read(KINDS[kind], [wanted], None, both(giving({})))
+        assert outcome.status is SUCCESS
+        assert peer.names == ["S_DSGetPropsGuid"]
+        request = peer.only(dscomm.GET_PROPS_GUID)
+        assert (request.object_type, request.guid) == (number, ONE)
+
+    def test_identifiers_may_be_text(self) -> None:
+        _, peer = read(Site, [equal("identifier", f"{{{ONE}}}")], None, both(giving({})))
+        assert peer.only(dscomm.GET_PROPS_GUID).guid == ONE
+
+    @pytest.mark.parametrize(
+        ("kind", "filters"),
+        [
+            (Queue, None),
+            (Queue, []),
+            (Queue, [equal("Label", "Orders")]),
+            (Queue, [Filter("Pathname", Operator.NOT_EQUALS, "c14\\q")]),
+            (Queue, [equal("Pathname", "c14\\q"), equal("Label", "Orders")]),
+            (QueueManager, [Filter("ComputerName", Operator.GREATER_THAN, "c14")]),
+            (Site, [equal("Name", "Leiden")]),
+            (Enterprise, [equal("Name", "Meridian")]),
+            (User, [equal("Identifier", ONE)]),
+            (User, [equal("SecurityIdentifier", b"sid")]),
+        ],
+    )
+    @pytest.mark.req("MQDS-3.2.6.3-03")
+    def test_everything_else_is_a_lookup(
+        self, kind: type[DirectoryObject], filters: list[Filter] | None
+    ) -> None:
+        identifier = PropVariant(VarType.CLSID, THREE)
+        outcome, peer = read(kind, filters, ["Identifier"], lookup_of([identifier]))
+        assert peer.names == ["S_DSLookupBegin", "S_DSLookupNext", "S_DSLookupEnd"]
+        assert outcome.status is SUCCESS
+        assert outcome.value == kind(identifier=THREE)
+        begun = peer.only(dscomm.LOOKUP_BEGIN)
+        assert begun.sort is None
+        restrictions = () if begun.restriction is None else begun.restriction.restrictions
+        assert len(restrictions) == len(filters or [])
+
+    @pytest.mark.parametrize(
+        ("kind", "wanted"),
+        [
+            pytest.param(
+                QueueManager,
+                equal("ComputerName", None),
+                marks=pytest.mark.req("MQDS-3.2.6.3.1-01"),
+            ),
+            pytest.param(
+                QueueManager, equal("Identifier", None), marks=pytest.mark.req("MQDS-3.2.6.3.1-01")
+            ),
+            pytest.param(
+                Queue, equal("Pathname", None), marks=pytest.mark.req("MQDS-3.2.6.3.2-01")
+            ),
+            pytest.param(
+                Enterprise, equal("Identifier", None), marks=pytest.mark.req("MQDS-3.2.6.3.3-01")
+            ),
+            pytest.param(
+                Site, equal("Identifier", "Leiden"), marks=pytest.mark.req("MQDS-3.2.6.3.4-01")
+            ),
+            pytest.param(
+                RoutingLink, equal("Identifier", None), marks=pytest.mark.req("MQDS-3.2.6.3.5-01")
+            ),
+            pytest.param(
+                e.ConnectedNetwork,
+                equal("Identifier", None),
+                marks=pytest.mark.req("MQDS-3.2.6.3.6-01"),
+            ),
+            pytest.param(
+                User,
+                equal("CertificateDigestList", (ONE, TWO)),
+                marks=pytest.mark.req("MQDS-3.2.6.3.7-01"),
+            ),
+            pytest.param(
+                User,
+                equal("CertificateDigestList", ()),
+                marks=pytest.mark.req("MQDS-3.2.6.3.7-01"),
+            ),
+            pytest.param(
+                User,
+                equal("CertificateDigestList", None),
+                marks=pytest.mark.req("MQDS-3.2.6.3.7-01"),
+            ),
+        ],
+    )
+    def test_without_a_value_nothing_is_asked(
+        self, kind: type[DirectoryObject], wanted: Filter
+    ) -> None:
+        refused(*read(kind, [wanted]))
+
+    @pytest.mark.parametrize("kind", [DirectoryObject, object, "Queue", None])
+    def test_unknown_types(self, kind: Any) -> None:
+        refused(*read(kind, [equal("Identifier", ONE)]))
+        refused(*read(kind, None))
+
+    @pytest.mark.req("MQDS-3.2.6.3-05")
+    def test_reads_call_nothing_that_writes(self) -> None:
+        reading = {
+            "S_DSValidateServer",
+            "S_DSCloseServerHandle",
+            "S_DSGetProps",
+            "S_DSGetPropsGuid",
+            "S_DSLookupBegin",
+            "S_DSLookupNext",
+            "S_DSLookupEnd",
+        }
+        for kind, (_, wanted) in DIRECT.items():
+            for filters in ([wanted], None):
+                _, peer = read(KINDS[kind], filters)
+                assert {asked.name for asked in peer.asked} <= reading
+
+
+def lookup_of(*found: Sequence[PropVariant]) -> dict[Operations, Line]:
+    """A lookup of these rows, one for each call."""
+    left = [tuple(row) for row in found]
+
+    def line(_call: object, request: Any) -> dscomm.LookupGot:
+        return dscomm.LookupGot(left.pop(0) if left else (), bytes(request.signature_size), OK)
+
+    return {dscomm.LOOKUP_NEXT: line}
+
+
+class TestProperties:
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            pytest.param(
+                "QueueManager", marks=pytest.mark.req("MQDS-3.2.6.3.1-01", "MQDS-3.2.6.3.1-03")
+            ),
+            pytest.param("Queue", marks=pytest.mark.req("MQDS-3.2.6.3.2-01", "MQDS-3.2.6.3.2-02")),
+            pytest.param("Enterprise", marks=pytest.mark.req("MQDS-3.2.6.3.3-02")),
+            pytest.param("RoutingLink", marks=pytest.mark.req("MQDS-3.2.6.3.5-02")),
+            pytest.param("ConnectedNetwork", marks=pytest.mark.req("MQDS-3.2.6.3.6-01")),
+            pytest.param("User", marks=pytest.mark.req("MQDS-3.2.6.3.7-02")),
+        ],
+    )
+    @pytest.mark.req("MQDS-2.2.10.1-51")
+    def test_by_default_all_but_the_private_ones(self, kind: str) -> None:
+        _, peer = read(KINDS[kind], [DIRECT[kind][1]], None, both(giving({})))
+        request = peer.only(dscomm.GET_PROPS_GUID)
+        assert list(request.ids) == public(kind)
+        assert request.values == (PropVariant(VarType.NULL, None),) * len(request.ids)
+
+    @pytest.mark.req("MQDS-3.2.6.3.4-02", "MQDS-2.2.10.1-51")
+    def test_of_a_site_its_gates_as_well(self) -> None:
+        """The tables leave them out, and routing is nothing without them."""
+        _, peer = read(Site, [DIRECT["Site"][1]], None, both(giving({})))
+        assert list(peer.only(dscomm.GET_PROPS_GUID).ids) == [*public("Site"), PropId.S_GATES]
+
+    @pytest.mark.req("MQDS-2.2.10.1-51")
+    @pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("RoutingLink", "User")])
+    def test_private_ones_when_they_are_named(self, kind: str) -> None:
+        _, peer = read(KINDS[kind], [DIRECT[kind][1]], ["Security"], both(giving({})))
+        (propid,) = peer.only(dscomm.GET_PROPS_GUID).ids
+        row = next(r for r in rows(kind, "read") if r["attribute"] == "Security")
+        assert propid == int(row["propid"]) >= 1000
+
+    @pytest.mark.req("MQDS-3.2.6.3-01")
+    def test_a_list_selects(self) -> None:
+        outcome, peer = read(
+            Queue,
+            [equal("Pathname", "c14\\q")],
+            ["Quota", "Label"],
+            both(giving({PropId.Q_LABEL: text("Orders")})),
+        )
+        assert peer.only(dscomm.GET_PROPS).ids == (PropId.Q_QUOTA, PropId.Q_LABEL)
+        assert (outcome.status, outcome.value) == (SUCCESS, Queue(label="Orders"))
+
+    @pytest.mark.req("MQDS-3.2.6.3.1-02")
+    def test_the_type_of_a_server_needs_to_know_whether_it_is_one(self) -> None:
+        wanted = equal("ComputerName", "c14")
+        for listed in (["DirectoryServerType"], ["DirectoryServerType", "DirectoryServer"]):
+            _, peer = read(QueueManager, [wanted], listed, both(giving({})))
+            ids = peer.only(dscomm.GET_PROPS).ids
+            assert ids == (PropId.QM_SERVICE, PropId.QM_SERVICE_DSSERVER)
+        _, peer = read(QueueManager, [wanted], ["RemoteAccessServer"], both(giving({})))
+        assert peer.only(dscomm.GET_PROPS).ids == (PropId.QM_SERVICE,)
+
+    @pytest.mark.req("MQDS-3.2.6.3.1-03")
+    def test_a_property_of_two_attributes_is_asked_for_once(self) -> None:
+        listed = ["RemoteAccessServer", "DirectoryServerType", "ComputerName", "ComputerName"]
+        _, peer = read(QueueManager, [equal("Identifier", ONE)], listed, both(giving({})))
+        ids = peer.only(dscomm.GET_PROPS_GUID).ids
+        assert ids == (PropId.QM_SERVICE, PropId.QM_PATHNAME, PropId.QM_SERVICE_DSSERVER)
+
+    @pytest.mark.req("MQDS-3.2.6.3-06")
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_names_that_no_table_has_are_passed_over(self, kind: str) -> None:
+        listed = ["Nonsense", "Identifier", "SequenceNumber"]
+        outcome, peer = read(KINDS[kind], [DIRECT[kind][1]], listed, both(giving({})))
+        assert outcome.status is SUCCESS
+        assert len(peer.only(dscomm.GET_PROPS_GUID).ids) == 1
+
+    @pytest.mark.req("MQDS-3.2.6.3.1-03")
+    @pytest.mark.parametrize(
+        ("kind", "listed"),
+        [
+            (Enterprise, ["NonLDAPCapableQueueManagerNotification"]),
+            (Queue, ["Nonsense"]),
+            (Queue, []),
+        ],
+    )
+    def test_if_nothing_is_left_there_is_no_call(
+        self, kind: type[DirectoryObject], listed: list[str]
+    ) -> None:
+        for filters in ([equal("Identifier", ONE)], None):
+            outcome, peer = read(kind, filters, listed)
+            assert outcome.status is NO_ATTRIBUTE
+            assert peer.asked == []
+
+
+class TestConversions:
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            pytest.param("QueueManager", marks=pytest.mark.req("MQDS-3.2.6.3.1-06")),
+            pytest.param("Queue", marks=pytest.mark.req("MQDS-3.2.6.3.2-04")),
+            pytest.param(
+                "Enterprise", marks=pytest.mark.req("MQDS-3.2.6.3.3-02", "MQDS-3.2.6.3.3-03")
+            ),
+            pytest.param("Site", marks=pytest.mark.req("MQDS-3.2.6.3.4-02")),
+            pytest.param("RoutingLink", marks=pytest.mark.req("MQDS-3.2.6.3.5-02")),
+            pytest.param("ConnectedNetwork", marks=pytest.mark.req("MQDS-3.2.6.3.6-01")),
+            pytest.param("User", marks=pytest.mark.req("MQDS-3.2.6.3.7-02")),
+        ],
+    )
+    def test_every_attribute_of_the_table(self, kind: str) -> None:
+        values = {int(row["propid"]): on_the_wire(row) for row in rows(kind, "read")}
+        assert read_values(kind, values, list(SAMPLES[kind])) == populated(kind)
+
+    @pytest.mark.req("MQDS-3.2.6.3.4-02")
+    def test_the_gates_of_a_site(self) -> None:
+        gates = PropVariant(VarType.VECTOR_CLSID, (ONE, TWO))
+        assert read_values("Site", {PropId.S_GATES: gates}).site_gate_identifier_list == (ONE, TWO)
+
+    @pytest.mark.req("MQDS-3.2.6.3.1-06")
+    @pytest.mark.parametrize("nothing", [VarType.EMPTY, VarType.NULL])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_no_value_leaves_the_attribute_unset(self, kind: str, nothing: VarType) -> None:
+        values = {
+            int(row["propid"]): PropVariant(nothing, None) for row in rows(kind, "read")
+        }
+        assert read_values(kind, values, list(SAMPLES[kind])) == KINDS[kind]()
+
+    def test_a_value_of_another_type_leaves_it_unset(self) -> None:
+        values = {PropId.Q_LABEL: PropVariant(VarType.UI4, 7), PropId.Q_QUOTA: text("much")}
+        assert read_values("Queue", values) == Queue()
+
+    @pytest.mark.parametrize(
+        "attribute",
+        ["ForeignSystem", "RoutingServer", "DirectoryServer", "SupportingServer", "Clustered"],
+    )
+    @pytest.mark.req("MQDS-3.2.6.3.1-07")
+    def test_flags_of_a_machine(self, attribute: str) -> None:
+        row = next(r for r in rows("QueueManager", "read") if r["attribute"] == attribute)
+        for number, truth in ((1, True), (0, False), (2, None), (255, None)):
+            values = {int(row["propid"]): PropVariant(VarType.UI1, number)}
+            machine = read_values("QueueManager", values, [attribute])
+            assert getattr(machine, python_name(attribute)) is truth
+
+    @pytest.mark.req("MQDS-3.2.6.3.1-07")
+    @pytest.mark.parametrize(("bits", "truth"), [(0x10, True), (0x1F, True), (0x0F, False)])
+    def test_remote_access_is_a_bit(self, bits: int, truth: bool) -> None:
+        values = {PropId.QM_SERVICE: PropVariant(VarType.UI4, bits)}
+        machine = read_values("QueueManager", values, ["RemoteAccessServer"])
+        assert machine.remote_access_server is truth
+
+    def server_type(self, bits: int, flag: PropVariant | None) -> object:
+        values: dict[int, PropVariant] = {PropId.QM_SERVICE: PropVariant(VarType.UI4, bits)}
+        if flag is not None:
+            values[PropId.QM_SERVICE_DSSERVER] = flag
+        return read_values("QueueManager", values, ["DirectoryServerType"]).directory_server_type
+
+    @pytest.mark.req("MQDS-3.2.6.3.1.1-01")
+    def test_what_is_no_server_has_no_type(self) -> None:
+        assert self.server_type(0x4, PropVariant(VarType.UI1, 0)) is None
+        assert self.server_type(0x4, PropVariant(VarType.NULL, None)) is None
+        assert self.server_type(0x4, None) is None
+
+    @pytest.mark.req("MQDS-3.2.6.3.1.1-02")
+    @pytest.mark.parametrize(
+        ("bits", "kind"),
+        [
+            (0x00, e.DirectoryServerType.STANDALONE),
+            (0x11, e.DirectoryServerType.STANDALONE),
+            (0x02, e.DirectoryServerType.BACKUP_SITE_CONTROLLER),
+            (0x04, e.DirectoryServerType.PRIMARY_SITE_CONTROLLER),
+            (0x06, e.DirectoryServerType.PRIMARY_SITE_CONTROLLER),
+            (0x08, e.DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER),
+            (0x1F, e.DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER),
+        ],
+    )
+    def test_the_type_of_a_server(self, bits: int, kind: e.DirectoryServerType) -> None:
+        assert self.server_type(bits, PropVariant(VarType.UI1, 1)) is kind
+
+    @pytest.mark.parametrize(
+        ("kind", "attribute", "vt", "numbers"),
+        [
+            pytest.param(
+                "QueueManager",
+                "OperatingSystemType",
+                VarType.UI4,
+                {
+                    0x000: e.OperatingSystemType.OTHER,
+                    0x100: e.OperatingSystemType.FOREIGN,
+                    0x200: e.OperatingSystemType.WIN95,
+                    0x300: e.OperatingSystemType.WIN_CLIENT,
+                    0x400: e.OperatingSystemType.WIN_SERVER,
+                    0x500: e.OperatingSystemType.WIN_ENT,
+                    0x600: None,
+                },
+                marks=pytest.mark.req("MQDS-3.2.6.3.1.2-01"),
+            ),
+            pytest.param(
+                "Queue",
+                "PrivacyLevel",
+                VarType.UI4,
+                {
+                    0: e.PrivacyLevel.NONE,
+                    1: e.PrivacyLevel.OPTIONAL,
+                    2: e.PrivacyLevel.BODY,
+                    3: None,
+                },
+                marks=pytest.mark.req("MQDS-3.2.6.3.2.1-01"),
+            ),
+            pytest.param(
+                "Queue",
+                "Scope",
+                VarType.UI1,
+                {0: e.Scope.SITE, 1: e.Scope.ENTERPRISE, 2: None},
+                marks=pytest.mark.req("MQDS-3.2.6.3.2-04"),
+            ),
+            pytest.param(
+                "Enterprise",
+                "WeakenedSecurity",
+                VarType.UI1,
+                {0: False, 1: True, 2: False, 3: None},
+                marks=pytest.mark.req("MQDS-3.2.6.3.3.1-01"),
+            ),
+            pytest.param(
+                "Enterprise",
+                "OldDirectory",
+                VarType.UI2,
+                {3: True, 200: False, 7: False},
+                marks=pytest.mark.req("MQDS-3.2.6.3.3-02"),
+            ),
+            pytest.param(
+                "Enterprise",
+                "CryptographicProvider",
+                VarType.LPWSTR,
+                {
+                    "Microsoft Base Cryptographic Provider v1.0": e.CryptographicProvider.BASE,
+                    "Microsoft Enhanced Cryptographic Provider v1.0": (
+                        e.CryptographicProvider.ENHANCED
+                    ),
+                    "Microsoft Enhanced RSA and AES Cryptographic Provider": (
+                        e.CryptographicProvider.ENHANCED_AES
+                    ),
+                    "A provider of our own": None,
+                },
+                marks=pytest.mark.req("MQDS-3.2.6.3.3.2-01"),
+            ),
+        ],
+    )
+    def test_tables_of_values(
+        self, kind: str, attribute: str, vt: VarType, numbers: dict[Any, object]
+    ) -> None:
+        row = next(r for r in rows(kind, "read") if r["attribute"] == attribute)
+        for number, meaning in numbers.items():
+            values = {int(row["propid"]): PropVariant(vt, number)}
+            element = read_values(kind, values, [attribute])
+            assert getattr(element, python_name(attribute)) is meaning
+
+    @pytest.mark.req("MQDS-3.2.6.3.2-04")
+    @pytest.mark.parametrize("attribute", ["Journaling", "Authentication", "Transactional"])
+    def test_flags_of_a_queue(self, attribute: str) -> None:
+        row = next(r for r in rows("Queue", "read") if r["attribute"] == attribute)
+        for number, truth in ((1, True), (0, False)):
+            values = {int(row["propid"]): PropVariant(VarType.UI1, number)}
+            queue = read_values("Queue", values, [attribute])
+            assert getattr(queue, python_name(attribute)) is truth
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            pytest.param("QueueManager", marks=pytest.mark.req("MQDS-3.2.6.3.1-05")),
+            pytest.param("Queue", marks=pytest.mark.req("MQDS-3.2.6.3.2-04")),
+            pytest.param("Enterprise", marks=pytest.mark.req("MQDS-3.2.6.3.3-03")),
+            pytest.param("Site", marks=pytest.mark.req("MQDS-3.2.6.3.4-01")),
+            pytest.param("RoutingLink", marks=pytest.mark.req("MQDS-3.2.6.3.5-01")),
+            pytest.param("ConnectedNetwork", marks=pytest.mark.req("MQDS-3.2.6.3.6-01")),
+            pytest.param("User", marks=pytest.mark.req("MQDS-3.2.6.3.7-02")),
+        ],
+    )
+    def test_codes(self, kind: str) -> None:
+        outcome, _ = read(KINDS[kind], [DIRECT[kind][1]], None, failing(0xC00E050F))
+        assert (outcome.status, outcome.value) == (NOT_FOUND, None)
+        for code in (0xC00E0025, 0xC00E0039, 0x400E0001):
+            outcome, peer = read(KINDS[kind], [DIRECT[kind][1]], None, failing(code))
+            assert (outcome.status, outcome.value) == (GENERIC, None)
+            assert isinstance(outcome.error, DirectoryError)
+            assert outcome.error.hresult == code
+            assert len(peer.names) == 1
+
+    @pytest.mark.parametrize(
+        ("lines", "status", "names"),
+        [
+            (
+                {dscomm.LOOKUP_BEGIN: dscomm.HandleGot(dscomm.ContextHandle.NULL, 0xC00E0025)},
+                GENERIC,
+                ["S_DSLookupBegin"],
+            ),
+            (
+                {
+                    dscomm.LOOKUP_NEXT: lambda _c, r: dscomm.LookupGot(
+                        (), bytes(r.signature_size), 0xC00E0025
+                    )
+                },
+                GENERIC,
+                ["S_DSLookupBegin", "S_DSLookupNext", "S_DSLookupEnd"],
+            ),
+            ({}, END, ["S_DSLookupBegin", "S_DSLookupNext", "S_DSLookupEnd"]),
+            (
+                {
+                    **lookup_of([text("Orders")]),
+                    dscomm.LOOKUP_END: dscomm.HandleGot(dscomm.ContextHandle.NULL, 0xC00E0025),
+                },
+                GENERIC,
+                ["S_DSLookupBegin", "S_DSLookupNext", "S_DSLookupEnd"],
+            ),
+        ],
+        ids=["begin", "next", "nothing found", "end"],
+    )
+    @pytest.mark.req("MQDS-3.2.6.3-04")
+    def test_the_first_failure_of_a_lookup_is_the_result(
+        self,
+        lines: dict[Operations, Line],
+        status: DirectoryOperationResult,
+        names: list[str],
+    ) -> None:
+        async def main() -> None:
+            async def read_one(events: Any) -> Outcome[Queue]:
+                outcome: Outcome[Queue] = await events.read_directory(Queue, None, ["Label"])
+                assert len(events.iterators) == 0
+                return outcome
+
+            outcome, peer = await scripted_event(read_one, lines)
+            assert (outcome.status, outcome.value) == (status, None)
+            assert peer.names == names
+
+        run(main())
+
+    def test_as_exceptions(self) -> None:
+        with pytest.raises(DirectoryError, match="MQDS_OBJECT_NOT_FOUND"):
+            read(Queue, [equal("Identifier", ONE)], None, failing(0xC00E050F))[0].unwrap()
+        with pytest.raises(DirectoryError, match="MQDS_OBJECT_NOT_FOUND"):
+            read(Queue, None)[0].unwrap()
+        with pytest.raises(ValueError, match="exactly one certificate"):
+            read(User, [equal("CertificateDigestList", ())])[0].unwrap()
+
+
+def test_default_attributes_are_the_readable_ones() -> None:
+    for kind, element in KINDS.items():
+        named = {python_name(r["attribute"]) for r in MAP if r["object_type"] == kind}
+        beyond = {"site_gate_identifier_list"} if element is Site else set()
+        assert set(default_attributes(element)) <= named | beyond
+        private = {python_name(r["attribute"]) for r in rows(kind, "read") if r["private_id"] == "y"}
+        assert not private & set(default_attributes(element))
