@@ -24,7 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"wire", "protocol", "runtime"},
     "client": {"wire", "protocol", "runtime"},
     "services": _BELOW_SERVICES,
-    "cli": {"services", "sim", "pipeline"} | _BELOW_SERVICES,
+    "cli": {"services", "client", "sim", "pipeline"} | _BELOW_SERVICES,
     "web": {"services"},
     "pipeline": {"wire", "protocol"},
 }

@@ -41,7 +41,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     text = done.stdout.decode()
     assert "created queue ams-app1\\hello (" in text
     assert "full control" in text
-    assert "Chicago     chi-dir1" in text
+    assert "deleted queue ams-app1\\hello" in text
     assert b"stopped" in done.stderr
 
 

@@ -42,7 +42,7 @@ def run(*arguments: str) -> dict[str, str]:
     """The outcomes of ``tools/samba_raw.sh``, by test."""
     done = subprocess.run(
         [str(ROOT / "tools" / "samba_raw.sh"), *arguments],
-        env={"PYTHON": sys.executable} | os.environ,
+        env=os.environ | {"PYTHON": sys.executable},
         capture_output=True,
         text=True,
         timeout=300,

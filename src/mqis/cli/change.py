@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mqis.cli.login import (
+    MAPPER_PORT,
     AnonymousOption,
     Level,
     LevelOption,
@@ -16,13 +17,12 @@ from mqis.cli.login import (
     ServerOption,
     UserOption,
     VerifyOption,
+    connected,
     login,
 )
 from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import print_json, say
 from mqis.cli.properties import PropertyError, parse_assignments
-from mqis.cli.remote import connected
-from mqis.client.servers import MAPPER_PORT
 from mqis.protocol.directory.objects import NAME_PROPERTY
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqis.client.servers import MAPPER_PORT, ServerAddress
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.wire.errors import MqisError
 
+if TYPE_CHECKING:
+    from mqis.cli.remote import Remote
+
 PASSWORD_FILE = "MQIS_PASSWORD_FILE"
+#: Where endpoint mappers listen.
+MAPPER_PORT = 135
 
 
 class LoginError(MqisError):
@@ -87,7 +93,8 @@ VerifyOption = Annotated[
 class Login:
     """Which servers, in which order, and as whom."""
 
-    servers: tuple[ServerAddress, ...]
+    servers: tuple[str, ...]
+    mapper_port: int = MAPPER_PORT
     domain: str = ""
     name: str | None = None
     level: AuthLevel = AuthLevel.PRIVACY
@@ -113,20 +120,27 @@ def login(
 ) -> Login:
     """What the options say."""
     words = [word.strip() for text in server or () for word in text.split(",")]
-    if not any(words):
+    servers = tuple(word for word in words if word)
+    if not servers:
         raise typer.BadParameter("name a directory server with --server HOST[:PORT]")
-    servers = tuple(_address(word, mapper_port) for word in words if word)
     if anonymous or not user:
-        return Login(servers)
+        return Login(servers, mapper_port)
     domain, name = split_user(user)
-    return Login(servers, domain, name, AuthLevel[level.name], _TYPES[auth], verify)
+    return Login(servers, mapper_port, domain, name, AuthLevel[level.name], _TYPES[auth], verify)
 
 
-def _address(text: str, mapper_port: int) -> ServerAddress:
+@contextmanager
+def connected(who: Login) -> Iterator[Remote]:
+    """The first of the servers that answers, until the block ends."""
+    from mqis.cli import remote  # noqa: PLC0415 -- who reads from a store does not wait for it
+
     try:
-        return replace(ServerAddress.parse(text), mapper_port=mapper_port)
+        servers = remote.addresses(who)
     except ValueError as error:
-        raise typer.BadParameter(f"--server {text}: {error}") from None
+        raise typer.BadParameter(str(error)) from None
+    secret = None if who.name is None else password(who.who)
+    with remote.connected(who, servers, secret) as found:
+        yield found
 
 
 def split_user(text: str) -> tuple[str, str]:

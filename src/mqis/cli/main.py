@@ -4,50 +4,68 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from mqis import __version__
-from mqis.cli import (
-    account,
-    change,
-    decode,
-    init,
-    query,
-    security,
-    serve,
-    servers,
-    store,
-    tour,
-    transfer,
-)
 from mqis.cli.output import print_error
 from mqis.wire.errors import MqisError
 
+#: Commands in the order of the help, and where they are. A command imports what it needs when it
+#: is used: what talks to servers takes longer to load than many commands take to run.
+_COMMANDS = {
+    "init": "mqis.cli.init:init",
+    "tour": "mqis.cli.tour:tour",
+    "serve": "mqis.cli.serve:serve",
+    "get": "mqis.cli.query:get",
+    "lookup": "mqis.cli.query:lookup",
+    "create": "mqis.cli.change:create",
+    "set": "mqis.cli.change:set_",
+    "delete": "mqis.cli.change:delete",
+    "security": "mqis.cli.security:security",
+    "servers": "mqis.cli.servers:servers",
+    "import": "mqis.cli.transfer:import_",
+    "export": "mqis.cli.transfer:export",
+    "store": "mqis.cli.store:app",
+    "account": "mqis.cli.account:account_app",
+    "decode": "mqis.cli.decode:decode",
+}
+
+
+class _Commands(TyperGroup):
+    """The commands, each made when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            for name in _COMMANDS:  # so that a similar one can be suggested
+                self.commands.setdefault(name, self)
+            return None
+        module, _, attribute = _COMMANDS[cmd_name].partition(":")
+        found = getattr(import_module(module), attribute)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+            alone.command(cmd_name)(found)
+            found = alone
+        command = typer.main.get_command(found)
+        command.name = cmd_name
+        return command
+
+
 app = typer.Typer(
     name="mqis",
+    cls=_Commands,
     help="The MSMQ directory enterprise: directory, replication, discovery, routing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("init")(init.init)
-app.command("tour")(tour.tour)
-app.command("get")(query.get)
-app.command("lookup")(query.lookup)
-app.command("create")(change.create)
-app.command("set")(change.set_)
-app.command("delete")(change.delete)
-app.command("security")(security.security)
-app.command("servers")(servers.servers)
-app.command("serve")(serve.serve)
-app.command("import")(transfer.import_)
-app.command("export")(transfer.export)
-app.add_typer(store.app, name="store")
-app.add_typer(account.account_app, name="account")
-app.command("decode")(decode.decode)
 
 
 def _show_version(wanted: bool) -> None:

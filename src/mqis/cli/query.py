@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from mqis.cli.login import (
+    MAPPER_PORT,
     AnonymousOption,
     Level,
     LevelOption,
@@ -20,6 +21,7 @@ from mqis.cli.login import (
     ServerOption,
     UserOption,
     VerifyOption,
+    connected,
     login,
 )
 from mqis.cli.options import (
@@ -39,10 +41,8 @@ from mqis.cli.properties import (
     names_of,
     parse_condition,
 )
-from mqis.cli.remote import connected
 from mqis.cli.rendering import shown
 from mqis.cli.sources import Names, Record, Source, StoreSource
-from mqis.client.servers import MAPPER_PORT
 from mqis.protocol.directory.export import value_to_json
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.directory.query import Order, SortKey

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from mqis.cli.login import Login, LoginError, password
+from mqis.cli.login import Login, LoginError
 from mqis.cli.sources import Record, as_guid
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import NoServerError, ServerAddress
@@ -38,22 +39,36 @@ _STORED = (PropId.QM_SERVICE, PropId.QM_SERVICE_DSSERVER)
 _UNPROVEN = (FaultStatus.ACCESS_DENIED, FaultStatus.SEC_PKG_ERROR)
 
 
+def addresses(login: Login) -> list[ServerAddress]:
+    """Where its servers are; ValueError for a text that is no address."""
+    found = []
+    for text in login.servers:
+        try:
+            found.append(replace(ServerAddress.parse(text), mapper_port=login.mapper_port))
+        except ValueError as error:
+            raise ValueError(f"--server {text}: {error}") from None
+    return found
+
+
 @contextmanager
-def connected(login: Login) -> Iterator[Remote]:
+def connected(
+    login: Login, servers: Sequence[ServerAddress], secret: str | None
+) -> Iterator[Remote]:
     """The first of the servers that answers, until the block ends."""
-    secret = None if login.name is None else password(login.who)
     with asyncio.Runner() as runner:
-        client = runner.run(_connect(login, secret))
+        client = runner.run(_connect(login, servers, secret))
         try:
             yield Remote(runner, client)
         finally:
             runner.run(client.close())
 
 
-async def _connect(login: Login, secret: str | None) -> DirectoryClient:
+async def _connect(
+    login: Login, servers: Sequence[ServerAddress], secret: str | None
+) -> DirectoryClient:
     """Server by server, because each is its own target; one that refuses the user ends it."""
     refusals = []
-    for server in login.servers:
+    for server in servers:
         try:
             return await _connect_to(server, login, secret)
         except NoServerError as error:

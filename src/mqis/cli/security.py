@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mqis.cli.login import (
+    MAPPER_PORT,
     AnonymousOption,
     Level,
     LevelOption,
@@ -17,14 +18,13 @@ from mqis.cli.login import (
     ServerOption,
     UserOption,
     VerifyOption,
+    connected,
     login,
 )
 from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.permissions import permissions, remark, who
 from mqis.cli.properties import PropertyError
-from mqis.cli.remote import connected
-from mqis.client.servers import MAPPER_PORT
 from mqis.protocol.security.information import SecurityInformation as Part
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.descriptor import SecurityDescriptor

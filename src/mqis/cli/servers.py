@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mqis.cli.login import (
+    MAPPER_PORT,
     AnonymousOption,
     Level,
     LevelOption,
@@ -12,12 +13,11 @@ from mqis.cli.login import (
     ServerOption,
     UserOption,
     VerifyOption,
+    connected,
     login,
 )
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, table
-from mqis.cli.remote import connected
-from mqis.client.servers import MAPPER_PORT
 
 
 def servers(

@@ -180,6 +180,9 @@ class KnownServers:
 
 
 def _same(one: ServerAddress, other: ServerAddress) -> bool:
+    """A name or address in common, and no two ports that tell them apart."""
+    if one.port != other.port and None not in (one.port, other.port):
+        return False
     names = {name.lower() for name in (one.host, *one.addresses)}
     return bool(names & {name.lower() for name in (other.host, *other.addresses)})
 

@@ -130,6 +130,16 @@ class SqlTransaction(SqlView):
         # Every change of a group takes a number, most of them in one partition: what this
         # transaction has read or put is what the database holds, until a savepoint is undone.
         self._known: dict[Guid, Partition | None] = {}
+        # The same for machines: a queue that is created asks for its own twice.
+        self._hosts: dict[str, DirectoryObject] = {}
+
+    def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
+        if object_type is not ObjectType.MACHINE:
+            return super().find(object_type, path)
+        found = self._hosts.get(path) or super().find(object_type, path)
+        if found is not None:
+            self._hosts[path] = found
+        return found
 
     def partition(self, id: Guid) -> Partition | None:  # noqa: A002
         if id not in self._known:
@@ -145,6 +155,7 @@ class SqlTransaction(SqlView):
         self._add_keys(obj, index_keys(obj))
 
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
+        self._hosts.clear()
         row = object_row(new)
         changed = self._run(
             "UPDATE objects SET path_key=?, owner=?, partition_id=?, seq=?, body=? "
@@ -158,6 +169,7 @@ class SqlTransaction(SqlView):
         self._add_keys(new, sorted(after - before))
 
     def delete(self, obj: DirectoryObject) -> None:
+        self._hosts.clear()
         sql = "DELETE FROM objects WHERE object_type=? AND id=? RETURNING 1"
         if not self._run(sql, (obj.type, obj.id.raw)):
             raise StorageError(f"{obj.type.label} {obj.id} is not in the store")
@@ -194,6 +206,7 @@ class SqlTransaction(SqlView):
             yield
         except BaseException:
             self._known.clear()
+            self._hosts.clear()
             # Where even this fails the transaction is lost, and its commit will say so.
             with suppress(StorageError):
                 self._run(f"ROLLBACK TO SAVEPOINT {name}")

@@ -12,9 +12,11 @@ first because most readers want one property of many.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from struct import Struct
 from struct import error as struct_error
+from typing import Any
 
 from mqis.wire.errors import WireError
 from mqis.wire.propvariant import PropVariant, VarType
@@ -24,6 +26,11 @@ Properties = Mapping[int, PropVariant]
 
 _COUNT = Struct("<H")
 _ENTRY = Struct("<IHI")
+
+
+@lru_cache(maxsize=128)
+def _table_of(count: int) -> Struct:
+    return Struct("<" + "IHI" * count)
 
 
 def encode_properties(properties: Properties) -> bytes:
@@ -47,7 +54,7 @@ def encode_properties(properties: Properties) -> bytes:
 def decode_properties(data: bytes) -> dict[int, PropVariant]:
     """All of them, every byte checked."""
     bag = PropertyBag(data)
-    entries = [(propid, *bag.entry(propid)) for propid in bag]
+    entries = bag.entries()
     for (propid, *_), (follower, *_) in pairwise(entries):
         if follower <= propid:
             raise WireError(f"property {follower} after {propid}: not ascending", 2)
@@ -70,7 +77,7 @@ class PropertyBag(Mapping[int, PropVariant]):
     damaged value raises ``WireError`` when it is looked at.
     """
 
-    __slots__ = ("_decoded", "_entries", "data", "values_at")
+    __slots__ = ("_decoded", "_ids", "_table", "data", "values_at")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -78,37 +85,46 @@ class PropertyBag(Mapping[int, PropVariant]):
         self.values_at = _COUNT.size + count * _ENTRY.size
         if self.values_at > len(data):
             raise WireError(f"a table of {count} properties does not fit in {len(data)} bytes", 0)
-        table = _ENTRY.iter_unpack(data[_COUNT.size : self.values_at])
-        self._entries: dict[int, tuple[int, int]] = {entry[0]: entry[1:] for entry in table}
-        if len(self._entries) != count:
+        self._table: tuple[int, ...] = _table_of(count).unpack_from(data, _COUNT.size)
+        # Objects have a dozen or two: to search them takes less than to make a dict of them.
+        self._ids = self._table[::3]
+        if len(set(self._ids)) != count:
             raise WireError("a property stands twice in the table", _COUNT.size)
         self._decoded: dict[int, PropVariant] = {}
 
-    def entry(self, propid: int) -> tuple[int, int]:
-        """Variant type and absolute offset of the value."""
-        number, offset = self._entries[propid]
-        return number, self.values_at + offset
+    def entries(self) -> list[tuple[int, int, int]]:
+        """Of each property its identifier, its variant type and the offset of its value."""
+        start = self.values_at
+        starts = (start + offset for offset in self._table[2::3])
+        return list(zip(self._ids, self._table[1::3], starts, strict=True))
 
     def __getitem__(self, propid: int) -> PropVariant:
         found = self._decoded.get(propid)
         if found is None:
-            number, offset = self.entry(propid)
+            if propid not in self._ids:
+                raise KeyError(propid)
+            at = 3 * self._ids.index(propid)
+            offset = self.values_at + self._table[at + 2]
             if offset > len(self.data):
                 raise WireError(f"property {propid} lies behind the end", offset)
-            found = self._decoded[propid] = _decode(Reader(self.data, offset), number)
+            found = _decode(Reader(self.data, offset), self._table[at + 1])
+            self._decoded[propid] = found
         return found
 
+    def get(self, propid: int, default: Any = None) -> Any:
+        return self[propid] if propid in self._ids else default
+
     def __iter__(self) -> Iterator[int]:
-        return iter(self._entries)
+        return iter(self._ids)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._ids)
 
     def __contains__(self, propid: object) -> bool:
-        return propid in self._entries
+        return propid in self._ids
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._entries))
+        return hash(frozenset(self._ids))
 
     def __reduce__(self) -> tuple[type[PropertyBag], tuple[bytes]]:
         return PropertyBag, (self.data,)

@@ -7,6 +7,7 @@ all of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from mqis.protocol.directory.descriptors import (
     MachinePolicy,
@@ -46,6 +47,9 @@ _BY_GUID_ONLY = (ObjectType.USER, ObjectType.ROUTINGLINK)
 _NAMED = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE)
 #: What a server over Active Directory deletes; a store of its own deletes all (note <137>).
 _DELETABLE = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTINGLINK)
+
+#: Longer descriptors are worked out each time, so that nobody fills the memory with them.
+_REMEMBERED_BYTES = 4096
 
 
 def as_properties(ids: Sequence[int], values: Sequence[PropVariant]) -> dict[int, PropVariant]:
@@ -106,6 +110,16 @@ def _owner(
 
 
 def _initial_descriptor(
+    object_type: ObjectType, owner: Sid | None, given: bytes | None, policy: MachinePolicy
+) -> bytes:
+    """As ``_completed``; those who create much send the same descriptor again and again."""
+    short = given is None or len(given) <= _REMEMBERED_BYTES
+    make = _completed if short else _completed.__wrapped__
+    return make(object_type, owner, given, policy)
+
+
+@lru_cache(maxsize=256)
+def _completed(
     object_type: ObjectType, owner: Sid | None, given: bytes | None, policy: MachinePolicy
 ) -> bytes:
     """The given one, what is missing in it from the default (MQDS-3.1.4.4-20)."""

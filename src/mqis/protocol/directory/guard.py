@@ -101,16 +101,16 @@ class Guard:
     token: Token
     administrators: frozenset[Sid] = frozenset()
     audit: Callable[[Denial], None] = _silent
+    is_administrator: bool = field(init=False)
     _judged: dict[tuple[ObjectType, object, int], bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.is_administrator = any(self.token.holds(sid) for sid in self.administrators)
 
     @property
     def judged(self) -> int:
         """How many judgements it remembers."""
         return len(self._judged)
-
-    @property
-    def is_administrator(self) -> bool:
-        return any(self.token.holds(sid) for sid in self.administrators)
 
     def allows(self, obj: DirectoryObject, access: Access, view: View) -> bool:
         """Whether the caller may, without a word in the audit trail."""

@@ -1,0 +1,1 @@
+"""Carrying messages between queue managers: MS-MQQB without its transactions and its routing."""

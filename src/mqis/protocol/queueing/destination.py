@@ -1,0 +1,75 @@
+"""The way to one machine: its queue, and the connection that there is, was, or will be.
+
+IDLE        nothing to send and no session
+CONNECTING  the driver opens a connection
+ATTACHED    a session exists, open or being set up
+WAITING     the last attempt failed; the next one comes when the retry timer rings
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.outgoing import OutgoingQueue
+from mqis.protocol.queueing.session import Session
+
+
+class Way(Enum):
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    ATTACHED = "attached"
+    WAITING = "waiting"
+
+
+class Destination:
+    """Keeps its state and its timers; the queue manager acts on them."""
+
+    def __init__(self, key: str, machine: str, limits: Limits) -> None:
+        self.key = key
+        self.machine = machine
+        self.queue = OutgoingQueue(limits)
+        self.way = Way.IDLE
+        self.connection = 0
+        self.session: Session | None = None
+        self._limits = limits
+        self._delay = limits.retry_s
+        #: When connecting takes too long, or when the next attempt is due.
+        self._due: float | None = None
+
+    def connecting(self, connection: int, now: float) -> None:
+        self.way = Way.CONNECTING
+        self.connection = connection
+        self._due = now + self._limits.connect_timeout_s
+
+    def attached(self, session: Session) -> None:
+        self.way = Way.ATTACHED
+        self.session = session
+        self._due = None
+
+    def opened(self) -> None:
+        """It works again, so the next failure is a first one."""
+        self._delay = self._limits.retry_s
+
+    def failed(self, now: float) -> None:
+        """No session any more; try again later if there is something to send."""
+        self.session = None
+        self.connection = 0
+        if not self.queue.messages:
+            self.way, self._due = Way.IDLE, None
+            return
+        self.way, self._due = Way.WAITING, now + self._delay
+        self._delay = min(2 * self._delay, self._limits.retry_max_s)
+
+    @property
+    def disposable(self) -> bool:
+        return self.way in (Way.IDLE, Way.WAITING) and not self.queue.messages
+
+    def is_due(self, now: float) -> bool:
+        return self._due is not None and self._due <= now
+
+    def next_timer(self) -> float | None:
+        expiry = self.queue.next_expiry()
+        if expiry is None or self._due is None:
+            return self._due if expiry is None else expiry
+        return min(expiry, self._due)

@@ -1,0 +1,124 @@
+"""What a queue manager asks of its driver, and what it tells its application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqis.protocol.queueing.message import Message
+from mqis.wire.guid import Guid
+from mqis.wire.mqqb.identifier import MessageIdentifier
+
+# --- for the driver -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Open a TCP connection to a machine, then call ``connected`` or ``connect_failed``."""
+
+    connection: int
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    connection: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close a connection behind what was written, or give up connecting."""
+
+    connection: int
+
+
+Effect = Connect | Write | Close
+
+# --- for the application --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A message for the replication queue; session 0 is this queue manager itself."""
+
+    identifier: MessageIdentifier
+    body: bytes
+    priority: int
+    authenticated: bool
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nacked:
+    """An own message did not arrive: its time or room ran out here, or the other side says so.
+
+    ``message`` is what was sent, never what an acknowledgement brought back (E50).
+    """
+
+    identifier: MessageIdentifier
+    machine: str
+    message: Message
+    message_class: int
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The same for a message whose sender did not ask to be told: for journals only."""
+
+    identifier: MessageIdentifier
+    machine: str
+    message: Message
+    message_class: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A message went out on a session, perhaps not for the first time."""
+
+    identifier: MessageIdentifier
+    machine: str
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The other queue manager has these messages."""
+
+    identifiers: tuple[MessageIdentifier, ...]
+    machine: str
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A message came and was not delivered."""
+
+    identifier: MessageIdentifier
+    session: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """``machine`` is who was connected to; accepted sessions know an address only."""
+
+    session: int
+    peer: Guid
+    machine: str | None
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionClosed:
+    """Also for attempts that led to no session; then there is perhaps no peer."""
+
+    session: int
+    peer: Guid | None
+    machine: str | None
+    reason: str
+
+
+Event = (
+    Delivered | Nacked | Dropped | Written | Acknowledged | Refused | SessionOpened | SessionClosed
+)

@@ -1,0 +1,435 @@
+"""A queue manager for one queue: sessions, destinations and tables, joined.
+
+    manager = QueueManager(guid, "PSC1", MessageIdCounter(last))
+    identifier = manager.send("PSC2", Message(body), now, unix_time)
+    for effect in manager.effects(): ...              # Connect, Write, Close
+    manager.connected(connection, now)                # or connect_failed
+    manager.receive(connection, data, now)
+    while (event := manager.next_event()) is not None: ...
+    manager.next_timer(); manager.handle_timer(now)
+
+``now`` is a clock that never goes back. Calls for a connection that the manager has closed do
+nothing, so a driver need not keep book.
+
+Every direction has a session of its own: messages to a machine go over the connection that was
+opened to its address, never over one that somebody else opened in its name.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+from mqis.protocol.queueing.destination import Destination, Way
+from mqis.protocol.queueing.events import (
+    Acknowledged,
+    Close,
+    Connect,
+    Delivered,
+    Dropped,
+    Effect,
+    Event,
+    Nacked,
+    Refused,
+    SessionClosed,
+    SessionOpened,
+    Write,
+    Written,
+)
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.message import Message, build_packet
+from mqis.protocol.queueing.names import canonical, queue_path
+from mqis.protocol.queueing.outgoing import Outgoing
+from mqis.protocol.queueing.receiving import DUPLICATE, Receiver
+from mqis.protocol.queueing.session import Freed, Opened, Session, State
+from mqis.protocol.queueing.signing import Signer, SigningPolicy
+from mqis.protocol.queueing.tables import DuplicateTable, MessageIds, Sent, SentTable
+from mqis.protocol.queueing.timers import Timers
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.mqqb.packet import UserMessage
+from mqis.wire.mqqb.ping import Ping
+from mqis.wire.mqqb.properties import MessageClass
+
+
+class Peers(Protocol):
+    """Who may have a session; ``machine`` is who was connected to, None for accepted ones."""
+
+    def admits(self, guid: Guid, machine: str | None, address: str) -> bool: ...
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What has happened since the start."""
+
+    sent: int = 0
+    acknowledged: int = 0
+    received: int = 0
+    delivered: int = 0
+    duplicates: int = 0
+    refused: int = 0
+    undelivered: int = 0
+    sessions: int = 0
+    refused_connections: int = 0
+    miscounts: int = 0
+
+
+@dataclass(slots=True)
+class _Link:
+    """A session and whom it is with."""
+
+    session: Session
+    machine: str | None
+    address: str
+    destination: Destination | None = None
+
+
+class QueueManager:
+    """The replication queue of one machine, and the ways to those of others."""
+
+    def __init__(
+        self,
+        guid: Guid,
+        machine: str,
+        message_ids: MessageIds,
+        *,
+        limits: Limits | None = None,
+        peers: Peers | None = None,
+        signer: Signer | None = None,
+        policy: SigningPolicy = SigningPolicy.ACCEPT,
+        duplicates: DuplicateTable | None = None,
+    ) -> None:
+        queue_path(machine)  # refuses what is no machine name
+        self.guid = guid
+        self.machine = machine
+        self.limits = limits or Limits()
+        self.duplicates = duplicates or DuplicateTable(self.limits)
+        self.statistics = Statistics()
+        self._message_ids = message_ids
+        self._peers = peers
+        self._signer = None if policy is SigningPolicy.NONE else signer
+        self._sent = SentTable(self.limits)
+        self._receiver = Receiver(guid, machine, self.duplicates, self._sent, policy, signer)
+        self._links: dict[int, _Link] = {}
+        self._connecting: dict[int, Destination] = {}
+        self._destinations: dict[str, Destination] = {}
+        self._connections = count(1)
+        self._buffered = 0
+        self._effects: list[Effect] = []
+        #: Sessions that may have something to write, in the order in which they got it.
+        self._dirty: dict[int, None] = {}
+        self._events: deque[Event] = deque()
+        self._event_bytes = 0
+        self._timers: Timers[int | str] = Timers()
+        self._closed = False
+
+    # --- the application's side -------------------------------------------------------------------
+
+    def send(self, machine: str, message: Message, now: float, unix_time: int) -> MessageIdentifier:
+        """Queue a message for a machine's replication queue; nobody waits for anything.
+
+        If the queue is full the message is dropped, which an event tells as it does for one whose
+        time runs out.
+        """
+        if self._closed:
+            raise ValueError("the queue manager is closed")
+        identifier = MessageIdentifier(self.guid, self._message_ids.next())
+        key = canonical(machine)
+        if key == canonical(self.machine):
+            self._tell(Delivered(identifier, message.body, message.priority, True, 0))
+            return identifier
+        packet = build_packet(message, identifier, machine, unix_time, self._signer)
+        outgoing = Outgoing.of(identifier, message, packet, now)
+        destination = self._destinations.get(key)
+        if destination is None:
+            if len(self._destinations) >= self.limits.max_destinations:
+                self._undelivered(machine, outgoing, MessageClass.NACK_Q_EXCEED_QUOTA)
+                return identifier
+            destination = self._destinations[key] = Destination(key, machine, self.limits)
+        if not destination.queue.fits(len(packet)):
+            self._undelivered(machine, outgoing, MessageClass.NACK_Q_EXCEED_QUOTA)
+            return identifier
+        destination.queue.push(outgoing)
+        self._advance(destination, now)
+        return identifier
+
+    def has_room(self, machine: str) -> bool:
+        """Whether a short message for a machine would find its queue with room."""
+        destination = self._destinations.get(canonical(machine))
+        if destination is None:
+            return len(self._destinations) < self.limits.max_destinations
+        return destination.queue.fits(4096)
+
+    def queued(self, machine: str) -> int:
+        """Messages for a machine that it has not acknowledged."""
+        destination = self._destinations.get(canonical(machine))
+        return 0 if destination is None else destination.queue.messages
+
+    @property
+    def unwritten(self) -> int:
+        """Messages that an open session could still take."""
+        ways = self._destinations.values()
+        return sum(d.queue.queued for d in ways if d.session and d.session.state is State.OPEN)
+
+    def next_event(self) -> Event | None:
+        if not self._events:
+            return None
+        event = self._events.popleft()
+        self._event_bytes -= _weight(event)
+        return event
+
+    def close(self) -> None:
+        """Acknowledge what came and close everything; what is queued is lost, as express is."""
+        self._closed = True
+        for connection, link in list(self._links.items()):
+            link.session.close_orderly("the queue manager stops")
+            self._drop_link(connection, link)
+        for connection in self._connecting:
+            self._effects.append(Close(connection))
+        self._connecting.clear()
+        self._destinations.clear()
+
+    # --- the driver's side ------------------------------------------------------------------------
+
+    @property
+    def wants_data(self) -> bool:
+        """False while the application leaves too much untaken: read nothing then."""
+        limits = self.limits
+        return len(self._events) < limits.max_events and self._event_bytes < limits.max_event_bytes
+
+    def effects(self) -> list[Effect]:
+        """What the driver has to do now, in this order."""
+        effects, self._effects = self._effects, []
+        for connection in self._dirty:
+            link = self._links.get(connection)
+            if link is not None and (data := link.session.data_to_send()):
+                effects.append(Write(connection, data))
+        self._dirty.clear()
+        return effects
+
+    def accepted(self, address: str, now: float) -> int | None:
+        """A number for an incoming connection, or None if it has to be closed at once."""
+        full = len(self._links) >= self.limits.max_connections
+        if self._closed or full or not self.wants_data:
+            self.statistics.refused_connections += 1
+            return None
+        connection = next(self._connections)
+        self._link(connection, None, address, now)
+        return connection
+
+    def connected(self, connection: int, address: str, now: float) -> None:
+        destination = self._connecting.pop(connection, None)
+        if destination is None:
+            return
+        link = self._link(connection, destination.machine, address, now)
+        link.destination = destination
+        destination.attached(link.session)
+        self._schedule(destination)
+
+    def connect_failed(self, connection: int, reason: str, now: float) -> None:
+        destination = self._connecting.pop(connection, None)
+        if destination is not None:
+            self._tell(SessionClosed(connection, None, destination.machine, reason))
+            destination.failed(now)
+            self._advance(destination, now)
+
+    def receive(self, connection: int, data: bytes, now: float) -> None:
+        link = self._links.get(connection)
+        if link is None:
+            return
+        session = link.session
+        before = session.buffered
+        for event in session.receive(data, now):
+            if isinstance(event, UserMessage):
+                self._received(connection, session, event, now)
+            elif isinstance(event, Freed):
+                self._freed(connection, link, event)
+            elif isinstance(event, Opened):
+                self._opened(connection, link)
+        self._buffered += session.buffered - before
+        if self._buffered > self.limits.max_buffered:
+            before = session.buffered
+            session.close("too much is buffered for incomplete packets")
+            self._buffered -= before
+        self._settle(connection, link, now)
+
+    def connection_lost(self, connection: int, now: float, reason: str = "lost") -> None:
+        """The connection is gone, or could not be made."""
+        self.connect_failed(connection, reason, now)
+        link = self._links.get(connection)
+        if link is not None:
+            self._buffered -= link.session.buffered
+            link.session.close(reason)
+            self._settle(connection, link, now, lost=True)
+
+    def next_timer(self) -> float | None:
+        return self._timers.next()
+
+    def handle_timer(self, now: float) -> None:
+        for key in self._timers.ring(now):
+            if isinstance(key, str):
+                destination = self._destinations.get(key)
+                if destination is not None:
+                    self._advance(destination, now)
+            elif (link := self._links.get(key)) is not None:
+                before = link.session.buffered
+                link.session.handle_timer(now)
+                self._buffered += link.session.buffered - before
+                self._settle(key, link, now)
+
+    def ping(self, data: bytes) -> bytes | None:
+        """The answer to a ping; None for what is no ping."""
+        try:
+            request = Ping.from_bytes(data)
+        except WireError:
+            return None
+        refused = self._closed or self._full() is not None
+        return Ping(request.cookie, self.guid, request.client, refused).to_bytes()
+
+    # --- sessions ---------------------------------------------------------------------------------
+
+    def _link(self, connection: int, machine: str | None, address: str, now: float) -> _Link:
+        def admission(peer: Guid) -> str | None:
+            if machine is None and (reason := self._full()) is not None:
+                return reason
+            if self._peers is None or self._peers.admits(peer, machine, address):
+                return None
+            return f"{peer} is not among the peers"
+
+        initiator = machine is not None
+        session = Session(self.guid, self.limits, now, initiator=initiator, admission=admission)
+        link = self._links[connection] = _Link(session, machine, address)
+        self._timers.set(connection, session.next_timer())
+        self._dirty[connection] = None
+        return link
+
+    def _full(self) -> str | None:
+        accepted = sum(link.machine is None and bool(link.session.peer) for link in self._iter())
+        return "too many sessions" if accepted >= self.limits.max_sessions else None
+
+    def _iter(self) -> Iterator[_Link]:
+        return iter(self._links.values())
+
+    def _opened(self, connection: int, link: _Link) -> None:
+        peer = link.session.peer
+        assert peer is not None
+        self.statistics.sessions += 1
+        if link.destination is not None:
+            link.destination.opened()
+        self._tell(SessionOpened(connection, peer, link.machine, link.address))
+
+    def _received(
+        self, connection: int, session: Session, message: UserMessage, now: float
+    ) -> None:
+        peer = session.peer
+        assert peer is not None
+        event = self._receiver.judge(message, peer, connection, now)
+        self.statistics.received += 1
+        if isinstance(event, Delivered):
+            self.statistics.delivered += 1
+        elif isinstance(event, Refused):
+            self.statistics.refused += 1
+            self.statistics.duplicates += event.reason == DUPLICATE
+        self._tell(event)
+
+    def _freed(self, connection: int, link: _Link, event: Freed) -> None:
+        destination = link.destination
+        assert destination is not None
+        for outgoing in event.messages:
+            destination.queue.forget(outgoing)
+        self.statistics.acknowledged += len(event.messages)
+        identifiers = tuple(outgoing.identifier for outgoing in event.messages)
+        self._tell(Acknowledged(identifiers, destination.machine, connection))
+
+    def _settle(self, connection: int, link: _Link, now: float, *, lost: bool = False) -> None:
+        """After anything happened to a session: its end, its timers, its destination."""
+        session = link.session
+        if session.closed is not None:
+            self._drop_link(connection, link, lost=lost)
+            if link.destination is not None:
+                link.destination.queue.requeue(session.unacknowledged())
+                link.destination.failed(now)
+        else:
+            self._dirty[connection] = None
+            self._timers.set(connection, session.next_timer())
+        if link.destination is not None:
+            self._advance(link.destination, now)
+
+    def _drop_link(self, connection: int, link: _Link, *, lost: bool = False) -> None:
+        session = link.session
+        del self._links[connection]
+        self._timers.discard(connection)
+        self.statistics.miscounts += session.miscounts
+        if not lost:
+            if data := session.data_to_send():
+                self._effects.append(Write(connection, data))
+            self._effects.append(Close(connection))
+        reason = session.closed or ""
+        self._tell(SessionClosed(connection, session.peer, link.machine, reason))
+
+    # --- destinations -----------------------------------------------------------------------------
+
+    def _advance(self, destination: Destination, now: float) -> None:
+        """Everything that a destination can do now: give up, expire, connect, send, go away."""
+        if destination.way is Way.CONNECTING and destination.is_due(now):
+            self._effects.append(Close(destination.connection))
+            self.connect_failed(destination.connection, "connecting took too long", now)
+            return
+        for outgoing in destination.queue.expire(now):
+            timeout = MessageClass.NACK_REACH_QUEUE_TIMEOUT
+            self._undelivered(destination.machine, outgoing, timeout)
+        ready = destination.way is Way.IDLE or (
+            destination.way is Way.WAITING and destination.is_due(now)
+        )
+        if ready and destination.queue.messages:
+            connection = next(self._connections)
+            self._connecting[connection] = destination
+            destination.connecting(connection, now)
+            self._effects.append(Connect(connection, destination.machine))
+        self._pump(destination, now)
+        if destination.disposable:
+            del self._destinations[destination.key]
+            self._timers.discard(destination.key)
+        else:
+            self._schedule(destination)
+
+    def _pump(self, destination: Destination, now: float) -> None:
+        session, queue = destination.session, destination.queue
+        if session is None or not queue.queued or not session.room:
+            return
+        peer = session.peer
+        assert peer is not None
+        connection = destination.connection
+        while session.room and (outgoing := queue.pop()) is not None:
+            session.send(outgoing, now)
+            self.statistics.sent += 1
+            if outgoing.message.acknowledge:
+                until = outgoing.deadline + self.limits.sent_grace_s
+                sent = Sent(destination.machine, outgoing.message, peer, until)
+                self._sent.add(outgoing.identifier.ordinal, sent, now)
+            self._tell(Written(outgoing.identifier, destination.machine, connection))
+        self._dirty[connection] = None
+        self._timers.set(connection, session.next_timer())
+
+    def _schedule(self, destination: Destination) -> None:
+        self._timers.set(destination.key, destination.next_timer())
+
+    def _undelivered(self, machine: str, outgoing: Outgoing, message_class: MessageClass) -> None:
+        self.statistics.undelivered += 1
+        identifier, message = outgoing.identifier, outgoing.message
+        if message.acknowledge:
+            self._tell(Nacked(identifier, machine, message, message_class, local=True))
+        else:
+            self._tell(Dropped(identifier, machine, message, message_class))
+
+    def _tell(self, event: Event) -> None:
+        self._events.append(event)
+        self._event_bytes += _weight(event)
+
+
+def _weight(event: Event) -> int:
+    return len(event.body) if isinstance(event, Delivered) else 0

@@ -1,0 +1,55 @@
+"""Names of the replication queue (MC-MQDSRP 1.9, 3.1.1.2.1) and of the machines that have one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mqis.wire.guid import Guid
+
+MQIS_QUEUE: Final = "private$\\mqis_queue$"
+#: The number of that private queue on every queue manager.
+MQIS_QUEUE_ID: Final = 1
+MAX_MACHINE_NAME: Final = 256
+
+_DIRECT = "DIRECT="
+_OS = "OS:"
+
+
+def queue_path(machine: str) -> str:
+    """The path name of a machine's replication queue."""
+    if not 0 < len(machine) <= MAX_MACHINE_NAME:
+        raise ValueError(f"a machine name has 1 to {MAX_MACHINE_NAME} characters")
+    if "\\" in machine or not machine.isprintable() or any(c.isspace() for c in machine):
+        raise ValueError(f"{machine!r} is not a machine name: visible characters only, no \\")
+    return f"{machine}\\{MQIS_QUEUE}"
+
+
+def direct_name(machine: str) -> str:
+    """As a packet has it, without the prefix."""
+    return _OS + queue_path(machine)
+
+
+def direct_format_name(machine: str) -> str:
+    """The name under which others send to a machine."""
+    return _DIRECT + direct_name(machine)
+
+
+def private_format_name(queue_manager: Guid) -> str:
+    """The name under which a queue manager knows its own queue."""
+    return f"PRIVATE={queue_manager}\\{MQIS_QUEUE_ID}"
+
+
+def machine_of(name: str) -> str | None:
+    """The machine whose replication queue a packet's direct name is, if it is one."""
+    head, _, rest = name.partition("\\")
+    if head[:3].upper() != _OS or rest.casefold() != MQIS_QUEUE:
+        return None
+    return head[3:] or None
+
+
+def canonical(machine: str) -> str:
+    """One spelling for NETBIOS and dns.name.of the same machine; addresses stay as they are."""
+    folded = machine.casefold()
+    if ":" in folded or folded.replace(".", "").isdigit():
+        return folded
+    return folded.partition(".")[0]

@@ -1,0 +1,99 @@
+"""What becomes of a message that a session has counted (MS-MQQB 3.1.5.8, as far as it applies).
+
+Direct messages carry no address, which the text takes for somebody else's in most of its steps: here
+it is local. The age of a message is not checked, since clocks differ by more than the ten seconds
+that some messages live (E67). A message is remembered as seen only once it is delivered, so that
+nobody without a key can make this side take another's next messages for repetitions.
+"""
+
+from __future__ import annotations
+
+from mqis.protocol.queueing.events import Delivered, Nacked, Refused
+from mqis.protocol.queueing.names import MQIS_QUEUE_ID, canonical, machine_of
+from mqis.protocol.queueing.signing import Signer, SigningPolicy, examine
+from mqis.protocol.queueing.tables import DuplicateTable, SentTable
+from mqis.wire.guid import Guid
+from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.mqqb.packet import UserMessage
+from mqis.wire.mqqb.properties import MessageClass, is_nack
+from mqis.wire.mqqb.queuename import QueueKind
+from mqis.wire.mqqb.userheader import UserHeader
+
+DUPLICATE = "duplicate"
+
+
+class Receiver:
+    """Decides; one answer for every message."""
+
+    def __init__(
+        self,
+        guid: Guid,
+        machine: str,
+        duplicates: DuplicateTable,
+        sent: SentTable,
+        policy: SigningPolicy,
+        signer: Signer | None,
+    ) -> None:
+        self._guid = guid
+        self._machine = canonical(machine)
+        self._duplicates = duplicates
+        self._sent = sent
+        self._policy = policy
+        self._signer = signer
+
+    def judge(
+        self, message: UserMessage, peer: Guid, session: int, now: float
+    ) -> Delivered | Nacked | Refused:
+        header = message.header
+        identifier = MessageIdentifier(header.source, header.message_id)
+        reason = self._objection(message, identifier, peer, now)
+        if reason is not None:
+            return Refused(identifier, session, reason)
+        if is_nack(message.properties.message_class):
+            return self._nack(message, identifier, session, now)
+        authenticated, reason = examine(message, self._policy, self._signer)
+        if reason is not None:
+            return Refused(identifier, session, reason)
+        self._duplicates.add(identifier, now)
+        body = message.properties.body
+        return Delivered(identifier, body, message.priority, authenticated, session)
+
+    def _objection(
+        self, message: UserMessage, identifier: MessageIdentifier, peer: Guid, now: float
+    ) -> str | None:
+        if identifier.source != peer:  # nothing is routed, so nobody sends for another
+            return f"from {identifier.source} on the session of {peer}"
+        if message.transaction is not None:
+            return "transactional"
+        if message.security is not None and message.security.encrypted:
+            return "encrypted"
+        if self._duplicates.seen(identifier, now):
+            return DUPLICATE
+        if not self._is_local(message.header):
+            return "not for the replication queue of this machine"
+        message_class = message.properties.message_class
+        if message_class != MessageClass.NORMAL and not is_nack(message_class):
+            return f"message class 0x{message_class:04x}"
+        return None
+
+    def _is_local(self, header: UserHeader) -> bool:
+        name = header.destination
+        if name.kind is QueueKind.DIRECT:
+            machine = machine_of(name.direct)
+            return machine is not None and canonical(machine) == self._machine
+        mine = header.address == self._guid
+        wanted = QueueKind.PRIVATE_AT_DESTINATION, MQIS_QUEUE_ID
+        return mine and (name.kind, name.private_id) == wanted
+
+    def _nack(
+        self, message: UserMessage, identifier: MessageIdentifier, session: int, now: float
+    ) -> Nacked | Refused:
+        """Believe it only about an own message, and only from the machine that it went to."""
+        subject = MessageIdentifier.from_bytes(message.properties.correlation_id)
+        sent = self._sent.get(subject.ordinal, now) if subject.source == self._guid else None
+        if sent is None or sent.peer != identifier.source:
+            return Refused(identifier, session, "acknowledges nothing that was sent to its sender")
+        self._sent.take(subject.ordinal, now)
+        self._duplicates.add(identifier, now)
+        message_class = message.properties.message_class
+        return Nacked(subject, sent.machine, sent.message, message_class, local=False)

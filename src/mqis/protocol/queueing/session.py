@@ -1,0 +1,420 @@
+"""One protocol session, that is one TCP connection, from either end (MS-MQQB 3.1.1.3.1, 3.1.5).
+
+    state        packet                 what happens                                  next state
+    WAITING_ECR  EstablishConnection    learn the peer, send ConnectionParameters     WAITING_CPR
+    WAITING_CPR  ConnectionParameters   learn its window                              OPEN
+    WAITING_EC   EstablishConnection    answer                                        WAITING_CP
+    WAITING_CP   ConnectionParameters   learn timeouts and window, answer             OPEN
+    OPEN         UserMessage            count, hand on; take its session header       OPEN
+    OPEN         SessionAck             free what is acknowledged                     OPEN
+
+Everything else closes the session, and so do malformed bytes, a refusal, and the timers. There is
+no packet for closing. Once a session is open both ends may send.
+
+Where this departs from the text: messages are counted before anybody asks whether they came before,
+or the last one of a repetition would never be acknowledged; a peer that miscounts its own messages
+is forgiven (MS-MQMQ note 14); and an acknowledgement goes out after half a window, since the timer
+alone would let a sender stand still for ten seconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.outgoing import Outgoing
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.mqqb.baseheader import BASE_SIZE, BaseHeader
+from mqis.wire.mqqb.internal import (
+    ConnectionParameters,
+    EstablishConnection,
+    SessionAck,
+    SessionHeader,
+)
+from mqis.wire.mqqb.packet import Packet, UserMessage, decode_packet
+from mqis.wire.reader import Reader
+
+#: The longest internal packet, EstablishConnection.
+_MAX_INTERNAL = 572
+#: Bits in RecoverableMsgAckFlags.
+_MAX_RECOVERABLE = 32
+
+
+class State(Enum):
+    """SessionState. An initiator waits for the responses, an acceptor for the requests."""
+
+    WAITING_ECR = "waiting for the response to EstablishConnection"
+    WAITING_CPR = "waiting for the response to ConnectionParameters"
+    WAITING_EC = "waiting for EstablishConnection"
+    WAITING_CP = "waiting for ConnectionParameters"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Set-up is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """The peer has these messages."""
+
+    messages: tuple[Outgoing, ...]
+
+
+SessionEvent = Opened | Freed | UserMessage
+
+#: Why a session with this queue manager may not be, or None if it may.
+Admission = Callable[[Guid], str | None]
+
+
+class Session:
+    """Bytes in, events and bytes out. ``closed`` says why it is over, once it is."""
+
+    def __init__(
+        self,
+        local: Guid,
+        limits: Limits,
+        now: float,
+        *,
+        initiator: bool,
+        admission: Admission = lambda _peer: None,
+    ) -> None:
+        self._local = local
+        self._limits = limits
+        self._admission = admission
+        self.state = State.WAITING_ECR if initiator else State.WAITING_EC
+        self.peer: Guid | None = None
+        self.closed: str | None = None
+        self.opened = False
+        #: Session headers whose count of the peer's own messages was wrong.
+        self.miscounts = 0
+        self._buffer = bytearray()
+        self._out: list[bytes] = []
+        self._events: list[SessionEvent] = []
+        self._began = now
+        self._ack_timeout_ms = limits.ack_timeout_ms
+        self._recoverable_ack_timeout_ms = limits.min_recoverable_ack_timeout_ms
+        # What this side sends.
+        self._window = 1
+        self._sent = 0
+        self._acked = 0
+        self._unacked: deque[Outgoing] = deque()
+        self._unacked_bytes = 0
+        # What it receives.
+        self._received = 0
+        self._received_recoverable = 0
+        self._acked_recoverable = 0
+        self._pending = 0
+        self._pending_bytes = 0
+        # Timers: when each rings.
+        self._init_due: float | None = now + limits.init_timeout_s
+        self._packet_due: float | None = None
+        self._ack_send_due: float | None = None
+        self._ack_wait_due: float | None = None
+        self._heard = False
+        self._active = now
+        if initiator:
+            stamp = int(now * 1000) & 0xFFFFFFFF
+            self._out.append(EstablishConnection(local, Guid.NULL, stamp).to_bytes())
+
+    # --- the driver's side ------------------------------------------------------------------------
+
+    @property
+    def buffered(self) -> int:
+        return len(self._buffer)
+
+    @property
+    def room(self) -> bool:
+        """Whether one more message may be in flight."""
+        return (
+            self.state is State.OPEN
+            and len(self._unacked) < self._window
+            and self._unacked_bytes < self._limits.max_unacked_bytes
+        )
+
+    def receive(self, data: bytes, now: float) -> list[SessionEvent]:
+        """Take bytes from the peer. What came before malformed ones is still told."""
+        if self.closed is not None:
+            return []
+        self._buffer += data
+        try:
+            self._take_packets(now)
+        except WireError as error:
+            self.close(f"malformed packet: {error}")
+        events, self._events = self._events, []
+        return events
+
+    def send(self, outgoing: Outgoing, now: float) -> None:
+        """Put a message on the wire; ``room`` has to be true."""
+        if not self.room:
+            raise ValueError("the session has no room for a message")
+        self._out.append(outgoing.packet)
+        self._unacked.append(outgoing)
+        self._unacked_bytes += len(outgoing.packet)
+        self._sent += 1
+        self._active = now
+        if self._ack_wait_due is None:
+            self._start_ack_wait(now)
+
+    def data_to_send(self) -> bytes:
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+    def close(self, reason: str) -> None:
+        """End the session here; what is still to be sent may be."""
+        if self.closed is None:
+            self.closed = reason
+            self.state = State.CLOSED
+            self._buffer.clear()
+
+    def close_orderly(self, reason: str) -> None:
+        """The same after a last acknowledgement, which spares the peer a repetition."""
+        if self.state is State.OPEN and self._pending:
+            self._send_ack()
+        self.close(reason)
+
+    def unacknowledged(self) -> list[Outgoing]:
+        """What a closed session leaves for the next one, in the order it was sent."""
+        left = list(self._unacked)
+        self._unacked.clear()
+        return left
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def next_timer(self) -> float | None:
+        if self.closed is not None:
+            return None
+        idle = self._active + self._limits.idle_timeout_s if self.state is State.OPEN else None
+        due = (self._init_due, self._packet_due, self._ack_send_due, self._ack_wait_due, idle)
+        return min(t for t in due if t is not None)
+
+    def handle_timer(self, now: float) -> None:
+        if self.closed is not None:
+            return
+        if _rings(self._init_due, now):
+            self.close(f"{self.state.value} for too long")
+        elif _rings(self._packet_due, now):
+            self.close("a packet took too long")
+        elif self.state is State.OPEN:
+            if _rings(self._ack_send_due, now):
+                self._send_ack()
+            if _rings(self._ack_wait_due, now):
+                self._check_ack_wait(now)
+            if now >= self._active + self._limits.idle_timeout_s:
+                self.close_orderly("idle")
+
+    def _start_ack_wait(self, now: float) -> None:
+        """Session Ack Wait Timer; a direct session waits for twice the timeout."""
+        self._heard = False
+        self._ack_wait_due = now + 2 * self._ack_timeout_ms / 1000
+
+    def _check_ack_wait(self, now: float) -> None:
+        if not self._unacked:
+            self._ack_wait_due = None
+        elif self._heard:
+            self._start_ack_wait(now)
+        else:
+            self.close("nothing was acknowledged")
+
+    # --- packets ----------------------------------------------------------------------------------
+
+    def _take_packets(self, now: float) -> None:
+        buffer, at = self._buffer, 0
+        while len(buffer) - at >= BASE_SIZE and self.closed is None:
+            length = self._length(BaseHeader.decode(Reader(bytes(buffer[at : at + BASE_SIZE]))))
+            if self.closed is not None or len(buffer) - at < length:
+                break
+            packet = decode_packet(bytes(buffer[at : at + length]))
+            at += length
+            self._heard = True
+            self._handle(packet, now)
+        del buffer[:at]
+        if not buffer:
+            self._packet_due = None
+        elif at or self._packet_due is None:
+            self._packet_due = now + self._limits.packet_timeout_s
+
+    def _length(self, base: BaseHeader) -> int:
+        """How long a packet is, if it may come at all: nobody waits for one that may not."""
+        if base.internal and base.length > _MAX_INTERNAL:
+            raise WireError(f"an internal packet of {base.length} bytes", 8)
+        if base.size > self._limits.max_packet:
+            raise WireError(f"a packet of {base.size} bytes", 8)
+        if not base.internal and self.state is not State.OPEN:
+            self.close(f"a message while {self.state.value}")
+        return base.length
+
+    def _handle(self, packet: Packet, now: float) -> None:
+        handler = _TABLE.get((self.state, type(packet)))
+        if handler is None:
+            self.close(f"{type(packet).__name__} while {self.state.value}")
+        else:
+            handler(self, packet, now)
+
+    # --- set-up -----------------------------------------------------------------------------------
+
+    def _answered(self, packet: EstablishConnection, now: float) -> None:
+        """3.1.5.3.2, but the peer of a direct session is not known before: any GUID will do."""
+        if packet.refused:
+            self.close("the peer refused the session")
+        elif packet.client != self._local:
+            self.close(f"an answer for {packet.client}")
+        elif (reason := self._objection(packet.server)) is not None:
+            self.close(reason)
+        else:
+            self.peer = packet.server
+            round_trip_ms = int((now - self._began) * 1000)
+            limits = self._limits
+            lowest, highest = limits.min_recoverable_ack_timeout_ms, limits.max_ack_timeout_ms
+            self._recoverable_ack_timeout_ms = _clamp(8 * round_trip_ms, lowest, highest)
+            self._send_parameters(self._recoverable_ack_timeout_ms, self._ack_timeout_ms)
+            self.state = State.WAITING_CPR
+
+    def _asked(self, packet: EstablishConnection, _now: float) -> None:
+        """3.1.5.3.1: a null ServerGuid is that of a direct format name, and valid."""
+        wrong = packet.server not in (self._local, Guid.NULL)
+        reason = f"asked for {packet.server}" if wrong else self._objection(packet.client)
+        answer = EstablishConnection(
+            packet.client,
+            self._local,
+            packet.timestamp,
+            no_ping=packet.no_ping,
+            refused=reason is not None,
+        )
+        self._out.append(answer.to_bytes())
+        if reason is not None:
+            self.close(f"refused: {reason}")
+            return
+        self.peer = packet.client
+        self.state = State.WAITING_CP
+
+    def _objection(self, peer: Guid) -> str | None:
+        if not peer:
+            return "the peer has no GUID"
+        if peer == self._local:
+            return "the peer is this queue manager itself"
+        return self._admission(peer)
+
+    def _parameters_answered(self, packet: ConnectionParameters, now: float) -> None:
+        self._open(packet, now)
+
+    def _parameters_asked(self, packet: ConnectionParameters, now: float) -> None:
+        if not packet.refused:
+            self._send_parameters(packet.recoverable_ack_timeout_ms, packet.ack_timeout_ms)
+        limits, highest = self._limits, self._limits.max_ack_timeout_ms
+        self._ack_timeout_ms = _clamp(packet.ack_timeout_ms, limits.min_ack_timeout_ms, highest)
+        self._recoverable_ack_timeout_ms = _clamp(
+            packet.recoverable_ack_timeout_ms, limits.min_recoverable_ack_timeout_ms, highest
+        )
+        self._open(packet, now)
+
+    def _send_parameters(self, recoverable_ms: int, ack_ms: int) -> None:
+        parameters = ConnectionParameters(recoverable_ms, ack_ms, self._limits.window)
+        self._out.append(parameters.to_bytes())
+
+    def _open(self, packet: ConnectionParameters, now: float) -> None:
+        if packet.refused:
+            self.close("the peer refused the session")
+            return
+        self._set_window(packet.window)
+        self._init_due = None
+        self._active = now
+        self.state = State.OPEN
+        self.opened = True
+        self._events.append(Opened())
+
+    def _set_window(self, window: int) -> None:
+        """A peer short of memory asks for 1; 0 would be for ever, so it means 1 too."""
+        self._window = min(self._limits.window, max(1, window))
+
+    # --- messages and acknowledgements ------------------------------------------------------------
+
+    def _message(self, message: UserMessage, now: float) -> None:
+        self._active = now
+        if message.header.recoverable:
+            self._count_recoverable(now)
+        self._received += 1
+        self._pending += 1
+        self._pending_bytes += len(message.properties.body)
+        if self._ack_send_due is None:
+            self._ack_send_due = now + self._ack_timeout_ms / 2000
+        self._events.append(message)
+        if message.session is not None:
+            self._acknowledged(message.session, now)
+        half = max(1, self._window // 2)
+        if self._pending >= half or self._pending_bytes >= self._limits.ack_bytes:
+            self._send_ack()
+
+    def _count_recoverable(self, now: float) -> None:
+        """3.1.5.8.7, without a disk: what is handed on counts as saved."""
+        if self._received_recoverable - self._acked_recoverable >= _MAX_RECOVERABLE:
+            self._send_ack()
+        self._received_recoverable += 1
+        due = now + self._recoverable_ack_timeout_ms / 1000
+        self._ack_send_due = due if self._ack_send_due is None else min(due, self._ack_send_due)
+
+    def _send_ack(self) -> None:
+        recoverable = self._received_recoverable - self._acked_recoverable
+        header = SessionHeader(
+            ack_seq=self._received & 0xFFFF,
+            recoverable_ack_seq=(self._acked_recoverable + 1) & 0xFFFF if recoverable else 0,
+            recoverable_ack_flags=(1 << recoverable) - 1,
+            user_msg_seq=self._sent & 0xFFFF,
+            window=self._limits.window,
+        )
+        self._out.append(SessionAck(header).to_bytes())
+        self._acked_recoverable = self._received_recoverable
+        self._pending = self._pending_bytes = 0
+        self._ack_send_due = None
+
+    def _session_ack(self, packet: SessionAck, now: float) -> None:
+        self._acknowledged(packet.header, now)
+
+    def _acknowledged(self, header: SessionHeader, now: float) -> None:
+        """3.1.5.5, counting modulo 65536. Only express messages are sent from here."""
+        if header.user_msg_seq != self._received & 0xFFFF:
+            self.miscounts += 1
+        count = (header.ack_seq - self._acked) & 0xFFFF
+        if count >= 0x8000:  # older than the last one
+            return
+        if count > len(self._unacked):
+            self.close(f"{count} messages acknowledged, {len(self._unacked)} in flight")
+            return
+        self._set_window(header.window)
+        if count:
+            freed = tuple(self._unacked.popleft() for _ in range(count))
+            self._acked += count
+            self._unacked_bytes -= sum(len(outgoing.packet) for outgoing in freed)
+            self._ack_wait_due = None
+            if self._unacked:
+                self._start_ack_wait(now)
+            self._events.append(Freed(freed))
+
+
+_Handler = Callable[[Session, Any, float], None]
+
+# The table of the module's head.
+_TABLE: dict[tuple[State, type], _Handler] = {
+    (State.WAITING_ECR, EstablishConnection): Session._answered,
+    (State.WAITING_CPR, ConnectionParameters): Session._parameters_answered,
+    (State.WAITING_EC, EstablishConnection): Session._asked,
+    (State.WAITING_CP, ConnectionParameters): Session._parameters_asked,
+    (State.OPEN, UserMessage): Session._message,
+    (State.OPEN, SessionAck): Session._session_ack,
+}
+
+
+def _rings(due: float | None, now: float) -> bool:
+    return due is not None and due <= now
+
+
+def _clamp(value: int, low: int, high: int) -> int:
+    return max(low, min(value, high))

@@ -1,0 +1,142 @@
+"""What outlives a session: numbers given out, messages seen, messages sent."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.message import Message
+from mqis.wire.guid import Guid
+from mqis.wire.mqqb.identifier import MessageIdentifier
+
+_MODULUS = 1 << 32
+
+
+class MessageIds(Protocol):
+    """Where MessageIDs come from; one that was used must not come again soon, restarts included."""
+
+    def next(self) -> int: ...
+
+
+class MessageIdCounter:
+    """Counts on from ``last``, never through 0.
+
+    ``reserve`` is called with a number before any up to it are given out: kept durably and passed
+    as ``last`` after a restart, it makes sure that none comes twice.
+    """
+
+    def __init__(
+        self, last: int, reserve: Callable[[int], None] | None = None, block: int = 4096
+    ) -> None:
+        self._last = last % _MODULUS
+        self._reserve = reserve
+        self._block = block
+        self._left = 0
+
+    @classmethod
+    def from_time(cls, unix_time: int) -> MessageIdCounter:
+        """For those who keep nothing: ahead of all before as long as under 256 a second were."""
+        return cls(unix_time << 8)
+
+    def next(self) -> int:
+        if not self._left:
+            self._left = self._block
+            if self._reserve is not None:
+                self._reserve((self._last + self._block + 1) % _MODULUS)  # 0 may be passed
+        self._left -= 1
+        self._last = (self._last + 1) % _MODULUS or 1
+        return self._last
+
+
+class DuplicateTable:
+    """MessageIDHistoryTable (MS-MQQB 3.1.1.3): what was delivered lately."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        entries: Iterable[tuple[MessageIdentifier, float]] = (),
+    ) -> None:
+        self._limits = limits
+        self._seen: OrderedDict[MessageIdentifier, float] = OrderedDict(entries)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def entries(self) -> list[tuple[MessageIdentifier, float]]:
+        """Oldest first, for a table that takes over from this one."""
+        return list(self._seen.items())
+
+    def seen(self, identifier: MessageIdentifier, now: float) -> bool:
+        """Whether a message was delivered before; if so it counts as seen just now."""
+        self._forget(now)
+        if identifier not in self._seen:
+            return False
+        self._seen[identifier] = now
+        self._seen.move_to_end(identifier)
+        return True
+
+    def add(self, identifier: MessageIdentifier, now: float) -> None:
+        self._seen[identifier] = now
+        self._seen.move_to_end(identifier)
+        if len(self._seen) > self._limits.duplicate_entries:
+            self._seen.popitem(last=False)
+
+    def _forget(self, now: float) -> None:
+        horizon = now - self._limits.duplicate_s
+        while self._seen and next(iter(self._seen.values())) <= horizon:
+            self._seen.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An own message that the other side may still refuse."""
+
+    machine: str
+    message: Message
+    peer: Guid
+    until: float
+
+
+class SentTable:
+    """Own messages by number, so that an acknowledgement can be matched to what was sent."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._sent: OrderedDict[int, Sent] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def add(self, ordinal: int, sent: Sent, now: float) -> None:
+        self.take(ordinal, now)
+        self._sent[ordinal] = sent
+        self._bytes += len(sent.message.body)
+        limits = self._limits
+        while self._sent and (
+            len(self._sent) > limits.sent_entries or self._bytes > limits.sent_bytes
+        ):
+            self._drop(next(iter(self._sent)))
+
+    def get(self, ordinal: int, now: float) -> Sent | None:
+        sent = self._sent.get(ordinal)
+        return sent if sent is not None and sent.until > now else None
+
+    def take(self, ordinal: int, now: float) -> Sent | None:
+        """The message, which is forgotten with this; others whose time is up go too."""
+        found = self.get(ordinal, now)
+        self._drop(ordinal)
+        while self._sent:
+            first, oldest = next(iter(self._sent.items()))
+            if oldest.until > now:
+                break
+            self._drop(first)
+        return found
+
+    def _drop(self, ordinal: int) -> None:
+        sent = self._sent.pop(ordinal, None)
+        if sent is not None:
+            self._bytes -= len(sent.message.body)

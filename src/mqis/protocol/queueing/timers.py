@@ -1,0 +1,41 @@
+"""When to look at what: a heap that may ring early, never late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+
+class Timers(Generic[K]):
+    """One time per key. A time that moves later is noticed when the earlier one rings."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, K]] = []
+        self._due: dict[K, float] = {}
+        self._order = count()
+
+    def set(self, key: K, due: float | None) -> None:
+        known = self._due.get(key)
+        if due is None or (known is not None and known <= due):
+            return
+        self._due[key] = due
+        heappush(self._heap, (due, next(self._order), key))
+
+    def discard(self, key: K) -> None:
+        self._due.pop(key, None)
+
+    def next(self) -> float | None:
+        while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def ring(self, now: float) -> Iterator[K]:
+        """The keys whose time has come; each has to be set again if it has another."""
+        while (due := self.next()) is not None and due <= now:
+            key = heappop(self._heap)[2]
+            del self._due[key]
+            yield key

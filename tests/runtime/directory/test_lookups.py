@@ -1,0 +1,429 @@
+"""S_DSLookupBegin, S_DSLookupNext, S_DSLookupEnd over a socket."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mqis.client.authentication import Callbacks, SignatureError
+from mqis.protocol.directory import signature
+from mqis.protocol.directory.retrieval import LookupState
+from mqis.protocol.rpc.faults import FaultStatus
+from mqis.testing.security import SharedSecret
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.query import (
+    ColumnSet,
+    PropertyRestriction,
+    RestrictionSet,
+    SortColumn,
+    SortSet,
+)
+from mqis.wire.ndr import ContextHandle
+from mqis.wire.propvariant import PropVariant, Value, VarType
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from tests.protocol.directory.world import (
+    ALICE,
+    C14,
+    C15,
+    LINK_AB,
+    MACHINE,
+    NET,
+    ORDERS,
+    QUEUE,
+    SITE,
+    SITE_A,
+    SITE_B,
+    World,
+    blob,
+    guid,
+    number,
+    text,
+    ui4,
+)
+from tests.runtime.directory.serving import (
+    ADMIN,
+    OK,
+    SIGNATURE_SIZE,
+    Caller,
+    fault_of,
+    scenario,
+    serving,
+)
+
+NULL = PropVariant(VarType.NULL, None)
+LT, LE, GT, GE, EQ, NE = range(6)
+MISMATCH = FaultStatus.CONTEXT_MISMATCH
+
+
+def wanted(
+    *columns: int,
+    where: tuple[tuple[int, int, PropVariant], ...] | None = None,
+    sort: tuple[tuple[int, int], ...] | None = None,
+) -> dscomm.LookupBegin:
+    """A lookup of those columns; ``where`` has (property, relation, constant)."""
+    restrictions = None
+    if where is not None:
+        restrictions = RestrictionSet(tuple(PropertyRestriction(r, p, v) for p, r, v in where))
+    keys = None if sort is None else SortSet(tuple(SortColumn(c, o) for c, o in sort))
+    return dscomm.LookupBegin(None, restrictions, ColumnSet(columns), keys, ContextHandle.NULL)
+
+
+async def begin(caller: Caller, request: dscomm.LookupBegin) -> dscomm.HandleGot:
+    return await caller.call(dscomm.LOOKUP_BEGIN, replace(request, auth=caller.auth))
+
+
+async def following(
+    caller: Caller, handle: ContextHandle, size: int = 128, room: int = SIGNATURE_SIZE
+) -> dscomm.LookupGot:
+    request = dscomm.LookupNext(handle, size, caller.auth, room)
+    return await caller.call(dscomm.LOOKUP_NEXT, request)
+
+
+async def end(caller: Caller, handle: ContextHandle) -> dscomm.HandleGot:
+    return await caller.call(dscomm.LOOKUP_END, dscomm.HandleGiven(handle))
+
+
+async def everything(caller: Caller, request: dscomm.LookupBegin) -> list[tuple[Value, ...]]:
+    """Begin, all pages, end: the rows as bare values."""
+    begun = await begin(caller, request)
+    assert begun.result == OK
+    width, found = len(request.columns.columns or ()), []
+    while values := (await following(caller, begun.handle)).values:
+        bare = [variant.value for variant in values]
+        found += [tuple(bare[at : at + width]) for at in range(0, len(bare), width)]
+    assert (await end(caller, begun.handle)).handle == ContextHandle.NULL
+    return found
+
+
+def crowded(queues: int) -> World:
+    """A world with that many queues more, all on C15."""
+    world = World()
+    for n in range(queues):
+        label = text(f"label {n % 3}")
+        world.create_event(
+            QUEUE,
+            {103: text(f"C15\\q{n:03}"), 101: guid(number(0x5000 + n)), 108: label, 105: ui4(n)},
+        )
+    return world
+
+
+class TestResults:
+    @pytest.mark.req("MQDS-3.1.4.17-03", "MQDS-2.2-01")
+    @pytest.mark.parametrize("transfer", [NDR20, NDR64])
+    @scenario
+    async def test_columns_restrictions_and_order(self, transfer: SyntaxId) -> None:
+        request = wanted(
+            105,
+            103,
+            105,
+            where=((108, EQ, text("LABEL 1")), (105, LT, ui4(8))),
+            sort=((108, 0), (105, 1)),
+        )
+        async with (
+            serving(crowded(9)) as served,
+            served.caller(transfers=[transfer]) as caller,
+        ):
+            rows = await everything(caller, request)
+        assert rows == [
+            (7, "C15\\q007", 7),
+            (4, "C15\\q004", 4),
+            (1, "C15\\q001", 1),
+        ]
+
+    @pytest.mark.req("MQDS-3.1.4.17-04")
+    @scenario
+    async def test_computed_properties_are_compared_as_they_show(self) -> None:
+        """Service bits greater than 1, and the first of a list of sites."""
+        world = World()
+        world.update_event(world.one(MACHINE), {210: ui4(4)})
+        async with serving(world) as served, served.caller() as caller:
+            servers = wanted(203, where=((210, GT, ui4(1)),))
+            assert await everything(caller, servers) == [("C14",)]
+            members = wanted(203, where=((201, EQ, guid(SITE_B)),))
+            assert await everything(caller, members) == [("C15",)]
+
+    @pytest.mark.req("MQDS-3.1.4.17-05", "MQDS-3.1.1.5-02")
+    @pytest.mark.parametrize("where", [None, ()])
+    @scenario
+    async def test_no_restriction_selects_all_in_an_order_that_stays(
+        self, where: tuple[tuple[int, int, PropVariant], ...] | None
+    ) -> None:
+        request = wanted(101, where=where)
+        async with serving(crowded(20)) as served, served.caller() as caller:
+            first = await everything(caller, request)
+            assert len(first) == len(set(first)) == 21
+            assert await everything(caller, request) == first
+
+    @pytest.mark.req("MQDS-3.1.4.17-02")
+    @pytest.mark.parametrize("context", [None, "", "MSMQ.Site.3", "\U0001f4e8"])
+    @scenario
+    async def test_the_context_is_ignored(self, context: str | None) -> None:
+        request = replace(wanted(202, sort=((203, 0),)), context=context)
+        async with serving() as served, served.caller() as caller:
+            assert await everything(caller, request) == [(C14,), (C15,)]
+
+    @pytest.mark.req("MQDS-3.1.6.7-01", "MQDS-3.1.6.7-03")
+    @pytest.mark.parametrize(
+        ("column", "found"),
+        [(101, ORDERS), (202, C14), (302, SITE_A), (503, NET), (706, ALICE), (806, LINK_AB)],
+    )
+    @scenario
+    async def test_every_type_is_found_by_its_columns(self, column: int, found: object) -> None:
+        async with serving() as served, served.caller() as caller:
+            assert (found,) in await everything(caller, wanted(column))
+
+    @pytest.mark.req("MQDS-3.1.4.18-05")
+    @scenario
+    async def test_values_that_are_not_there_keep_their_place(self) -> None:
+        async with serving() as served, served.caller() as caller:
+            begun = await begin(caller, wanted(203, 241, 202, sort=((203, 0),)))
+            got = await following(caller, begun.handle)
+            await end(caller, begun.handle)
+        assert got.values == (text("C14"), NULL, guid(C14), text("C15"), NULL, guid(C15))
+
+
+class TestPages:
+    @pytest.mark.req("MQDS-3.1.4.18-03")
+    @pytest.mark.parametrize("size", [2, 3, 5, 128])
+    @scenario
+    async def test_whole_objects_as_many_as_fit(self, size: int) -> None:
+        async with serving(crowded(9)) as served, served.caller() as caller:
+            begun = await begin(caller, wanted(101, 103))
+            counts = []
+            while values := (await following(caller, begun.handle, size)).values:
+                counts.append(len(values))
+            assert sum(counts) == 20
+            assert all(count % 2 == 0 and count <= size for count in counts)
+            assert set(counts[:-1]) <= {size // 2 * 2}
+            await end(caller, begun.handle)
+
+    @pytest.mark.req("MQDS-3.1.4.18-02")
+    @scenario
+    async def test_too_little_room_for_one_object(self) -> None:
+        """Success with nothing in it, and nothing is lost."""
+        async with serving() as served, served.caller() as caller:
+            begun = await begin(caller, wanted(203, 202, sort=((203, 0),)))
+            for size in (0, 1):
+                got = await following(caller, begun.handle, size)
+                assert (got.result, got.values) == (OK, ())
+            got = await following(caller, begun.handle, 2)
+            assert got.values == (text("C14"), guid(C14))
+            await end(caller, begun.handle)
+
+    @pytest.mark.req("MQDS-3.1.4.18-04")
+    @scenario
+    async def test_the_end_again_and_again(self) -> None:
+        async with serving() as served, served.caller() as caller:
+            begun = await begin(caller, wanted(203))
+            assert len((await following(caller, begun.handle)).values) == 2
+            for _ in range(3):
+                got = await following(caller, begun.handle)
+                assert (got.result, got.values) == (OK, ())
+            await end(caller, begun.handle)
+
+    @pytest.mark.req("MQDS-3.1.6.7-06", "MQDS-3.1.1.5-02")
+    @scenario
+    async def test_an_open_lookup_does_not_see_changes(self) -> None:
+        async with serving(crowded(4)) as served, served.caller(ADMIN) as caller:
+            begun = await begin(caller, wanted(103, 108, sort=((103, 0),)))
+            first = (await following(caller, begun.handle, 2)).values
+            assert first[0] == text("C14\\orders")
+            relabel = dscomm.SetProps(QUEUE, "C15\\q001", (108,), (text("new"),))
+            assert (await caller.call(dscomm.SET_PROPS, relabel)).result == OK
+            gone = dscomm.ByPath(QUEUE, "C15\\q002")
+            assert (await caller.call(dscomm.DELETE_OBJECT, gone)).result == OK
+            rest = (await following(caller, begun.handle)).values
+            assert [v.value for v in rest[::2]] == [f"C15\\q00{n}" for n in range(4)]
+            assert rest[3] == text("label 1")
+            await end(caller, begun.handle)
+
+    @pytest.mark.req("MQDS-3.1.4.19-01", "MQDS-3.1.4.19-02")
+    @scenario
+    async def test_the_end_frees_the_rows_and_the_handle(self) -> None:
+        async with serving(crowded(9)) as served, served.caller() as caller:
+            begun = await begin(caller, wanted(101))
+            assert served.context.handles.rows == 10
+            got = await end(caller, begun.handle)
+            assert (got.result, got.handle) == (OK, ContextHandle.NULL)
+            assert served.context.handles.rows == 0
+            assert await fault_of(end(caller, begun.handle)) == MISMATCH
+            assert await fault_of(following(caller, begun.handle)) == MISMATCH
+
+    @scenario
+    async def test_two_lookups_at_once(self) -> None:
+        async with serving(crowded(3)) as served, served.caller() as caller:
+            queues = await begin(caller, wanted(103, sort=((103, 0),)))
+            machines = await begin(caller, wanted(203, sort=((203, 0),)))
+            seen = []
+            for handle in (queues.handle, machines.handle) * 2:
+                seen.append((await following(caller, handle, 1)).values[0].value)
+            assert seen == ["C14\\orders", "C14", "C15\\q000", "C15"]
+            await end(caller, queues.handle)
+            assert (await following(caller, machines.handle)).result == OK
+            await end(caller, machines.handle)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("request_", "code"),
+        [
+            (wanted(), HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS),
+            (wanted(101, 999), HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS),
+            (wanted(1101), HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS),
+            (wanted(101, 203), HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS),
+            (
+                wanted(101, where=((999, EQ, ui4(1)),)),
+                HResult.MQ_ERROR_ILLEGAL_RESTRICTION_PROPID,
+            ),
+            (
+                wanted(101, where=((203, EQ, text("x")),)),
+                HResult.MQ_ERROR_ILLEGAL_RESTRICTION_PROPID,
+            ),
+            (wanted(101, where=((105, 6, ui4(1)),)), HResult.MQ_ERROR_ILLEGAL_RELATION),
+            (wanted(101, where=((105, 0x100, ui4(1)),)), HResult.MQ_ERROR_ILLEGAL_RELATION),
+            (wanted(101, where=((105, EQ, text("1")),)), HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT),
+            (wanted(101, sort=((999, 0),)), HResult.MQ_ERROR_ILLEGAL_SORT_PROPID),
+            (wanted(101, sort=((203, 0),)), HResult.MQ_ERROR_ILLEGAL_SORT_PROPID),
+            (wanted(101, sort=((105, 0), (105, 1))), HResult.MQ_ERROR_ILLEGAL_SORT),
+            pytest.param(
+                wanted(101, sort=((105, 2),)),
+                HResult.MQ_ERROR_ILLEGAL_SORT,
+                marks=pytest.mark.req("MQDS-2.2.14-01"),
+            ),
+        ],
+    )
+    @pytest.mark.req("MQDS-3.1.4.17-06", "MQDS-3.1.4.17-07")
+    @scenario
+    async def test_queries_that_are_wrong_make_no_handle(
+        self, request_: dscomm.LookupBegin, code: HResult
+    ) -> None:
+        async with serving() as served, served.caller() as caller:
+            begun = await begin(caller, request_)
+            assert (begun.result, begun.handle) == (code, ContextHandle.NULL)
+            assert served.context.handles.count(LookupState) == 0
+
+    @scenario
+    async def test_null_columns(self) -> None:
+        request = replace(wanted(101), columns=ColumnSet(None))
+        async with serving() as served, served.caller() as caller:
+            assert (await begin(caller, request)).result == HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS
+
+    @scenario
+    async def test_handles_of_another_kind(self) -> None:
+        async with serving() as served, served.caller() as caller:
+            begun = await begin(caller, wanted(203))
+            assert await fault_of(end(caller, caller.auth)) == MISMATCH
+            assert await fault_of(following(caller, caller.auth)) == MISMATCH
+            closing = caller.call(dscomm.CLOSE_SERVER_HANDLE, dscomm.HandleGiven(begun.handle))
+            assert await fault_of(closing) == MISMATCH
+            assert await fault_of(end(caller, ContextHandle.NULL)) == FaultStatus.IN_NULL_CONTEXT
+            await end(caller, begun.handle)
+
+    @pytest.mark.req("MQDS-5.1-01")
+    @scenario
+    async def test_a_client_has_so_many_lookups(self) -> None:
+        async with serving() as served, served.caller() as caller, served.caller() as other:
+            served.configure(max_lookups=3)
+            begun = [await begin(caller, wanted(203)) for _ in range(4)]
+            assert [b.result for b in begun] == [
+                OK,
+                OK,
+                OK,
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+            ]
+            assert (await begin(other, wanted(203))).result == OK
+            await end(caller, begun[0].handle)
+            assert (await begin(caller, wanted(203))).result == OK
+
+    @pytest.mark.req("MQDS-5.1-01")
+    @scenario
+    async def test_all_clients_together_have_so_many_rows(self) -> None:
+        full = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+        async with serving(crowded(9)) as served, served.caller() as one, served.caller() as two:
+            served.configure(max_lookup_rows=25)
+            begun = [(await begin(c, wanted(101))) for c in (one, two, one)]
+            assert [b.result for b in begun] == [OK, OK, full]
+            assert (await begin(two, wanted(203))).result == OK
+            await end(two, begun[1].handle)
+            assert (await begin(one, wanted(101))).result == OK
+
+
+class TestRundown:
+    @pytest.mark.req("MQDS-3.1.6.2-01", "MQDS-3.1.1.5-01", "MQDS-2.2.6-01")
+    @scenario
+    async def test_a_client_that_dies_leaves_nothing(self) -> None:
+        async with serving(crowded(9)) as served:
+            async with served.caller() as caller:
+                for _ in range(5):
+                    await begin(caller, wanted(101))
+                assert served.counters()["lookups"] == 5
+                assert served.counters()["rows"] == 50
+                caller.rpc.abort()
+            assert set((await served.emptied()).values()) == {0}
+
+
+class TestSignatures:
+    @pytest.mark.req("MQDS-3.1.4.18-06")
+    @scenario
+    async def test_the_columns_repeat(self) -> None:
+        gss, callbacks = SharedSecret(), Callbacks()
+        async with (
+            serving(crowded(3), gss=gss) as served,
+            served.caller(callbacks=callbacks) as caller,
+            caller.proven(gss, callbacks) as proof,
+        ):
+            begun = await begin(caller, wanted(103, 105))
+            got = await following(caller, begun.handle, 5)
+            digest = signature.properties_digest((103, 105) * 2, got.values)
+            proof.check(digest, got.signature)
+            rest = await following(caller, begun.handle)
+            proof.check(signature.properties_digest((103, 105) * 2, rest.values), rest.signature)
+            nothing = await following(caller, begun.handle)
+            proof.check(signature.properties_digest((), ()), nothing.signature)
+            await end(caller, begun.handle)
+
+    @pytest.mark.req("MQDS-3.1.4.18-07")
+    @scenario
+    async def test_too_small_a_buffer_costs_no_rows(self) -> None:
+        gss, callbacks = SharedSecret(), Callbacks()
+        async with (
+            serving(gss=gss) as served,
+            served.caller(callbacks=callbacks) as caller,
+            caller.proven(gss, callbacks) as proof,
+        ):
+            begun = await begin(caller, wanted(203, sort=((203, 0),)))
+            for room in (0, 31):
+                got = await following(caller, begun.handle, 1, room)
+                assert got.result == HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL
+                assert (got.values, got.signature) == ((), bytes(room))
+            got = await following(caller, begun.handle, 1, 32)
+            assert (got.result, got.values, len(got.signature)) == (OK, (text("C14"),), 32)
+            proof.check(signature.properties_digest((203,), got.values), got.signature)
+            await end(caller, begun.handle)
+
+    @pytest.mark.req("MQDS-3.1.4.18-06")
+    @scenario
+    async def test_other_columns_or_values_were_not_signed(self) -> None:
+        gss, callbacks = SharedSecret(), Callbacks()
+        for ids, values in (
+            ((301,), (text("Alpha"),)),
+            ((203,), (text("C15"),)),
+            ((203, 203), (text("C14"), text("C14"))),
+            ((203,), (blob("C14".encode("utf-16-le") + b"\0"),)),
+        ):
+            async with (
+                serving(gss=gss) as served,
+                served.caller(callbacks=callbacks) as caller,
+                caller.proven(gss, callbacks) as proof,
+            ):
+                begun = await begin(caller, wanted(203, sort=((203, 0),)))
+                got = await following(caller, begun.handle, 1)
+                with pytest.raises(SignatureError):
+                    proof.check(signature.properties_digest(ids, values), got.signature)
+                await end(caller, begun.handle)
+
+
+def test_sites_of_this_world() -> None:
+    assert crowded(2).find(SITE, "Alpha") is not None
