@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mqis.client import ServerAddress
+from mqis.wire.rpc.bodies import Request
 from mqis.wire.rpc.header import HEADER_SIZE, Header
 from mqis.wire.rpc.pdu import Pdu, decode_pdu
 from tests.client.peers import HOST
@@ -35,9 +35,8 @@ class Heard:
 class Tap:
     """Listens on a port of its own and passes everything on to ``port``."""
 
-    def __init__(self, port: int, change: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(self, port: int) -> None:
         self._target = port
-        self._change = change
         self._server: asyncio.Server | None = None
         self._writers: list[asyncio.StreamWriter] = []
         self.heard: list[Heard] = []
@@ -61,6 +60,14 @@ class Tap:
     def of(self, kind: type[B]) -> list[tuple[Heard, B]]:
         """The PDUs with this kind of body."""
         return [(heard, heard.body) for heard in self.heard if type(heard.body) is kind]
+
+    def stubs(self, opnum: int, *, from_client: bool = True) -> list[bytes]:
+        """The stubs of the calls, or callbacks, with this number; each fits one fragment."""
+        return [
+            body.stub
+            for heard, body in self.of(Request)
+            if heard.from_client is from_client and body.opnum == opnum
+        ]
 
     def say_to_client(self, data: bytes) -> None:
         """Put words into the server's mouth."""

@@ -68,6 +68,7 @@ class Session:
         self._rpc = rpc
         self._settings = settings
         self._next_context = 1
+        self._given_up = False
 
     @classmethod
     async def open(cls, server: ServerAddress, settings: SessionSettings) -> Session:
@@ -145,7 +146,11 @@ class Session:
 
     @property
     def usable(self) -> bool:
-        return self._rpc.usable
+        return self._rpc.usable and not self._given_up
+
+    def _give_up(self) -> None:
+        self._given_up = True
+        self._rpc.abort()
 
     def new_context(self) -> int:
         """A dwContext that no other call of this session has."""
@@ -187,14 +192,14 @@ class Session:
         except (RpcTimeoutError, asyncio.CancelledError):
             if self.proof.context is not None:
                 # The signature that is lost was one of a sequence: no later one would fit.
-                self._rpc.abort()
+                self._give_up()
             raise
         if not is_failure(got.result):
             try:
                 self.proof.check(digest(got), got.signature)
             except SignatureError:
                 if self.proof.broken:
-                    self._rpc.abort()
+                    self._give_up()
                 raise
         answer: R = got
         return answer

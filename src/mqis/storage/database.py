@@ -48,7 +48,9 @@ class DatabaseStore(ABC):
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         with self._turn, self._writers.transaction() as session:
-            yield SqlTransaction(session)
+            transaction = SqlTransaction(session)
+            yield transaction
+            transaction.finish()
 
     def check(self) -> list[str]:
         """The database's own check, then rows against bodies, then the rules of the directory."""

@@ -128,17 +128,20 @@ class SqlTransaction(SqlView):
         super().__init__(connection)
         self._depth = 0
         # Every change of a group takes a number, most of them in one partition: what this
-        # transaction has read or put is what the database holds, until a savepoint is undone.
+        # transaction has read or put is kept here, and what it has put is written once, at the end.
         self._known: dict[Guid, Partition | None] = {}
-        # The same for machines: a queue that is created asks for its own twice.
+        self._unwritten: set[Guid] = set()
+        # The machine that was found last, by name: a queue that is created asks for its own twice.
         self._hosts: dict[str, DirectoryObject] = {}
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
         if object_type is not ObjectType.MACHINE:
             return super().find(object_type, path)
-        found = self._hosts.get(path) or super().find(object_type, path)
-        if found is not None:
-            self._hosts[path] = found
+        found = self._hosts.get(path)
+        if found is None:
+            found = super().find(object_type, path)
+            if found is not None:
+                self._hosts = {path: found}
         return found
 
     def partition(self, id: Guid) -> Partition | None:  # noqa: A002
@@ -188,24 +191,39 @@ class SqlTransaction(SqlView):
         self._run("DELETE FROM tombstones WHERE id=?", (id.raw,))
 
     def put_partition(self, partition: Partition) -> None:
-        self._run(
-            "INSERT INTO partitions (id, owner, last_seq, purged_seq, allowed_purge_seq, "
-            "purge_state) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-            "owner=excluded.owner, last_seq=excluded.last_seq, purged_seq=excluded.purged_seq, "
-            "allowed_purge_seq=excluded.allowed_purge_seq, purge_state=excluded.purge_state",
-            partition_row(partition),
-        )
         self._known[partition.id] = partition
+        self._unwritten.add(partition.id)
+
+    def partitions(self) -> list[Partition]:
+        self.finish()
+        return super().partitions()
+
+    def finish(self) -> None:
+        """Write what has waited; to be called before the commit."""
+        for id_ in self._unwritten:
+            partition = self._known[id_]
+            assert partition is not None
+            self._run(
+                "INSERT INTO partitions (id, owner, last_seq, purged_seq, allowed_purge_seq, "
+                "purge_state) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+                "owner=excluded.owner, last_seq=excluded.last_seq, "
+                "purged_seq=excluded.purged_seq, "
+                "allowed_purge_seq=excluded.allowed_purge_seq, purge_state=excluded.purge_state",
+                partition_row(partition),
+            )
+        self._unwritten.clear()
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         self._depth += 1
         name = f"s{self._depth}"
         self._run(f"SAVEPOINT {name}")
+        known, unwritten = self._known.copy(), self._unwritten.copy()
         try:
             yield
         except BaseException:
-            self._known.clear()
+            # What waited before this block still does; what the block wrote is undone.
+            self._known, self._unwritten = known, unwritten
             self._hosts.clear()
             # Where even this fails the transaction is lost, and its commit will say so.
             with suppress(StorageError):

@@ -144,6 +144,8 @@ class SharedSecretContext:
     def protect(
         self, level: int, header: bytes, body: bytes, trailer: bytes, sign_header: bool
     ) -> tuple[bytes, bytes]:
+        if self._broken:
+            raise AuthenticationError("the context is broken")
         key = self._key(self._accepting, self._sent)
         self._sent += 1
         signature = self._sign(key, header, body, trailer, sign_header=sign_header)

@@ -36,19 +36,20 @@ def _table_of(count: int) -> Struct:
 def encode_properties(properties: Properties) -> bytes:
     if isinstance(properties, PropertyBag):
         return properties.data
+    table: list[int] = []
     values: list[bytes] = []
     offset = 0
+    for propid in sorted(properties):
+        variant = properties[propid]
+        value = variant.packed()
+        table += (propid, variant.vt, offset)
+        values.append(value)
+        offset += len(value)
     try:
-        table = [_COUNT.pack(len(properties))]
-        for propid in sorted(properties):
-            variant = properties[propid]
-            value = variant.packed()
-            table.append(_ENTRY.pack(propid, variant.vt, offset))
-            values.append(value)
-            offset += len(value)
+        head = _COUNT.pack(len(values)) + _table_of(len(values)).pack(*table)
     except struct_error as error:
         raise ValueError(f"the properties do not fit their table: {error}") from None
-    return b"".join(table) + b"".join(values)
+    return head + b"".join(values)
 
 
 def decode_properties(data: bytes) -> dict[int, PropVariant]:
@@ -99,20 +100,24 @@ class PropertyBag(Mapping[int, PropVariant]):
         return list(zip(self._ids, self._table[1::3], starts, strict=True))
 
     def __getitem__(self, propid: int) -> PropVariant:
-        found = self._decoded.get(propid)
+        found: PropVariant | None = self.get(propid)
         if found is None:
-            if propid not in self._ids:
-                raise KeyError(propid)
-            at = 3 * self._ids.index(propid)
-            offset = self.values_at + self._table[at + 2]
-            if offset > len(self.data):
-                raise WireError(f"property {propid} lies behind the end", offset)
-            found = _decode(Reader(self.data, offset), self._table[at + 1])
-            self._decoded[propid] = found
+            raise KeyError(propid)
         return found
 
     def get(self, propid: int, default: Any = None) -> Any:
-        return self[propid] if propid in self._ids else default
+        found = self._decoded.get(propid)
+        if found is not None:
+            return found
+        try:
+            at = 3 * self._ids.index(propid)
+        except ValueError:
+            return default
+        offset = self.values_at + self._table[at + 2]
+        if offset > len(self.data):
+            raise WireError(f"property {propid} lies behind the end", offset)
+        found = self._decoded[propid] = _decode(Reader(self.data, offset), self._table[at + 1])
+        return found
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._ids)

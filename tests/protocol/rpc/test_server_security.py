@@ -382,6 +382,16 @@ def test_a_request_on_an_unknown_context_with_a_wrong_signature() -> None:
     assert talk.calls == []
 
 
+def test_a_call_whose_context_broke_while_it_ran() -> None:
+    talk = Talk(make_endpoint(SharedSecret()), respond=lambda _call: None)
+    channel = authenticated(talk, INTEGRITY, flags=FIRST_LAST | MPX)
+    talk.say(*signed(channel, Request(0, 1, b"stub")))
+    forged = bytearray(signed(channel, Request(9, 1, b"stub"))[0])
+    forged[-1] ^= 1
+    talk.say(bytes(forged))
+    assert talk.respond(talk.calls[0], b"answer") == ["closed"]
+
+
 # --- what the client signed inside the stub -------------------------------------------------------
 
 RIGHT = Verification(None, ECHO.syntax, NDR20, header_command(7, 0, 1))

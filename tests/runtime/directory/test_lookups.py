@@ -32,7 +32,6 @@ from tests.protocol.directory.world import (
     NET,
     ORDERS,
     QUEUE,
-    SITE,
     SITE_A,
     SITE_B,
     World,
@@ -256,9 +255,8 @@ class TestPages:
         async with serving(crowded(3)) as served, served.caller() as caller:
             queues = await begin(caller, wanted(103, sort=((103, 0),)))
             machines = await begin(caller, wanted(203, sort=((203, 0),)))
-            seen = []
-            for handle in (queues.handle, machines.handle) * 2:
-                seen.append((await following(caller, handle, 1)).values[0].value)
+            turns = (queues.handle, machines.handle) * 2
+            seen = [(await following(caller, handle, 1)).values[0].value for handle in turns]
             assert seen == ["C14\\orders", "C14", "C15\\q000", "C15"]
             await end(caller, queues.handle)
             assert (await following(caller, machines.handle)).result == OK
@@ -423,7 +421,3 @@ class TestSignatures:
                 with pytest.raises(SignatureError):
                     proof.check(signature.properties_digest(ids, values), got.signature)
                 await end(caller, begun.handle)
-
-
-def test_sites_of_this_world() -> None:
-    assert crowded(2).find(SITE, "Alpha") is not None

@@ -7,6 +7,7 @@ import logging
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import uvloop
@@ -16,6 +17,7 @@ from mqis.protocol.rpc.client import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.limits import Limits
 from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
+from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.pool import RpcPool
 from mqis.runtime.rpc.typed import invoke
 from mqis.testing.security import SharedSecret
@@ -26,6 +28,7 @@ from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.runtime.rpc.desk import (
     ASK,
     CLOSE,
+    COUNT,
     DESK,
     FAIL,
     FILL,
@@ -147,6 +150,29 @@ def test_exceptions_become_faults(how: str, caplog: pytest.LogCaptureFixture) ->
     assert record.getMessage() == "operation 2 of desk failed"
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], KeyError)
+
+
+@pytest.mark.parametrize("how", ["at once", "later"])
+def test_a_service_that_does_not_answer_with_bytes(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Odd(Desk):
+        def dispatch(self, incoming: IncomingCall) -> Any:
+            async def later() -> Any:
+                return "text"
+
+            if incoming.opnum == COUNT.opnum:
+                return super().dispatch(incoming)
+            return later() if how == "later" else None
+
+    async def main() -> None:
+        async with serving(Odd()) as (_, port), await connected(port) as client:
+            await refused(FaultStatus.UNSPEC, invoke(client, DESK, WAIT, Number(0)))
+            assert await count(client) == 2
+
+    with caplog.at_level(logging.WARNING, "mqis"):
+        run(main())
+    assert [record.getMessage() for record in caplog.records] == ["operation 1 of desk failed"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ opened to its address, never over one that somebody else opened in its name.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
@@ -107,13 +106,20 @@ class QueueManager:
         self.guid = guid
         self.machine = machine
         self.limits = limits or Limits()
-        self.duplicates = duplicates or DuplicateTable(self.limits)
+        self.duplicates = DuplicateTable(self.limits) if duplicates is None else duplicates
         self.statistics = Statistics()
         self._message_ids = message_ids
         self._peers = peers
         self._signer = None if policy is SigningPolicy.NONE else signer
         self._sent = SentTable(self.limits)
-        self._receiver = Receiver(guid, machine, self.duplicates, self._sent, policy, signer)
+        self._receiver = Receiver(
+            guid,
+            machine,
+            duplicates=self.duplicates,
+            sent=self._sent,
+            policy=policy,
+            signer=signer,
+        )
         self._links: dict[int, _Link] = {}
         self._connecting: dict[int, Destination] = {}
         self._destinations: dict[str, Destination] = {}
@@ -223,7 +229,8 @@ class QueueManager:
 
     def connected(self, connection: int, address: str, now: float) -> None:
         destination = self._connecting.pop(connection, None)
-        if destination is None:
+        if destination is None:  # given up meanwhile
+            self._effects.append(Close(connection))
             return
         link = self._link(connection, destination.machine, address, now)
         link.destination = destination
@@ -308,11 +315,9 @@ class QueueManager:
         return link
 
     def _full(self) -> str | None:
-        accepted = sum(link.machine is None and bool(link.session.peer) for link in self._iter())
+        links = self._links.values()
+        accepted = sum(link.machine is None and link.session.peer is not None for link in links)
         return "too many sessions" if accepted >= self.limits.max_sessions else None
-
-    def _iter(self) -> Iterator[_Link]:
-        return iter(self._links.values())
 
     def _opened(self, connection: int, link: _Link) -> None:
         peer = link.session.peer

@@ -1,9 +1,9 @@
 """What becomes of a message that a session has counted (MS-MQQB 3.1.5.8, as far as it applies).
 
-Direct messages carry no address, which the text takes for somebody else's in most of its steps: here
-it is local. The age of a message is not checked, since clocks differ by more than the ten seconds
-that some messages live (E67). A message is remembered as seen only once it is delivered, so that
-nobody without a key can make this side take another's next messages for repetitions.
+Direct messages carry no address, which most steps of the text take for somebody else's: here it is
+local. The age of a message is not checked, since clocks differ by more than the ten seconds that
+some messages live (E67). A message is remembered as seen only once it is delivered, so that nobody
+without a key can make this side take another's next messages for repetitions.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Receiver:
         self,
         guid: Guid,
         machine: str,
+        *,
         duplicates: DuplicateTable,
         sent: SentTable,
         policy: SigningPolicy,
@@ -61,20 +62,20 @@ class Receiver:
     def _objection(
         self, message: UserMessage, identifier: MessageIdentifier, peer: Guid, now: float
     ) -> str | None:
+        message_class, reason = message.properties.message_class, None
         if identifier.source != peer:  # nothing is routed, so nobody sends for another
-            return f"from {identifier.source} on the session of {peer}"
-        if message.transaction is not None:
-            return "transactional"
-        if message.security is not None and message.security.encrypted:
-            return "encrypted"
-        if self._duplicates.seen(identifier, now):
-            return DUPLICATE
-        if not self._is_local(message.header):
-            return "not for the replication queue of this machine"
-        message_class = message.properties.message_class
-        if message_class != MessageClass.NORMAL and not is_nack(message_class):
-            return f"message class 0x{message_class:04x}"
-        return None
+            reason = f"from {identifier.source} on the session of {peer}"
+        elif message.transaction is not None:
+            reason = "transactional"
+        elif message.security is not None and message.security.encrypted:
+            reason = "encrypted"
+        elif self._duplicates.seen(identifier, now):
+            reason = DUPLICATE
+        elif not self._is_local(message.header):
+            reason = "not for the replication queue of this machine"
+        elif message_class != MessageClass.NORMAL and not is_nack(message_class):
+            reason = f"message class 0x{message_class:04x}"
+        return reason
 
     def _is_local(self, header: UserHeader) -> bool:
         name = header.destination

@@ -19,7 +19,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.properties import MD5, MessageProperties
-from mqis.wire.mqqb.securityheader import SenderIdType
+from mqis.wire.mqqb.securityheader import SecurityHeader, SenderIdType
 from mqis.wire.mqqb.userheader import UserHeader
 
 
@@ -97,19 +97,26 @@ def examine(
     """Whether a message is authenticated, and why it has to be refused, if it has to."""
     if policy is SigningPolicy.NONE:
         return False, None
-    security, verdict = message.security, Verdict.UNKNOWN_SENDER
-    if security is None or not security.signature:
-        return False, "not signed" if policy is SigningPolicy.REQUIRE else None
-    source = message.header.source
-    if security.sender_id_type != SenderIdType.QUEUE_MANAGER or security.sender_id != source.raw:
-        return False, "not signed by its queue manager"
-    if message.properties.hash_algorithm != MD5:
-        return False, f"signed with hash 0x{message.properties.hash_algorithm:x}, not with MD5"
-    if signer is not None:
-        parts = signed_parts(message.header, message.properties)
-        verdict = signer.verify(source, parts, security.signature)
+    required = policy is SigningPolicy.REQUIRE
+    if message.security is None or not message.security.signature:
+        return False, "not signed" if required else None
+    verdict = _verdict(message, message.security, signer)
     if verdict is Verdict.INVALID:
         return False, "the signature is wrong"
-    if verdict is Verdict.UNKNOWN_SENDER and policy is SigningPolicy.REQUIRE:
+    if verdict is Verdict.UNKNOWN_SENDER and required:
         return False, "no key to verify the signature with"
     return verdict is Verdict.VALID, None
+
+
+def _verdict(message: UserMessage, security: SecurityHeader, signer: Signer | None) -> Verdict:
+    source = message.header.source
+    if (
+        security.sender_id_type != SenderIdType.QUEUE_MANAGER
+        or security.sender_id != source.raw
+        or message.properties.hash_algorithm != MD5
+    ):
+        return Verdict.INVALID
+    if signer is None:
+        return Verdict.UNKNOWN_SENDER
+    parts = signed_parts(message.header, message.properties)
+    return signer.verify(source, parts, security.signature)

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from mqis.protocol.authentication import Identity
+from mqis.protocol.authentication import AuthenticationError, Identity
 from mqis.protocol.rpc.binding import Binding
 from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.endpoint import ServerEndpoint
@@ -391,14 +391,17 @@ class ServerConnection:
 
     def _send_fragments(self, body: Request | Response, call: Call) -> None:
         binding = self._binding
-        for pdu in fragments(
-            body,
-            call_id=call.id,
-            max_frag=binding.frag,
-            channel=call.channel,
-            sign_header=binding.security.header_signing,
-        ):
-            self._send(pdu)
+        try:
+            for pdu in fragments(
+                body,
+                call_id=call.id,
+                max_frag=binding.frag,
+                channel=call.channel,
+                sign_header=binding.security.header_signing,
+            ):
+                self._send(pdu)
+        except AuthenticationError:  # its context was spoiled since the call began
+            self._refuse()
 
     def _send_fault(self, call_id: int, status: int, context_id: int, *, executed: bool) -> None:
         flags = FIRST_LAST if executed else FIRST_LAST | PfcFlags.DID_NOT_EXECUTE

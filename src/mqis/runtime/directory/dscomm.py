@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
@@ -203,9 +203,7 @@ class DscommService(TypedService):
             target = Target.from_wire(request.object_type, path, guid)
             with self._directory.view() as view:
                 values = reads.get_properties(view, guard, target, request.ids, request.values)
-            signed = auth.sign(
-                signature.properties_digest(request.ids, values), request.signature_size
-            )
+            signed = _signed(auth, request.ids, values, request.signature_size)
         except _REFUSALS as error:
             return dscomm.PropsGot(request.values, bytes(request.signature_size), result_of(error))
         return dscomm.PropsGot(values, signed, _OK)
@@ -296,8 +294,7 @@ class DscommService(TypedService):
         rows = state.page(request.size)
         values: tuple[PropVariant, ...] = tuple(value for row in rows for value in row)
         try:
-            digest = signature.properties_digest(state.columns * len(rows), values)
-            signed = auth.sign(digest, request.signature_size)
+            signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
         except _REFUSALS as error:  # the client asks again with a larger buffer
             return dscomm.LookupGot((), bytes(request.signature_size), result_of(error))
         state.position += len(rows)
@@ -367,6 +364,15 @@ class DscommService(TypedService):
     ) -> dscomm.HandleGot:
         self._directory.handles.close(call, request.handle, ServerAuth)
         return dscomm.HandleGot(ContextHandle.NULL, _OK)
+
+
+def _signed(
+    auth: ServerAuth, ids: Sequence[int], values: Sequence[PropVariant], size: int
+) -> bytes:
+    """The signature of properties; no digest is made where none can be signed."""
+    if auth.context is None:
+        return bytes(size)
+    return auth.sign(signature.properties_digest(ids, values), size)
 
 
 def _failed(detail: str) -> DirectoryError:

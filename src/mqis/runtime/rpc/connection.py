@@ -110,16 +110,18 @@ class ServerProtocol(asyncio.Protocol):
         if machine is None or self._working:
             return
         self._working = True
-        while not self._blocked:
-            if self._events:
-                self._handle(self._events.popleft())
-            elif machine.stalled and machine.wants_data:
-                self._events.extend(machine.receive(b"", self._loop.time()))
-            else:
-                break
-            if machine.unsent >= WRITE_AT:
-                self._flush()
-        self._working = False
+        try:
+            while not self._blocked:
+                if self._events:
+                    self._handle(self._events.popleft())
+                elif machine.stalled and machine.wants_data:
+                    self._events.extend(machine.receive(b"", self._loop.time()))
+                else:
+                    break
+                if machine.unsent >= WRITE_AT:
+                    self._flush()
+        finally:
+            self._working = False
         self._flush()
 
     def _handle(self, event: Event) -> None:
@@ -284,4 +286,7 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
 
 
 async def _awaited(answer: Awaitable[bytes]) -> bytes:
-    return await answer
+    stub = await answer
+    if not isinstance(stub, bytes):
+        raise TypeError(f"a service answers with bytes, not {type(stub).__name__}")
+    return stub

@@ -1,0 +1,77 @@
+"""The asyncio driver of one TCP connection between queue managers. It decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, cast
+
+#: How long the peer has to read what was last written, once this side has closed.
+LINGER_S = 2.0
+
+
+class Owner(Protocol):
+    """What a connection needs of its endpoint."""
+
+    def made(self, connection: Connection) -> None: ...
+
+    def received(self, connection: Connection, data: bytes) -> None: ...
+
+    def lost(self, connection: Connection, reason: str) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """``number`` is the queue manager's name for it; 0 until it has one."""
+
+    def __init__(self, owner: Owner, number: int = 0) -> None:
+        self.number = number
+        self.address = ""
+        self._owner = owner
+        self._transport: asyncio.Transport | None = None
+        self._paused = False
+
+    # --- asyncio ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else ""
+        self._owner.made(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._owner.received(self, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reason = "the peer closed the connection" if exc is None else f"connection lost: {exc}"
+        self._owner.lost(self, reason)
+
+    # --- the endpoint -----------------------------------------------------------------------------
+
+    @property
+    def unwritten(self) -> int:
+        transport = self._transport
+        return 0 if transport is None else transport.get_write_buffer_size()
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def pause(self, paused: bool) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing() or paused is self._paused:
+            return
+        self._paused = paused
+        if paused:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    def close(self) -> None:
+        """Close behind what was written; a peer that does not read it does not keep us."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.close()
+            asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

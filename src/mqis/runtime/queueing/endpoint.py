@@ -1,0 +1,206 @@
+"""A queue manager's sockets: the listener, outgoing connections, the ping responder, its clock."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from math import inf
+
+from mqis.protocol.queueing.events import Close, Connect, Event, Write
+from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.message import Message
+from mqis.runtime.queueing.connection import Connection
+from mqis.wire.mqqb.identifier import MessageIdentifier
+
+PORT = 1801
+PING_PORT = 3527
+
+#: The address of a machine's queue manager.
+Resolver = Callable[[str], Awaitable[tuple[str, int]]]
+
+
+class QueueingEndpoint:
+    """Drives a queue manager.
+
+    ``async with QueueingEndpoint(manager, resolve) as endpoint: await endpoint.listen(host)``
+    """
+
+    def __init__(self, manager: QueueManager, resolve: Resolver) -> None:
+        self.manager = manager
+        self._resolve = resolve
+        self._loop = asyncio.get_running_loop()
+        self._connections: dict[int, Connection] = {}
+        self._connects: dict[int, asyncio.Task[None]] = {}
+        self._listener: asyncio.Server | None = None
+        self._pings: list[asyncio.DatagramTransport] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = inf
+        self._reading = True
+        self._waking = False
+        self._news = asyncio.Event()
+        self._open = True
+
+    async def __aenter__(self) -> QueueingEndpoint:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def listen(self, host: str, port: int = PORT) -> int:
+        """Take sessions; the port, which for 0 is one that was free."""
+        self._listener = await self._loop.create_server(lambda: Connection(self), host, port)
+        bound: int = self._listener.sockets[0].getsockname()[1]
+        return bound
+
+    async def listen_ping(self, host: str, port: int = PING_PORT) -> int:
+        """Answer pings; the port, which for 0 is one that was free."""
+        transport, _ = await self._loop.create_datagram_endpoint(
+            lambda: _Responder(self.manager), local_addr=(host, port)
+        )
+        self._pings.append(transport)
+        bound: int = transport.get_extra_info("sockname")[1]
+        return bound
+
+    # --- the application --------------------------------------------------------------------------
+
+    def send(self, machine: str, message: Message) -> MessageIdentifier:
+        """Queue a message. Those of one turn of the loop are written together."""
+        identifier = self.manager.send(machine, message, self._loop.time(), int(time.time()))
+        if not self._waking:
+            self._waking = True
+            self._loop.call_soon(self._act)
+        return identifier
+
+    async def next_event(self) -> Event:
+        """What happened next, in order; for one reader."""
+        while (event := self.manager.next_event()) is None:
+            self._news.clear()
+            await self._news.wait()
+        if not self._reading:
+            self._regulate()
+        return event
+
+    async def close(self, grace_s: float = 5.0) -> None:
+        """Write what open sessions take, acknowledge what came, close."""
+        if not self._open:
+            return
+        self._open = False
+        deadline = self._loop.time() + grace_s
+        while self.manager.unwritten and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        if self._listener is not None:
+            self._listener.close()
+        for transport in self._pings:
+            transport.close()
+        self.manager.close()
+        self._act()
+        self._cancel_timer()
+        while self._connections and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in list(self._connections.values()):
+            connection.abort()
+        if self._connects:
+            await asyncio.gather(*self._connects.values(), return_exceptions=True)
+        if self._listener is not None:
+            await self._listener.wait_closed()
+
+    # --- connections ------------------------------------------------------------------------------
+
+    def made(self, connection: Connection) -> None:
+        now = self._loop.time()
+        if connection.number:
+            self._connections[connection.number] = connection
+            self.manager.connected(connection.number, connection.address, now)
+        else:
+            number = self.manager.accepted(connection.address, now)
+            if number is None:
+                connection.abort()
+                return
+            connection.number = number
+            self._connections[number] = connection
+        connection.pause(not self._reading)
+        self._act()
+
+    def received(self, connection: Connection, data: bytes) -> None:
+        self.manager.receive(connection.number, data, self._loop.time())
+        self._act()
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        if self._connections.pop(connection.number, None) is not None:
+            self.manager.connection_lost(connection.number, self._loop.time(), reason)
+            self._act()
+
+    async def _connect(self, number: int, machine: str) -> None:
+        try:
+            host, port = await self._resolve(machine)
+            await self._loop.create_connection(lambda: Connection(self, number), host, port)
+        except Exception as error:  # whatever a resolver raises, the next attempt may succeed
+            reason = f"no connection to {machine}: {error}"
+            self.manager.connect_failed(number, reason, self._loop.time())
+        finally:
+            self._connects.pop(number, None)
+        self._act()
+
+    # --- the machine ------------------------------------------------------------------------------
+
+    def _act(self) -> None:
+        """Do what the machine wants, and wake who waits for it."""
+        self._waking = False
+        for effect in self.manager.effects():
+            if isinstance(effect, Write):
+                if (connection := self._connections.get(effect.connection)) is not None:
+                    connection.write(effect.data)
+            elif isinstance(effect, Connect):
+                number = effect.connection
+                task = self._loop.create_task(self._connect(number, effect.machine))
+                self._connects[number] = task
+            elif isinstance(effect, Close):
+                self._close(effect.connection)
+        self._news.set()
+        self._regulate()
+        self._arm()
+
+    def _close(self, number: int) -> None:
+        if (task := self._connects.get(number)) is not None:
+            task.cancel()
+        if (connection := self._connections.get(number)) is not None:
+            connection.close()
+
+    def _regulate(self) -> None:
+        """Read only as long as the application takes what comes."""
+        if self.manager.wants_data is not self._reading:
+            self._reading = not self._reading
+            for connection in self._connections.values():
+                connection.pause(not self._reading)
+
+    def _arm(self) -> None:
+        """A timer that rings no later than the machine's next; a bit early does no harm."""
+        due = self.manager.next_timer()
+        if due is not None and due < self._due and self._open:
+            self._cancel_timer()
+            self._due = due
+            self._timer = self._loop.call_at(due, self._tick)
+
+    def _tick(self) -> None:
+        self._timer, self._due = None, inf
+        self.manager.handle_timer(self._loop.time())
+        self._act()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class _Responder(asyncio.DatagramProtocol):
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self._transport: asyncio.DatagramTransport | None = None
+
+    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, addr: tuple[str | int, ...]) -> None:
+        answer = self._manager.ping(data)
+        if answer is not None and self._transport is not None:
+            self._transport.sendto(answer, addr)
