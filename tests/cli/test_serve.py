@@ -7,6 +7,8 @@ import json
 import logging
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,13 +20,16 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import ProtocolError
 from mqis.runtime.authentication.initiator import Credentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.client import Credentials, RpcClient
+from mqis.runtime.rpc.typed import invoke
 from mqis.services.accounts import AccountsFile
+from mqis.wire.guid import Guid
+from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.cli.commands import process, run
-from tests.cli.running import ALICE, BOB, CONFIG, PASSWORDS, prepare, serving
+from tests.cli.running import ALICE, BOB, CONFIG, PASSWORDS, Running, prepare, serving
 
 
 @pytest.fixture(autouse=True)
@@ -127,6 +132,44 @@ async def _create_until_it_ends(port: int, terminate: Callable[[], None]) -> set
     return acknowledged
 
 
+def test_calls_may_end_unless_told_twice(demo_store: Path, tmp_path: Path) -> None:
+    """A call that waits for its client holds the end up; a second signal does not wait for it."""
+    prepare(tmp_path, demo_store)
+    with serving(tmp_path, "--json") as server:
+        asyncio.run(_stop_while_a_call_runs(server))
+        assert "mqis: ended at once: calls that ran may not have been answered" in server.log
+        assert "store closed" in server.log
+
+
+async def _stop_while_a_call_runs(server: Running) -> None:
+    called_back = asyncio.Event()
+
+    async def never(*_args: object) -> bytes:
+        called_back.set()
+        await asyncio.sleep(60)
+        return b""
+
+    initiator = PyspnegoInitiator(Secret("alice", "LAB", "any"))
+    context = initiator.initiator(AuthType.SPNEGO, AuthLevel.PRIVACY, "127.0.0.1")
+    request = dscomm.ValidateServer(Guid.NULL, 0, 1, 65_536, context.step(None) or b"")
+    port = server.ready["port"]
+    async with await RpcClient.connect(
+        "127.0.0.1", port, [dscomm.SYNTAX], callbacks=never
+    ) as client:
+        call = asyncio.create_task(
+            invoke(client, dscomm.DSCOMM, dscomm.VALIDATE_SERVER, request, timeout_s=30)
+        )
+        await asyncio.wait_for(called_back.wait(), 10)
+        server.process.terminate()
+        await asyncio.to_thread(server.wait_for, "stopping signal=SIGTERM")
+        await asyncio.sleep(0.3)
+        assert server.process.poll() is None
+        server.process.terminate()
+        assert await asyncio.to_thread(server.process.wait, 3) == 1
+        with pytest.raises(ProtocolError):
+            await call
+
+
 def test_options_instead_of_a_configuration(demo_store: Path, tmp_path: Path) -> None:
     """The line for people; SIGINT ends it as well."""
     prepare(tmp_path, demo_store)
@@ -180,3 +223,18 @@ def test_a_store_that_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MQIS_CONFIG", raising=False)
     assert str(run("serve").exception).startswith("which store? Name one with --store")
+
+
+@pytest.mark.parametrize(("hard", "connections"), [(4096, 2000), (300, 2000)])
+def test_room_for_connections(tmp_path: Path, hard: int, connections: int) -> None:
+    """A connection is an open file: the soft limit grows as far as the hard one lets it."""
+    code = (
+        "import logging, resource\n"
+        "from mqis.services.serve import raise_file_limit\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, (200, {hard}))\n"
+        f"raise_file_limit({connections})\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert int(done.stdout) == min(hard, connections + 128)
+    assert (b"raise the limit of open files" in done.stderr) == (hard < connections)

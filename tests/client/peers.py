@@ -183,10 +183,10 @@ class Scripted:
 
     def __init__(
         self,
-        lines: Mapping[Operations, Line] | None = None,
+        lines: Mapping[Any, Line] | None = None,
         transfers: tuple[SyntaxId, ...] | None = None,
     ) -> None:
-        self.lines: dict[Operations, Line] = dict(lines or {})
+        self.lines: dict[Any, Line] = dict(lines or {})
         self.asked: list[Asked] = []
         self.stubs: list[bytes] = []
         descriptions = [dscomm.DSCOMM, dscomm2.DSCOMM2]
@@ -256,7 +256,7 @@ async def events_at(
 
 async def scripted_event(
     event: Callable[[DirectoryEvents], Coroutine[Any, Any, T]],
-    lines: Mapping[Operations, Line] | None = None,
+    lines: Mapping[Any, Line] | None = None,
 ) -> tuple[T, Scripted]:
     """Raise one event against a scripted server: what it returned, and what was asked."""
     async with Scripted(lines) as peer, events_at(peer.address) as events:

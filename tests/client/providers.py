@@ -10,7 +10,7 @@ from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import call_back
 from mqis.testing.security import SharedSecret
 from mqis.wire.mqds import dscomm
-from tests.client.peers import AUTH, NOTHING, OK, Line, Operations, Scripted
+from tests.client.peers import AUTH, NOTHING, OK, Line, Scripted
 
 SPNEGO, PRIVACY = AuthType.SPNEGO, AuthLevel.PRIVACY
 SIZE = 65_536
@@ -63,10 +63,14 @@ class Stubborn:
 class Proving(Scripted):
     """A scripted server that proves itself and can sign."""
 
-    def __init__(self, lines: dict[Operations, Line] | None = None) -> None:
+    def __init__(self, lines: dict[Any, Line] | None = None) -> None:
         self.secret = SharedSecret()
         self.context: Any = None
         super().__init__({dscomm.VALIDATE_SERVER: self._validate, **(lines or {})})
+
+    async def __aenter__(self) -> Proving:
+        await super().__aenter__()
+        return self
 
     def sign(self, digest: bytes) -> bytes:
         return wrap(self.context, digest)

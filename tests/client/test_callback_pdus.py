@@ -42,10 +42,12 @@ async def validated(
 ) -> Tap:
     store = await asyncio.to_thread(demo_store)
     gss = gss or SharedSecret()
-    async with served(store, gss=gss, authenticator=authenticator) as server:
-        async with Tap(server.port) as tap:
-            async with connected(tap.address, gss=gss, credentials=credentials) as client:
-                await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="ams-app1\\orders")
+    async with (
+        served(store, gss=gss, authenticator=authenticator) as server,
+        Tap(server.port) as tap,
+        connected(tap.address, gss=gss, credentials=credentials) as client,
+    ):
+        await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="ams-app1\\orders")
     return tap
 
 
@@ -83,12 +85,15 @@ def test_a_server_cannot_call_back_once_it_has_answered() -> None:
             kept.append(call)
             return dscomm.Result(OK)
 
-        async with Scripted({dscomm.DELETE_OBJECT: line}) as peer, Tap(peer.port) as tap:
-            async with connected(tap.address) as client:
-                await client.delete(ObjectType.QUEUE, path="c14\\q")
-                with pytest.raises(ValueError, match="runs"):
-                    await kept[0].call_back(2, b"")
-                await client.delete(ObjectType.QUEUE, path="c14\\r")
+        async with (
+            Scripted({dscomm.DELETE_OBJECT: line}) as peer,
+            Tap(peer.port) as tap,
+            connected(tap.address) as client,
+        ):
+            await client.delete(ObjectType.QUEUE, path="c14\\q")
+            with pytest.raises(ValueError, match="runs"):
+                await kept[0].call_back(2, b"")
+            await client.delete(ObjectType.QUEUE, path="c14\\r")
         assert not [h for h, _ in tap.of(Request) if not h.from_client]
 
     run(main())

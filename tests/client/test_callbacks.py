@@ -42,7 +42,6 @@ from mqis.wire.security.sid import EVERYONE
 from tests.client.peers import (
     OK,
     Line,
-    Operations,
     Scripted,
     connected,
     demo_store,
@@ -206,14 +205,16 @@ class TestChallenges:
     def test_the_context_names_the_call(self) -> None:
         """A context that no call has, or that a call of the other kind has, is not signed for."""
         callbacks = Callbacks(lambda digest: digest)
-        with callbacks.expecting(SIGN, 7, lambda challenge: b"s" + challenge):
-            with callbacks.expecting(CHALLENGE, 8, lambda challenge: b"c" + challenge):
-                assert served_by(callbacks, SIGN, b"x", 7) == (b"sx", OK)
-                assert served_by(callbacks, CHALLENGE, b"x", 8) == (b"cx", OK)
-                for operation, context in ((SIGN, 8), (CHALLENGE, 7), (SIGN, 9)):
-                    data, result = served_by(callbacks, operation, b"x", context)
-                    assert data == b""
-                    assert result & 0x8000_0000
+        with (
+            callbacks.expecting(SIGN, 7, lambda challenge: b"s" + challenge),
+            callbacks.expecting(CHALLENGE, 8, lambda challenge: b"c" + challenge),
+        ):
+            assert served_by(callbacks, SIGN, b"x", 7) == (b"sx", OK)
+            assert served_by(callbacks, CHALLENGE, b"x", 8) == (b"cx", OK)
+            for operation, context in ((SIGN, 8), (CHALLENGE, 7), (SIGN, 9)):
+                data, result = served_by(callbacks, operation, b"x", context)
+                assert data == b""
+                assert result & 0x8000_0000
         data, result = served_by(callbacks, SIGN, b"x", 7)  # the call is over
         assert data == b""
         assert result & 0x8000_0000
@@ -296,8 +297,8 @@ def challenging(
     async def line(call: IncomingCall, request: Any) -> Any:
         learned.context = request.context
         asked = dscomm.Challenge(challenge, request.context + offset, b"", 128)
-        learned.answer = await call_back(call, operation, asked, given={"answer_max": 128})
-        result = learned.answer.result
+        answer = await call_back(call, operation, asked, given={"answer_max": 128})
+        learned.answer, result = answer, answer.result
         if operation is SIGN:
             return dscomm.Result(result)
         zeros = bytes(request.signature_size)
@@ -316,19 +317,17 @@ class TestDuringCalls:
     ) -> Challenged:
         learned = Challenged()
         outer = (
-            dscomm.QM_SET_MACHINE_PROPERTIES
-            if operation is SIGN
-            else dscomm.QM_GET_OBJECT_SECURITY
+            dscomm.QM_SET_MACHINE_PROPERTIES if operation is SIGN else dscomm.QM_GET_OBJECT_SECURITY
         )
         offset = how.pop("offset", 0)
-        lines: dict[Operations, Line] = {
-            outer: challenging(operation, b"challenge", learned, offset)
-        }
+        lines: dict[Any, Line] = {outer: challenging(operation, b"challenge", learned, offset)}
 
         async def main() -> None:
-            async with Scripted(lines) as peer:
-                async with connected(peer.address, signer=signer, **how) as client:
-                    await use(client)
+            async with (
+                Scripted(lines) as peer,
+                connected(peer.address, signer=signer, **how) as client,
+            ):
+                await use(client)
 
         run(main())
         return learned
@@ -413,7 +412,7 @@ class TestDirectoryServer:
         with store.write() as transaction:
             found = transaction.find(T.MACHINE, machine)
             assert found is not None
-            keys = {PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, blob)}
+            keys: dict[int, PropVariant] = {PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, blob)}
             transaction.update(found, found.with_properties(keys, found.seq))
         return store
 
@@ -428,13 +427,15 @@ class TestDirectoryServer:
         store, signer = self.store(key), machine_signer(key[0], key[2])
 
         async def main() -> None:
-            async with served(store, settings) as server:
-                async with connected(server.address, signer=signer) as client:
-                    await client.set_machine_properties("ams-app1", QUOTA)
-                    got = await client.get(T.MACHINE, [PropId.QM_QUOTA], path="ams-app1")
-                    assert got[PropId.QM_QUOTA].value == 5000
-                    with pytest.raises(DirectoryError, match="ACCESS_DENIED"):
-                        await client.set_machine_properties("ams-dir1", QUOTA)  # another's key
+            async with (
+                served(store, settings) as server,
+                connected(server.address, signer=signer) as client,
+            ):
+                await client.set_machine_properties("ams-app1", QUOTA)
+                got = await client.get(T.MACHINE, [PropId.QM_QUOTA], path="ams-app1")
+                assert got[PropId.QM_QUOTA].value == 5000
+                with pytest.raises(DirectoryError, match="ACCESS_DENIED"):
+                    await client.set_machine_properties("ams-dir1", QUOTA)  # another's key
 
         run(main())
 
@@ -452,12 +453,14 @@ class TestDirectoryServer:
         assert foreign is not None
 
         async def main() -> None:
-            async with served(store, settings) as server:
-                async with connected(server.address, signer=signer) as client:
-                    assert await client.get_machine_security(T.MACHINE, 4, machine.id)
-                    assert await client.get_machine_security(T.QUEUE, 4, queue.id)
-                    with pytest.raises(DirectoryError, match="ACCESS_DENIED"):
-                        await client.get_machine_security(T.QUEUE, 4, foreign.id)
+            async with (
+                served(store, settings) as server,
+                connected(server.address, signer=signer) as client,
+            ):
+                assert await client.get_machine_security(T.MACHINE, 4, machine.id)
+                assert await client.get_machine_security(T.QUEUE, 4, queue.id)
+                with pytest.raises(DirectoryError, match="ACCESS_DENIED"):
+                    await client.get_machine_security(T.QUEUE, 4, foreign.id)
 
         run(main())
 
@@ -490,11 +493,14 @@ class TestDirectoryServer:
         assert machine is not None
 
         async def main() -> Tap:
-            async with served(store, settings) as server, Tap(server.port) as tap:
-                async with connected(tap.address, signer=signer) as client:
-                    for _ in range(3):
-                        await client.set_machine_properties("ams-app1", QUOTA)
-                    await client.get_machine_security(T.MACHINE, 4, machine.id)
+            async with (
+                served(store, settings) as server,
+                Tap(server.port) as tap,
+                connected(tap.address, signer=signer) as client,
+            ):
+                for _ in range(3):
+                    await client.set_machine_properties("ams-app1", QUOTA)
+                await client.get_machine_security(T.MACHINE, 4, machine.id)
             return tap
 
         tap = run(main())
@@ -507,7 +513,7 @@ class TestDirectoryServer:
                 inner.request.decode(s, Syntax.NDR64)
                 for s in tap.stubs(inner.opnum, from_client=False)
             ]
-            assert [c.context for c in heard] == [r.context for r in asked]  # type: ignore[attr-defined]
+            assert [c.context for c in heard] == [r.context for r in asked]
             assert {len(c.challenge) for c in heard} == {32}
             assert {c.answer_max for c in heard} == {128}
             assert len({c.challenge for c in heard}) == len(heard)
@@ -520,9 +526,11 @@ class TestDirectoryServer:
             raise AssertionError("nobody should ask")
 
         async def main() -> None:
-            async with served(store) as server:
-                async with connected(server.address, signer=never) as client:
-                    await client.set_machine_properties("ams-app1", QUOTA)
+            async with (
+                served(store) as server,
+                connected(server.address, signer=never) as client,
+            ):
+                await client.set_machine_properties("ams-app1", QUOTA)
 
         run(main())
 
@@ -598,9 +606,12 @@ class TestHandshake:
                 return context
 
         async def main() -> Tap:
-            async with served(store, gss=Listening()) as server, Tap(server.port) as tap:
-                async with connected(tap.address, gss=SharedSecret()):
-                    pass
+            async with (
+                served(store, gss=Listening()) as server,
+                Tap(server.port) as tap,
+                connected(tap.address, gss=SharedSecret()),
+            ):
+                pass
             return tap
 
         tap = run(main())

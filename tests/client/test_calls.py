@@ -11,13 +11,13 @@ import pytest
 
 from mqis.client import DirectoryClient, DirectoryEvents, Queue, QueueManager, SignatureError, equal
 from mqis.client import calls as raw
+from mqis.client.elements import ELEMENTS
 from mqis.client.results import DirectoryOperationResult
 from mqis.client.session import Session, SessionSettings
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.errors import DirectoryError
 from mqis.testing.security import SharedSecret
 from mqis.wire.errors import WireError
-from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -27,8 +27,6 @@ from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.syntax import NDR20
 from tests.client.peers import (
-    AUTH,
-    NOTHING,
     OK,
     QUERY,
     Line,
@@ -93,7 +91,7 @@ class TestRules:
                 assert peer.names == []
 
         run(main())
-        assert T.DELETEDOBJECT not in KINDS.values()
+        assert T.DELETEDOBJECT not in ELEMENTS.values()
 
     @pytest.mark.req("MQDS-3.1.4.7-51")
     def test_reads_are_preset_and_counted(self) -> None:
@@ -134,7 +132,7 @@ class TestRules:
 
 async def _everything(client: DirectoryClient) -> None:
     """Every method there is, on an obedient server."""
-    label = {LABEL: text("x")}
+    label: dict[int, PropVariant] = {LABEL: text("x")}
     await client.create(T.QUEUE, "c14\\q", label)
     await client.set(T.QUEUE, label, path="c14\\q")
     await client.set(T.QUEUE, label, guid=ONE)
@@ -216,9 +214,7 @@ class TestNumbers:
 def test_a_path_on_the_wire() -> None:
     """max count, offset, actual count, the text and its terminator; [unique] has a referent."""
     by_path = dscomm.ByPath(1, "c14\\q")
-    name = b"".join(
-        n.to_bytes(4, "little") for n in (6, 0, 6)
-    ) + "c14\\q\0".encode("utf-16-le")
+    name = b"".join(n.to_bytes(4, "little") for n in (6, 0, 6)) + "c14\\q\0".encode("utf-16-le")
     stub = dscomm.DELETE_OBJECT.request.encode(by_path, Syntax.NDR20)
     assert stub == (1).to_bytes(4, "little") + name
     create = dscomm.CreateObject(1, "c14\\q", None, (108,), (NULL,), None)
@@ -290,7 +286,7 @@ class TestAnswers:
         use, operation, answer = FAILING[method]
 
         async def main() -> None:
-            lines: dict[Operations, Line] = {operation: lambda _c, r: answer(r, code)}
+            lines: dict[Any, Line] = {operation: lambda _c, r: answer(r, code)}
             async with Scripted(lines) as peer, connected(peer.address) as client:
                 with pytest.raises(DirectoryError) as failure:
                     await use(client)
@@ -328,13 +324,15 @@ class TestAnswers:
                 return dscomm.PropsGot((text("secret"),), b"\xff" * 16, 0xC00E0025)
 
             lines = {dscomm.GET_PROPS: line, dscomm.GET_PROPS_GUID: line}
-            async with Proving(lines) as peer:
-                async with connected(peer.address, gss=SharedSecret()) as client:
-                    for where in ({"path": "c14\\q"}, {"guid": ONE}):
-                        with pytest.raises(DirectoryError) as failure:
-                            await client.get(T.QUEUE, [LABEL], **where)  # type: ignore[arg-type]
-                        assert failure.value.hresult == 0xC00E0025
-                    assert client.usable
+            async with (
+                Proving(lines) as peer,
+                connected(peer.address, gss=SharedSecret()) as client,
+            ):
+                for where in ({"path": "c14\\q"}, {"guid": ONE}):
+                    with pytest.raises(DirectoryError) as failure:
+                        await client.get(T.QUEUE, [LABEL], **where)
+                    assert failure.value.hresult == 0xC00E0025
+                assert client.usable
 
         run(main())
 
@@ -351,7 +349,7 @@ class TestAnswers:
                     def lie(call: Any, stub: bytes = stub, plain: Any = plain) -> Any:
                         return stub if call.opnum == dscomm.GET_PROPS.opnum else plain(call)
 
-                    service.dispatch = lie  # type: ignore[method-assign]
+                    service.dispatch = lie  # type: ignore[method-assign,assignment]
                     async with connected(peer.address) as client:
                         with pytest.raises(WireError):
                             await label_of(client)
@@ -370,9 +368,7 @@ class TestAnswers:
         def line(_call: object, request: Any) -> dscomm.SecurityGot:
             zeros = bytes(request.signature_size)
             if request.length < len(descriptor):
-                return dscomm.SecurityGot(
-                    bytes(request.length), len(descriptor), zeros, 0xC00E0023
-                )
+                return dscomm.SecurityGot(bytes(request.length), len(descriptor), zeros, 0xC00E0023)
             padded = descriptor.ljust(request.length, b"\0")
             return dscomm.SecurityGot(padded, len(descriptor), zeros, OK)
 
@@ -408,7 +404,7 @@ class TestAnswers:
 
 
 class TestLookups:
-    def pages(self, *pages: tuple[PropVariant, ...]) -> dict[Operations, Line]:
+    def pages(self, *pages: tuple[PropVariant, ...]) -> dict[Any, Line]:
         left = list(pages)
 
         def line(_call: object, request: Any) -> dscomm.LookupGot:
@@ -451,12 +447,14 @@ class TestLookups:
 
     def test_a_lookup_that_is_left_is_ended(self) -> None:
         async def main() -> None:
-            async with Scripted(self.pages((text("a"), text("b")))) as peer:
-                async with connected(peer.address) as client:
-                    rows = client.lookup([LABEL])
-                    assert await anext(rows) == (text("a"),)
-                    await rows.aclose()  # type: ignore[attr-defined]
-                    assert peer.names == ["S_DSLookupBegin", "S_DSLookupNext", "S_DSLookupEnd"]
+            async with (
+                Scripted(self.pages((text("a"), text("b")))) as peer,
+                connected(peer.address) as client,
+            ):
+                rows = client.lookup([LABEL])
+                assert await anext(rows) == (text("a"),)
+                await rows.aclose()  # type: ignore[attr-defined]
+                assert peer.names == ["S_DSLookupBegin", "S_DSLookupNext", "S_DSLookupEnd"]
 
         run(main())
 
@@ -646,9 +644,7 @@ def lookup_signed() -> Signed:
         asked.append(1)
         if len(asked) > 1:
             return u32(0)
-        return (
-            u32(4, 108) + utf16("a") + u32(105, 1) + u32(108) + utf16("bc") + u32(105, 2)
-        )
+        return u32(4, 108) + utf16("a") + u32(105, 1) + u32(108) + utf16("bc") + u32(105, 2)
 
     return Signed(rows_of, dscomm.LOOKUP_NEXT, page, hashed)
 
@@ -748,9 +744,11 @@ class TestSignatures:
     def test_no_signature_at_all(self) -> None:
         async def main() -> None:
             lines = {dscomm.GET_PROPS: dscomm.PropsGot((text("Orders"),), b"", OK)}
-            async with Proving(lines) as peer:
-                async with connected(peer.address, gss=SharedSecret()) as client:
-                    with pytest.raises(SignatureError):
-                        await label_of(client)
+            async with (
+                Proving(lines) as peer,
+                connected(peer.address, gss=SharedSecret()) as client,
+            ):
+                with pytest.raises(SignatureError):
+                    await label_of(client)
 
         run(main())

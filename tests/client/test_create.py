@@ -25,7 +25,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
-from tests.client.peers import NEW, OK, Line, Operations, Scripted, guid_of, run, scripted_event
+from tests.client.peers import NEW, OK, Line, Scripted, guid_of, run, scripted_event
 from tests.client.samples import KINDS, ONE, SAMPLES, THREE, TWO, guid, populated, properties
 
 SUCCESS = DirectoryOperationResult.SUCCESS
@@ -40,7 +40,7 @@ USER = User(security_identifier=b"sid")
 def create(
     element: Any,
     attributes: Sequence[str] | None = None,
-    lines: dict[Operations, Line] | None = None,
+    lines: dict[Any, Line] | None = None,
 ) -> tuple[Outcome[Guid | None], Scripted]:
     return run(scripted_event(lambda e: e.create_directory_object(element, attributes), lines))
 
@@ -110,9 +110,7 @@ class TestTables:
                 "QueueManager",
                 marks=pytest.mark.req("MQDS-3.2.6.1.1-02", "MQDS-3.2.6.1.1-04"),
             ),
-            pytest.param(
-                "Queue", marks=pytest.mark.req("MQDS-3.2.6.1.2-02", "MQDS-3.2.6.1.2-03")
-            ),
+            pytest.param("Queue", marks=pytest.mark.req("MQDS-3.2.6.1.2-02", "MQDS-3.2.6.1.2-03")),
             pytest.param("Site", marks=pytest.mark.req("MQDS-3.2.6.1.3-02")),
             pytest.param("RoutingLink", marks=pytest.mark.req("MQDS-3.2.6.1.4-02")),
             pytest.param("ConnectedNetwork", marks=pytest.mark.req("MQDS-3.2.6.1.5-02")),
@@ -393,7 +391,7 @@ class TestAnswers:
     @pytest.mark.parametrize("told", [Guid.NULL, None])
     @pytest.mark.req("MQDS-3.2.6.1.1-08", "MQDS-3.2.6.1.3-03")
     def test_a_guid_that_was_not_told_is_read_back_by_name(self, told: Guid | None) -> None:
-        lines: dict[Operations, Line] = {
+        lines: dict[Any, Line] = {
             dscomm.CREATE_OBJECT: dscomm.Created(told, OK),
             dscomm.GET_PROPS: lambda _call, request: dscomm.PropsGot(
                 (guid_of(TWO),), bytes(request.signature_size), OK
@@ -406,7 +404,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("element", [QUEUE, USER, LINK])
     def test_a_guid_that_cannot_be_found_out_is_none(self, element: DirectoryObject) -> None:
-        lines: dict[Operations, Line] = {
+        lines: dict[Any, Line] = {
             dscomm.CREATE_OBJECT: dscomm.Created(Guid.NULL, OK),
             dscomm.GET_PROPS: lambda _call, request: dscomm.PropsGot(
                 request.values, bytes(request.signature_size), 0xC00E0025

@@ -22,7 +22,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
-from tests.client.peers import Asked, Line, Operations, Scripted, run, scripted_event
+from tests.client.peers import Asked, Line, Scripted, run, scripted_event
 from tests.client.samples import KINDS, ONE, SAMPLES, THREE, TWO, populated, properties, rows
 
 SUCCESS = DirectoryOperationResult.SUCCESS
@@ -31,16 +31,14 @@ GENERIC = DirectoryOperationResult.GENERIC_ERROR
 FAILURES = [0xC00E0025, 0xC00E050F, 0x400E0001]
 
 
-def delete(
-    element: Any, lines: dict[Operations, Line] | None = None
-) -> tuple[Outcome[None], Scripted]:
+def delete(element: Any, lines: dict[Any, Line] | None = None) -> tuple[Outcome[None], Scripted]:
     return run(scripted_event(lambda e: e.delete_directory_object(element), lines))
 
 
 def write(
     element: Any,
     attributes: Sequence[str] | None = None,
-    lines: dict[Operations, Line] | None = None,
+    lines: dict[Any, Line] | None = None,
 ) -> tuple[Outcome[None], Scripted]:
     return run(scripted_event(lambda e: e.write_directory(element, attributes), lines))
 
@@ -225,9 +223,7 @@ class TestWrite:
             pytest.param(
                 Site(name="x", foreign_site=True), marks=pytest.mark.req("MQDS-3.2.6.7.4-01")
             ),
-            pytest.param(
-                RoutingLink(description="x"), marks=pytest.mark.req("MQDS-3.2.6.7.5-01")
-            ),
+            pytest.param(RoutingLink(description="x"), marks=pytest.mark.req("MQDS-3.2.6.7.5-01")),
             pytest.param(
                 ConnectedNetwork(name="x", security=b"sd"),
                 marks=pytest.mark.req("MQDS-3.2.6.7.6-01"),

@@ -22,7 +22,6 @@ from tests.client.peers import (
     NOTICE,
     OK,
     Line,
-    Operations,
     Scripted,
     connected,
     demo_store,
@@ -50,19 +49,21 @@ def test_against_a_directory_server() -> None:
     assert site is not None
 
     async def main() -> None:
-        async with served(store, gss=SharedSecret()) as server:
-            async with connected(server.address, gss=SharedSecret()) as client:
-                assert await client.computer_sites("ams-dir1") == (site.id,)
-                assert await client.is_global_catalog() is False
-                got = await client.get_extended(T.QUEUE, PropId.Q_OBJ_SECURITY, path=PATH)
-                assert isinstance(got.value, bytes)
-                assert SecurityDescriptor.from_bytes(got.value).dacl is not None
-                keys = await client.get_extended(T.MACHINE, PropId.QM_SIGN_PKS, guid=machine.id)
-                assert keys == machine.properties[PropId.QM_SIGN_PKS]
-                with pytest.raises(DirectoryError):
-                    await client.global_catalogs("example")
-                with pytest.raises(DirectoryError, match="OBJECT_NOT_FOUND"):
-                    await client.computer_sites("nobody")
+        async with (
+            served(store, gss=SharedSecret()) as server,
+            connected(server.address, gss=SharedSecret()) as client,
+        ):
+            assert await client.computer_sites("ams-dir1") == (site.id,)
+            assert await client.is_global_catalog() is False
+            got = await client.get_extended(T.QUEUE, PropId.Q_OBJ_SECURITY, path=PATH)
+            assert isinstance(got.value, bytes)
+            assert SecurityDescriptor.from_bytes(got.value).dacl is not None
+            keys = await client.get_extended(T.MACHINE, PropId.QM_SIGN_PKS, guid=machine.id)
+            assert keys == machine.properties[PropId.QM_SIGN_PKS]
+            with pytest.raises(DirectoryError):
+                await client.global_catalogs("example")
+            with pytest.raises(DirectoryError, match="OBJECT_NOT_FOUND"):
+                await client.computer_sites("nobody")
 
     run(main())
 
@@ -71,10 +72,13 @@ class TestAssociation:
     @pytest.mark.req("MQDS-3.4.3-01")
     def test_it_is_bound_on_the_connection_that_has_the_auth_handle(self) -> None:
         async def main() -> None:
-            async with Scripted() as peer, Tap(peer.port) as tap:
-                async with connected(tap.address) as client:
-                    await client.computer_sites("c14")
-                    await client.computer_sites("c15")
+            async with (
+                Scripted() as peer,
+                Tap(peer.port) as tap,
+                connected(tap.address) as client,
+            ):
+                await client.computer_sites("c14")
+                await client.computer_sites("c15")
             assert [a.name for a in peer.asked][:2] == [
                 "S_DSValidateServer",
                 "S_DSGetComputerSites",
@@ -164,7 +168,7 @@ def test_the_global_catalogs_of_a_domain() -> None:
     run(main())
 
 
-def deleted(lines: dict[Operations, Line] | None = None) -> tuple[int | DirectoryError, Scripted]:
+def deleted(lines: dict[Any, Line] | None = None) -> tuple[int | DirectoryError, Scripted]:
     async def main() -> tuple[int | DirectoryError, Scripted]:
         async with Scripted(lines) as peer, connected(peer.address) as client:
             try:
@@ -176,9 +180,7 @@ def deleted(lines: dict[Operations, Line] | None = None) -> tuple[int | Director
 
 
 class TestNotices:
-    @pytest.mark.req(
-        "MQDS-3.4.4.1-01", "MQDS-3.4.4.1-02", "MQDS-3.4.4.1-03", "MQDS-4.4-51"
-    )
+    @pytest.mark.req("MQDS-3.4.4.1-01", "MQDS-3.4.4.1-02", "MQDS-3.4.4.1-03", "MQDS-4.4-51")
     def test_begin_delete_notify_end(self) -> None:
         result, peer = deleted()
         assert result == OK

@@ -26,7 +26,6 @@ from tests.client.peers import (
     OK,
     QUERY,
     Line,
-    Operations,
     Scripted,
     demo_store,
     events_at,
@@ -47,7 +46,7 @@ def row(dns: str, name: str, *addresses: str) -> Row:
     return text(dns), text(name), PropVariant(VarType.BLOB, blob)
 
 
-def giving(*rows: Row, then: int = OK) -> dict[Operations, Line]:
+def giving(*rows: Row, then: int = OK) -> dict[Any, Line]:
     """These rows, one for each call, then nothing, or a failure."""
     left = list(rows)
 
@@ -59,7 +58,7 @@ def giving(*rows: Row, then: int = OK) -> dict[Operations, Line]:
 
 
 def refresh(
-    lines: dict[Operations, Line], known: KnownServers | None = None, site: Guid | None = ONE
+    lines: dict[Any, Line], known: KnownServers | None = None, site: Guid | None = ONE
 ) -> tuple[Outcome[tuple[ServerAddress, ...]], Scripted, KnownServers]:
     async def main() -> tuple[Outcome[tuple[ServerAddress, ...]], Scripted, KnownServers]:
         async with Scripted(lines) as peer:
@@ -267,4 +266,3 @@ class TestFile:
             "site": None,
             "enterprise": None,
         }
-

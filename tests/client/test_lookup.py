@@ -34,7 +34,6 @@ from tests.client.peers import (
     OK,
     QUERY,
     Line,
-    Operations,
     Scripted,
     events_at,
     run,
@@ -62,7 +61,7 @@ def begin(
     filters: Sequence[Filter] | None = None,
     attributes: Sequence[str] | None = None,
     sort_order: Sequence[SortOrder] | None = None,
-    lines: Mapping[Operations, Line] | None = None,
+    lines: Mapping[Any, Line] | None = None,
 ) -> tuple[Outcome[ContextHandle], Scripted]:
     """Begin, and check that the iterators are what they should be afterwards."""
 
@@ -205,12 +204,14 @@ class TestBegin:
                 seen.extend((it.element_type, it.handle) for it in events.iterators)
                 return dscomm.HandleGot(QUERY, OK)
 
-            async with Scripted({dscomm.LOOKUP_BEGIN: look}) as peer:
-                async with events_at(peer.address) as events:
-                    begun = await events.read_directory_begin(Queue)
-                    assert seen == [(Queue, None)]
-                    assert begun.value is not None
-                    assert events.iterators.find(begun.value) is not None
+            async with (
+                Scripted({dscomm.LOOKUP_BEGIN: look}) as peer,
+                events_at(peer.address) as events,
+            ):
+                begun = await events.read_directory_begin(Queue)
+                assert seen == [(Queue, None)]
+                assert begun.value is not None
+                assert events.iterators.find(begun.value) is not None
 
         run(main())
 
@@ -399,7 +400,7 @@ class TestSorting:
         assert request.sort.keys == (SortColumn(PropId.QM_SERVICE, 1),)
 
 
-def giving(*found: Sequence[PropVariant], code: int = OK) -> dict[Operations, Line]:
+def giving(*found: Sequence[PropVariant], code: int = OK) -> dict[Any, Line]:
     left = [tuple(row) for row in found]
 
     def line(_call: object, request: Any) -> dscomm.LookupGot:
@@ -437,7 +438,7 @@ class TestNext:
             assert (found.status, found.value) == (SUCCESS, populated(kind))
 
         peer_rows: list[tuple[PropVariant, ...]] = []
-        lines: dict[Operations, Line] = {
+        lines: dict[Any, Line] = {
             dscomm.LOOKUP_NEXT: lambda _c, r: dscomm.LookupGot(
                 peer_rows.pop(), bytes(r.signature_size), OK
             )
@@ -455,7 +456,7 @@ class TestNext:
         request = peer.only(dscomm.LOOKUP_NEXT)
         assert (request.handle, request.size, request.auth) == (QUERY, 2, AUTH)
 
-    def label(self, lines: dict[Operations, Line], times: int = 1) -> list[Outcome[Any]]:
+    def label(self, lines: dict[Any, Line], times: int = 1) -> list[Outcome[Any]]:
         async def event(events: DirectoryEvents) -> list[Outcome[Any]]:
             begun = await events.read_directory_begin(Queue, None, ["Label", "Quota"])
             assert begun.value is not None
@@ -509,7 +510,7 @@ class TestNext:
             return [await events.read_directory_next(handle) for handle in reversed(handles)]
 
         identifier = PropVariant(VarType.CLSID, ONE)
-        lines: dict[Operations, Line] = {
+        lines: dict[Any, Line] = {
             dscomm.LOOKUP_BEGIN: lambda _c, _r: dscomm.HandleGot(left.pop(0), OK),
             **giving([identifier], [identifier]),
         }

@@ -35,7 +35,7 @@ class TestGenerated:
     def test_a_contradiction_stops_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         wrong = dict(MAP[0], operation="write", propid_name="PROPID_QM_QUOTA")
         monkeypatch.setattr(generate_client_map, "rows", lambda: [MAP[0], wrong])
-        with pytest.raises(SystemExit, match="PROPID|QM_CNS"):
+        with pytest.raises(SystemExit, match="QM_CNS"):
             generate_client_map.module()
 
     def test_properties_have_the_types_of_the_catalogue(self) -> None:
@@ -81,7 +81,9 @@ class TestElements:
     @pytest.mark.parametrize("kind", KINDS)
     def test_every_attribute_of_the_tables_has_a_sample(self, kind: str) -> None:
         """So that the tests that go by the samples leave none out."""
-        named = {n for row in MAP if row["object_type"] == kind for n in row["attribute"].split("+")}
+        named = {
+            n for row in MAP if row["object_type"] == kind for n in row["attribute"].split("+")
+        }
         assert named == set(SAMPLES[kind])
         known = {name for row in ATTRIBUTES[KINDS[kind]] for name in row.names}
         assert known == {python_name(name) for name in named}

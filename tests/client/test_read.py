@@ -27,7 +27,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
-from tests.client.peers import OK, Line, Operations, Scripted, run, scripted_event, text
+from tests.client.peers import NOTHING, OK, Line, Scripted, run, scripted_event, text
 from tests.client.samples import (
     KINDS,
     MAP,
@@ -46,7 +46,7 @@ NOT_FOUND = DirectoryOperationResult.OBJECT_NOT_FOUND
 NO_ATTRIBUTE = DirectoryOperationResult.ATTRIBUTE_NOT_FOUND
 END = DirectoryOperationResult.END_OF_DATA
 
-Values = Mapping[int, PropVariant]
+Values = Mapping[Any, PropVariant]
 
 #: The number of each type, and the filter by which one call reads it.
 DIRECT: dict[str, tuple[int, Filter]] = {
@@ -71,11 +71,11 @@ def giving(values: Values) -> Line:
     return line
 
 
-def both(line: Line) -> dict[Operations, Line]:
+def both(line: Line) -> dict[Any, Line]:
     return {dscomm.GET_PROPS: line, dscomm.GET_PROPS_GUID: line}
 
 
-def failing(code: int) -> dict[Operations, Line]:
+def failing(code: int) -> dict[Any, Line]:
     return both(lambda _c, r: dscomm.PropsGot(r.values, bytes(r.signature_size), code))
 
 
@@ -83,7 +83,7 @@ def read(
     kind: Any,
     filters: Sequence[Filter] | None,
     attributes: Sequence[str] | None = None,
-    lines: Mapping[Operations, Line] | None = None,
+    lines: Mapping[Any, Line] | None = None,
 ) -> tuple[Outcome[Any], Scripted]:
     return run(scripted_event(lambda ev: ev.read_directory(kind, filters, attributes), lines))
 
@@ -262,7 +262,7 @@ class TestWhichCall:
                 assert {asked.name for asked in peer.asked} <= reading
 
 
-def lookup_of(*found: Sequence[PropVariant]) -> dict[Operations, Line]:
+def lookup_of(*found: Sequence[PropVariant]) -> dict[Any, Line]:
     """A lookup of these rows, one for each call."""
     left = [tuple(row) for row in found]
 
@@ -389,9 +389,7 @@ class TestConversions:
     @pytest.mark.parametrize("nothing", [VarType.EMPTY, VarType.NULL])
     @pytest.mark.parametrize("kind", KINDS)
     def test_no_value_leaves_the_attribute_unset(self, kind: str, nothing: VarType) -> None:
-        values = {
-            int(row["propid"]): PropVariant(nothing, None) for row in rows(kind, "read")
-        }
+        values = {int(row["propid"]): PropVariant(nothing, None) for row in rows(kind, "read")}
         assert read_values(kind, values, list(SAMPLES[kind])) == KINDS[kind]()
 
     def test_a_value_of_another_type_leaves_it_unset(self) -> None:
@@ -560,7 +558,7 @@ class TestFailures:
         ("lines", "status", "names"),
         [
             (
-                {dscomm.LOOKUP_BEGIN: dscomm.HandleGot(dscomm.ContextHandle.NULL, 0xC00E0025)},
+                {dscomm.LOOKUP_BEGIN: dscomm.HandleGot(NOTHING, 0xC00E0025)},
                 GENERIC,
                 ["S_DSLookupBegin"],
             ),
@@ -577,7 +575,7 @@ class TestFailures:
             (
                 {
                     **lookup_of([text("Orders")]),
-                    dscomm.LOOKUP_END: dscomm.HandleGot(dscomm.ContextHandle.NULL, 0xC00E0025),
+                    dscomm.LOOKUP_END: dscomm.HandleGot(NOTHING, 0xC00E0025),
                 },
                 GENERIC,
                 ["S_DSLookupBegin", "S_DSLookupNext", "S_DSLookupEnd"],
@@ -588,7 +586,7 @@ class TestFailures:
     @pytest.mark.req("MQDS-3.2.6.3-04")
     def test_the_first_failure_of_a_lookup_is_the_result(
         self,
-        lines: dict[Operations, Line],
+        lines: dict[Any, Line],
         status: DirectoryOperationResult,
         names: list[str],
     ) -> None:
@@ -618,5 +616,7 @@ def test_default_attributes_are_the_readable_ones() -> None:
         named = {python_name(r["attribute"]) for r in MAP if r["object_type"] == kind}
         beyond = {"site_gate_identifier_list"} if element is Site else set()
         assert set(default_attributes(element)) <= named | beyond
-        private = {python_name(r["attribute"]) for r in rows(kind, "read") if r["private_id"] == "y"}
+        private = {
+            python_name(r["attribute"]) for r in rows(kind, "read") if r["private_id"] == "y"
+        }
         assert not private & set(default_attributes(element))

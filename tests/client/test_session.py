@@ -126,10 +126,13 @@ class TestBinding:
                     (text("Orders"),), bytes(r.signature_size), OK
                 )
             }
-            async with Scripted(lines, (transfer,)) as peer, Tap(peer.port) as tap:
-                async with connected(tap.address) as client:
-                    got = await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="c14\\q")
-                    assert got == {PropId.Q_LABEL: text("Orders")}
+            async with (
+                Scripted(lines, (transfer,)) as peer,
+                Tap(peer.port) as tap,
+                connected(tap.address) as client,
+            ):
+                got = await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="c14\\q")
+                assert got == {PropId.Q_LABEL: text("Orders")}
             ((_, bind),) = tap.of(Bind)
             proposed = {e.context_id: e.transfers for e in bind.contexts}
             assert set(proposed.values()) == {(NDR20,), (NDR64,)}
@@ -268,13 +271,16 @@ class TestServers:
     @pytest.mark.req("MQDS-3.2.1-01")
     def test_clients_share_nothing(self) -> None:
         async def main() -> None:
-            async with Scripted() as peer:
-                async with events_at(peer.address) as one, events_at(peer.address) as other:
-                    begun = await one.read_directory_begin(Queue)
-                    assert begun.value is not None
-                    assert len(other.iterators) == 0
-                    found = await other.read_directory_next(begun.value)
-                    assert found.status is DirectoryOperationResult.GENERIC_ERROR
+            async with (
+                Scripted() as peer,
+                events_at(peer.address) as one,
+                events_at(peer.address) as other,
+            ):
+                begun = await one.read_directory_begin(Queue)
+                assert begun.value is not None
+                assert len(other.iterators) == 0
+                found = await other.read_directory_next(begun.value)
+                assert found.status is DirectoryOperationResult.GENERIC_ERROR
 
         run(main())
 
@@ -284,12 +290,16 @@ class TestServers:
         here, there = demo_store(), demo_store()
 
         async def main() -> None:
-            async with served(here) as first, served(there) as second:
-                async with connected(first.address) as one, connected(second.address) as two:
-                    await one.add(Queue(pathname="ams-app1\\new"))
-                    assert (await one.read(Queue, pathname="ams-app1\\new")).identifier
-                    with pytest.raises(DirectoryError, match="OBJECT_NOT_FOUND"):
-                        await two.read(Queue, pathname="ams-app1\\new")
+            async with (
+                served(here) as first,
+                served(there) as second,
+                connected(first.address) as one,
+                connected(second.address) as two,
+            ):
+                await one.add(Queue(pathname="ams-app1\\new"))
+                assert (await one.read(Queue, pathname="ams-app1\\new")).identifier
+                with pytest.raises(DirectoryError, match="OBJECT_NOT_FOUND"):
+                    await two.read(Queue, pathname="ams-app1\\new")
 
         run(main())
 
@@ -330,9 +340,12 @@ class TestPort:
     def test_a_port_where_nobody_is_makes_it_the_next_servers_turn(self) -> None:
         async def main() -> None:
             port = {dscomm.GET_SERVER_PORT: dscomm.ServerPort(await free_port())}
-            async with Scripted(port) as liar, Scripted() as other:
-                async with connected(liar.address, other.address, ask_port=True) as client:
-                    assert client.server == other.address
+            async with (
+                Scripted(port) as liar,
+                Scripted() as other,
+                connected(liar.address, other.address, ask_port=True) as client,
+            ):
+                assert client.server == other.address
 
         run(main())
 
@@ -356,9 +369,7 @@ class TestValidation:
     def test_then_signatures_are_zeros_and_results_unverified(self) -> None:
         async def main() -> None:
             for size in (0, 16, 1024):
-                lines = {
-                    dscomm.GET_PROPS: dscomm.PropsGot((text("Orders"),), bytes(size), OK)
-                }
+                lines = {dscomm.GET_PROPS: dscomm.PropsGot((text("Orders"),), bytes(size), OK)}
                 async with Scripted(lines) as peer, connected(peer.address) as client:
                     got = await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="c14\\q")
                     assert got[PropId.Q_LABEL].value == "Orders"
@@ -382,6 +393,29 @@ class TestValidation:
 
         run(main())
 
+    @pytest.mark.req("MQDS-3.1.4.2-54")
+    @pytest.mark.parametrize("size", [65_537, 524_288])
+    def test_a_long_token_has_the_buffer_it_needs(self, size: int) -> None:
+        async def main() -> None:
+            async with Scripted() as peer:
+                steps = Stubborn(bytes(size))
+                steps.complete = True
+                async with connected(peer.address, gss=steps):
+                    request = peer.only(dscomm.VALIDATE_SERVER)
+                    assert len(request.token) == request.buffer_size == size
+
+        run(main())
+
+    @pytest.mark.req("MQDS-3.1.4.2-54")
+    def test_a_token_beyond_the_limit_is_not_sent(self) -> None:
+        async def main() -> None:
+            async with Scripted() as peer:
+                with pytest.raises(ValueError, match="524288"):
+                    await DirectoryClient.connect([peer.address], gss=Stubborn(bytes(524_289)))
+                assert peer.asked == []
+
+        run(main())
+
     @pytest.mark.req("MQDS-1.4-51")
     def test_what_protects_the_connection_is_another_context(self) -> None:
         store = demo_store()
@@ -390,9 +424,7 @@ class TestValidation:
             outer, inner = SharedSecret(b"outer", "caller"), SharedSecret(b"inner", "prover")
             async with served(store, gss=inner, authenticator=outer) as server:
                 credentials = Credentials(outer, AuthType.NTLM, AuthLevel.PRIVACY, HOST)
-                async with connected(
-                    server.address, credentials=credentials, gss=inner
-                ) as client:
+                async with connected(server.address, credentials=credentials, gss=inner) as client:
                     assert (await client.read(Queue, pathname="ams-app1\\orders")).label
                 with pytest.raises(DirectoryError):
                     await DirectoryClient.connect(
@@ -543,7 +575,9 @@ class _Timers(asyncio.SelectorEventLoop):
         super().__init__()
         self.timers: list[asyncio.TimerHandle] = []
 
-    def call_at(self, when: float, *arguments: Any, **more: Any) -> asyncio.TimerHandle:
+    def call_at(  # type: ignore[override]
+        self, when: float, *arguments: Any, **more: Any
+    ) -> asyncio.TimerHandle:
         timer = super().call_at(when, *arguments, **more)
         self.timers.append(timer)
         return timer
@@ -630,19 +664,22 @@ class TestTrouble:
         store = demo_store()
 
         async def main() -> None:
-            async with served(store, gss=SharedSecret()) as server, Tap(server.port) as tap:
-                async with connected(tap.address, gss=SharedSecret()) as client:
-                    reading = asyncio.create_task(
-                        client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="ams-app1\\orders")
+            async with (
+                served(store, gss=SharedSecret()) as server,
+                Tap(server.port) as tap,
+                connected(tap.address, gss=SharedSecret()) as client,
+            ):
+                reading = asyncio.create_task(
+                    client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="ams-app1\\orders")
+                )
+                await asyncio.sleep(0)
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+                for _ in range(2):
+                    got = await client.get(
+                        ObjectType.QUEUE, [PropId.Q_LABEL], path="ams-app1\\orders"
                     )
-                    await asyncio.sleep(0)
-                    reading.cancel()
-                    await asyncio.gather(reading, return_exceptions=True)
-                    for _ in range(2):
-                        got = await client.get(
-                            ObjectType.QUEUE, [PropId.Q_LABEL], path="ams-app1\\orders"
-                        )
-                        assert got[PropId.Q_LABEL].value == "Incoming orders"
+                    assert got[PropId.Q_LABEL].value == "Incoming orders"
 
         run(main())
 

@@ -121,7 +121,8 @@ class Session:
         if gss is not None:
             context, token = await asyncio.to_thread(begin_context, gss, self.server.host)
             self.callbacks.pending[number] = context
-        request = dscomm.ValidateServer(enterprise or Guid.NULL, 0, number, TOKEN_SIZE, token)
+        room = max(TOKEN_SIZE, len(token))
+        request = dscomm.ValidateServer(enterprise or Guid.NULL, 0, number, room, token)
         try:
             got = await self.call(dscomm.VALIDATE_SERVER, request)
         finally:

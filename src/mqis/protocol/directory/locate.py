@@ -51,6 +51,9 @@ def locate(view: View, target: Target) -> DirectoryObject:
         found = _by_path(view, object_type, path)
     elif guid is not None:
         found = view.get(object_type, guid)
+        if found is None and object_type is ObjectType.USER:
+            # Clients name a user by the digest of a certificate (3.2.6.3.7).
+            found = next(view.having(ObjectType.USER, PropId.U_DIGEST, guid.raw), None)
     else:
         raise DirectoryError(
             HResult.MQ_ERROR_INVALID_PARAMETER, f"a {object_type.label} needs a path or a GUID"
