@@ -14,7 +14,7 @@ MS-MQDS 3.2.6 describes them, with a status instead of exceptions.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -87,7 +87,7 @@ class DirectoryClient:
         cls,
         servers: Sequence[ServerAddress] | KnownServers,
         *,
-        credentials: Credentials | None = None,
+        credentials: Credentials | Callable[[str], Credentials] | None = None,
         gss: Initiator | None = None,
         signer: MachineSigner | None = None,
         answer_challenges: bool = True,

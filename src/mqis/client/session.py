@@ -43,8 +43,9 @@ _NOTHING: Mapping[str, int] = {}
 class SessionSettings:
     """How a client connects."""
 
-    #: What protects the connection and tells the server who calls; None: nothing.
-    credentials: Credentials | None = None
+    #: What protects the connection and tells the server who calls; None: nothing. A function
+    #: makes them for a host, where the name of the server is part of them (Kerberos).
+    credentials: Credentials | Callable[[str], Credentials] | None = None
     #: Lets the server prove itself inside S_DSValidateServer; None: its answers are not checked.
     gss: Initiator | None = None
     signer: MachineSigner | None = None
@@ -103,11 +104,12 @@ class Session:
         cls, server: ServerAddress, host: str, port: int, settings: SessionSettings
     ) -> Session:
         callbacks = Callbacks(settings.signer, settings.answer_challenges)
+        credentials = settings.credentials
         rpc = await RpcClient.connect(
             host,
             port,
             [dscomm.SYNTAX],
-            credentials=settings.credentials,
+            credentials=credentials(server.host) if callable(credentials) else credentials,
             callbacks=callbacks,
             timeout_s=settings.timeout_s,
         )

@@ -15,6 +15,8 @@ from mqis.wire.mqds.dscomm import DSCOMM
 from mqis.wire.mqds.dscomm2 import DSCOMM2
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec, parse_server_specs
+from mqis.wire.mqdsrp.messages import decode_message
+from mqis.wire.mqqb.packet import decode_packet
 from mqis.wire.ndr import Syntax
 from mqis.wire.propertybag import decode_properties
 from mqis.wire.propvariant import PropVariant
@@ -256,6 +258,8 @@ DECODERS: tuple[Decoder, ...] = (
     Decoder("addresses", "TA_ADDRESS list, PROPID_QM_ADDRESS", _addresses),
     Decoder("hresult", "HRESULT, 4 bytes", whole(_hresult, "HRESULT")),
     Decoder("serverlist", "server list as text", _server_list),
+    Decoder("mqdsrp", "replication message, MC-MQDSRP", decode_message),
+    Decoder("mqqb", "packet between queue managers, MS-MQQB", decode_packet),
     Decoder("rpc", "DCE/RPC PDUs of a connection", _pdus),
     Decoder("dscomm", "request PDU of dscomm, with its stub", _request_of(DSCOMM)),
     Decoder("dscomm2", "request PDU of dscomm2, with its stub", _request_of(DSCOMM2)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import weakref
 from collections.abc import Callable
@@ -13,20 +14,30 @@ from mqis.client.authentication import Callbacks, ServerProof
 from mqis.protocol.authentication import AuthLevel, AuthType, SecurityContext
 from mqis.protocol.directory import signature
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.rpc.client import AgreedContext
+from mqis.protocol.rpc.client import (
+    AgreedContext,
+    Answered,
+    Bound,
+    CalledBack,
+    ClientConnection,
+)
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.directory.dscomm import MAX_LEGS, MAX_TOKEN
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds import dscomm
+from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.query import ColumnSet
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.rpc.bodies import Request
+from mqis.wire.rpc.pdu import decode_pdu
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import MACHINE
 from tests.runtime.directory.serving import (
     ALICE,
     AUTHENTICATOR,
+    HOST,
     OK,
     SIGNATURE_SIZE,
     Caller,
@@ -367,3 +378,66 @@ class TestSignatureSize:
             digest = signature.properties_digest((203,), got.values)
             # The refused ones took no number of the context, so this is the client's first.
             ServerProof(context).check(digest, got.signature)
+
+
+class TestCallbackPdus:
+    @pytest.mark.req("MQDS-3.2.4.3-03", "MQDS-3.2.4.3-01")
+    @scenario
+    async def test_a_callback_comes_inside_the_call(self) -> None:
+        """On the same connection and context, with the call's identifier; no bind before it."""
+        machine = ClientConnection()
+        async with serving(gss=SharedSecret()) as served:
+            reader, writer = await asyncio.open_connection(HOST, served.port)
+
+            async def exchange() -> tuple[bytes, list[object]]:
+                writer.write(machine.data_to_send())
+                data = await reader.read(65_536)
+                return data, list(machine.receive(data))
+
+            machine.bind([dscomm2.SYNTAX, dscomm.SYNTAX], transfers=[NDR20])
+            _, (bound,) = await exchange()
+            assert isinstance(bound, Bound)
+            context = next(c for c in bound.contexts if c.interface == dscomm.SYNTAX)
+            request = dscomm.ValidateServer(Guid.NULL, 0, 0xCAFE, 14, b"hello somebody")
+            stub = dscomm.VALIDATE_SERVER.request.encode(request, Syntax.NDR20)
+            call_id = machine.request(context, dscomm.VALIDATE_SERVER.opnum, stub)
+            data, (called_back,) = await exchange()
+
+            pdu = decode_pdu(data)
+            assert isinstance(pdu.body, Request)
+            assert pdu.header.call_id == call_id
+            assert (pdu.body.context_id, pdu.body.opnum) == (context.id, 2)
+            asked = dscomm.INIT_SEC_CTX.request.decode(pdu.body.stub, Syntax.NDR20)
+            assert (asked.context, asked.buffer_size) == (0xCAFE, MAX_TOKEN)
+            assert asked.token
+            assert isinstance(called_back, CalledBack)
+            assert served.rpc.connections == 1
+
+            refusal = dscomm.InitSecCtxAnswer(b"", HResult.MQ_ERROR_BAD_SECURITY_CONTEXT)
+            given = {"buffer_size": asked.buffer_size}
+            answer = dscomm.INIT_SEC_CTX.response.encode(refusal, Syntax.NDR20, given=given)
+            machine.answer_callback(call_id, answer)
+            _, (answered,) = await exchange()
+            assert isinstance(answered, Answered)
+            got = dscomm.VALIDATE_SERVER.response.decode(answered.stub, Syntax.NDR20)
+            assert got.result == HResult.MQ_ERROR_BAD_SECURITY_CONTEXT
+            writer.close()
+            await writer.wait_closed()
+
+
+@pytest.mark.req("MQDS-3.1.2-01")
+@scenario
+async def test_nothing_but_the_connection_has_a_timer() -> None:
+    """Handles do not age: whatever is scheduled belongs to the connections or to this test."""
+    async with serving() as served, served.caller() as caller:
+        columns = ColumnSet((203,))
+        begin = dscomm.LookupBegin(None, None, columns, None, caller.auth)
+        assert (await caller.call(dscomm.LOOKUP_BEGIN, begin)).result == OK
+        loop = asyncio.get_running_loop()
+        scheduled = [timer._callback for timer in loop._scheduled]  # type: ignore[attr-defined]
+        owners = {getattr(callback, "__self__", callback) for callback in scheduled}
+        ours = {type(owner).__module__ for owner in owners}
+        assert not any("directory" in module for module in ours), ours
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not any("directory.context" in repr(task) for task in tasks)
+        assert len(tasks) <= 1  # the one that waits for this test

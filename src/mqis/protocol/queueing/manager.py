@@ -54,6 +54,9 @@ from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.ping import Ping
 from mqis.wire.mqqb.properties import MessageClass
 
+#: More than all headers of an own packet take, a signature of 16384 bits included.
+_OVERHEAD = 4096
+
 
 class Peers(Protocol):
     """Who may have a session; ``machine`` is who was connected to, None for accepted ones."""
@@ -163,12 +166,12 @@ class QueueManager:
         self._advance(destination, now)
         return identifier
 
-    def has_room(self, machine: str) -> bool:
-        """Whether a short message for a machine would find its queue with room."""
+    def has_room(self, machine: str, size: int) -> bool:
+        """Whether a message with a body of this size would find room in a machine's queue."""
         destination = self._destinations.get(canonical(machine))
         if destination is None:
             return len(self._destinations) < self.limits.max_destinations
-        return destination.queue.fits(4096)
+        return destination.queue.fits(size + _OVERHEAD)
 
     def queued(self, machine: str) -> int:
         """Messages for a machine that it has not acknowledged."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
+from mqis.wire.mqqb.fixed import pack
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
@@ -85,9 +86,5 @@ class BaseHeader:
             | (_DEBUG if self.debug else 0)
             | (_TRACE if self.trace else 0)
         )
-        writer.u8(VERSION)
-        writer.u8(0)
-        writer.u16(flags)
-        writer.u32(SIGNATURE)
-        writer.u32(self.size)
-        writer.u32(self.time_to_reach_queue)
+        lifetime = self.time_to_reach_queue
+        writer.bytes(pack(_FORM, VERSION, 0, flags, SIGNATURE, self.size, lifetime))

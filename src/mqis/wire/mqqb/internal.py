@@ -15,6 +15,7 @@ from typing import ClassVar, Final
 
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import BASE_SIZE, SESSION_SIZE, BaseHeader
+from mqis.wire.mqqb.fixed import pack
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
@@ -131,13 +132,18 @@ class SessionHeader:
         return cls(*_SESSION.unpack(reader.bytes(SESSION_SIZE, "SessionHeader"))[:6])
 
     def encode(self, writer: Writer) -> None:
-        writer.u16(self.ack_seq)
-        writer.u16(self.recoverable_ack_seq)
-        writer.u32(self.recoverable_ack_flags)
-        writer.u16(self.user_msg_seq)
-        writer.u16(self.recoverable_msg_seq)
-        writer.u16(self.window)
-        writer.u16(0)
+        writer.bytes(
+            pack(
+                _SESSION,
+                self.ack_seq,
+                self.recoverable_ack_seq,
+                self.recoverable_ack_flags,
+                self.user_msg_seq,
+                self.recoverable_msg_seq,
+                self.window,
+                0,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

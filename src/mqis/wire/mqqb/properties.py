@@ -16,6 +16,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final
 
+from mqis.wire.mqqb.fixed import pack
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
@@ -134,19 +135,24 @@ class MessageProperties:
 
     def encode(self, writer: Writer) -> None:
         start, label = len(writer), self.label_octets
-        writer.u8(self.acknowledge)
-        writer.u8(len(label) // 2)
-        writer.u16(self.message_class)
-        writer.bytes(self.correlation_id)
-        writer.u32(self.body_type)
-        writer.u32(self.application_tag)
-        writer.u32(len(self.body))
-        allocated = self.allocation_body_size
-        writer.u32(len(self.body) if allocated is None else allocated)
-        writer.u32(self.privacy_level)
-        writer.u32(self.hash_algorithm)
-        writer.u32(self.encryption_algorithm)
-        writer.u32(len(self.extension))
+        size, allocated = len(self.body), self.allocation_body_size
+        writer.bytes(
+            pack(
+                _FORM,
+                self.acknowledge,
+                len(label) // 2,
+                self.message_class,
+                self.correlation_id,
+                self.body_type,
+                self.application_tag,
+                size,
+                size if allocated is None else allocated,
+                self.privacy_level,
+                self.hash_algorithm,
+                self.encryption_algorithm,
+                len(self.extension),
+            )
+        )
         writer.bytes(label)
         writer.bytes(self.extension)
         writer.bytes(self.body)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 
+from mqis.wire.mqqb.fixed import pack
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
@@ -68,24 +69,22 @@ class SecurityHeader:
 
     def encode(self, writer: Writer) -> None:
         start = len(writer)
-        writer.u16(
+        flags = (
             self.sender_id_type
             | (_ENCRYPTED if self.encrypted else 0)
             | (_DEFAULT_PROVIDER if self.default_provider else 0)
             | (_SECURITY_INFO if self.security_info else 0)
             | self.authentication_type << 8
         )
-        for short in (self.sender_id, self.encryption_key, self.signature):
-            writer.u16(len(short))
-        writer.u32(len(self.sender_cert))
-        writer.u32(len(self.provider_info))
-        for field in (
+        fields = (
             self.sender_id,
             self.encryption_key,
             self.signature,
             self.sender_cert,
             self.provider_info,
-        ):
+        )
+        writer.bytes(pack(_FORM, flags, *map(len, fields)))
+        for field in fields:
             if field:
                 writer.bytes(field)
                 writer.bytes(bytes(-(len(writer) - start) % 4))

@@ -19,6 +19,7 @@ from typing import Final
 
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import INFINITE
+from mqis.wire.mqqb.fixed import pack
 from mqis.wire.mqqb.queuename import ADMIN_KINDS, DESTINATION_KINDS, QueueKind, QueueName
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
@@ -111,12 +112,17 @@ class UserHeader:
             | self.response.kind << 16
             | (0 if self.connector_type is None else _CONNECTOR)
         )
-        writer.guid(self.source)
-        writer.guid(self.address)
-        writer.u32(self.time_to_be_received)
-        writer.u32(self.sent_time)
-        writer.u32(self.message_id)
-        writer.u32(flags)
+        writer.bytes(
+            pack(
+                _FORM,
+                self.source.raw,
+                self.address.raw,
+                self.time_to_be_received,
+                self.sent_time,
+                self.message_id,
+                flags,
+            )
+        )
         for name in (self.destination, self.admin, self.response):
             name.encode(writer, start)
         if self.connector_type is not None:
