@@ -45,12 +45,16 @@ def _rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def _ms(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3f}"
+
+
 #: Heading, and how a row shows under it; a column that no row fills is left out.
 _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("per second", lambda row: _rate(row.per_second)),
     ("seconds", lambda row: "" if row.seconds is None else f"{row.seconds:.2f}"),
-    ("p50 ms", lambda row: "" if row.p50_ms is None else f"{row.p50_ms:.3f}"),
-    ("p99 ms", lambda row: "" if row.p99_ms is None else f"{row.p99_ms:.3f}"),
+    ("p50 ms", lambda row: "" if row.p50_ms is None else _ms(row.p50_ms)),
+    ("p99 ms", lambda row: "" if row.p99_ms is None else _ms(row.p99_ms)),
     ("CPU us", lambda row: "" if row.cpu_us is None else f"{row.cpu_us:,.0f}"),
     ("MB/s", lambda row: "" if row.mb_per_second is None else _rate(row.mb_per_second)),
     ("ratio", lambda row: "" if row.ratio is None else f"{row.ratio:.2f}x"),

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.wire.errors import WireError
-from mqis.wire.propertybag import PropertyBag, decode_properties, encode_properties
+from mqis.wire.propertybag import (
+    PropertyBag,
+    decode_properties,
+    encode_properties,
+    packed_value,
+)
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.strategies.propvariant import property_sets
 
@@ -210,3 +215,18 @@ class TestMapping:
     def test_text(self) -> None:
         assert repr(PropertyBag(b"\0\0")) == "PropertyBag({})"
         assert "'L2'" in repr(PropertyBag(DATA))
+
+
+class TestPackedValue:
+    def test_every_value_as_its_own_bytes_wherever_it_is_kept(self) -> None:
+        bag = PropertyBag(DATA)
+        for propid, variant in PROPERTIES.items():
+            assert packed_value(PROPERTIES, propid) == variant.packed()
+            assert packed_value(bag, propid) == variant.packed()
+
+    def test_none_where_there_is_no_value(self) -> None:
+        assert packed_value(PROPERTIES, 9) is None
+        assert packed_value(PropertyBag(DATA), 9) is None
+
+    def test_damage_is_not_looked_at(self) -> None:
+        assert packed_value(PropertyBag(table((7, 19, 5), values=b"a")), 7) == b""

@@ -52,6 +52,14 @@ def encode_properties(properties: Properties) -> bytes:
     return head + b"".join(values)
 
 
+def packed_value(properties: Properties, propid: int) -> bytes | None:
+    """What ``encode_properties`` makes of one of them; a key for what is worked out from it."""
+    if isinstance(properties, PropertyBag):
+        return properties.packed(propid)
+    found = properties.get(propid)
+    return None if found is None else found.packed()
+
+
 def decode_properties(data: bytes) -> dict[int, PropVariant]:
     """All of them, every byte checked."""
     bag = PropertyBag(data)
@@ -118,6 +126,15 @@ class PropertyBag(Mapping[int, PropVariant]):
             raise WireError(f"property {propid} lies behind the end", offset)
         found = self._decoded[propid] = _decode(Reader(self.data, offset), self._table[at + 1])
         return found
+
+    def packed(self, propid: int) -> bytes | None:
+        """The bytes of a value, up to those of the next one, without a look into them."""
+        if propid not in self._ids:
+            return None
+        index = self._ids.index(propid)
+        first = self.values_at + self._table[3 * index + 2]
+        is_last = index + 1 == len(self._ids)
+        return self.data[first : None if is_last else self.values_at + self._table[3 * index + 5]]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._ids)

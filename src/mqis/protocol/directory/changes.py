@@ -15,7 +15,7 @@ from mqis.protocol.directory.descriptors import (
     descriptor_of,
 )
 from mqis.protocol.directory.events import DirectoryEvents
-from mqis.protocol.directory.guard import CREATE_RIGHT, Access, Guard
+from mqis.protocol.directory.guard import Access, Guard
 from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.objects import (
     SECURITY_PROPERTY,
@@ -64,6 +64,15 @@ def as_properties(ids: Sequence[int], values: Sequence[PropVariant]) -> dict[int
     return properties
 
 
+def creatable(number: int, path: str | None) -> Target:
+    """What S_DSCreateObject is asked for, if clients create that at all (MQDS-3.1.4.4-03)."""
+    if number == ObjectType.ENTERPRISE:
+        raise DirectoryError(
+            HResult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION, "an enterprise cannot be created"
+        )
+    return Target.from_wire(number, path)
+
+
 def create_object(
     events: DirectoryEvents,
     guard: Guard,
@@ -73,16 +82,15 @@ def create_object(
     descriptor: bytes | None = None,
     machine_policy: MachinePolicy = MachinePolicy.EVERYONE,
 ) -> DirectoryObject:
-    """S_DSCreateObject (3.1.4.4)."""
+    """S_DSCreateObject (3.1.4.4) of a target that is ``creatable``."""
     object_type = target.object_type
     if descriptor is not None and object_type is not ObjectType.QUEUE:
         raise DirectoryError(
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
             f"a {object_type.label} is created without a descriptor",
         )
-    if object_type in CREATE_RIGHT:
-        owner = _owner(events, target, properties)
-        guard.check_create(object_type, owner, target.path or "")
+    owner = _owner(events, target, properties)
+    guard.check_create(object_type, owner, target.path or "")
     security = None
     if object_type in SECURITY_PROPERTY:
         sid = guard.token.user

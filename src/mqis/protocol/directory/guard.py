@@ -30,6 +30,7 @@ from mqis.wire.errors import WireError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.propertybag import packed_value
 from mqis.wire.security.sid import Sid
 
 _GET, _SET = 0x20, 0x10  # GET_*_PROPERTIES and SET_*_PROPERTIES are the same bits for all types
@@ -102,7 +103,7 @@ class Guard:
     administrators: frozenset[Sid] = frozenset()
     audit: Callable[[Denial], None] = _silent
     is_administrator: bool = field(init=False)
-    _judged: dict[tuple[ObjectType, object, int], bool] = field(default_factory=dict)
+    _judged: dict[tuple[ObjectType, bytes | None, int], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.is_administrator = any(self.token.holds(sid) for sid in self.administrators)
@@ -142,7 +143,7 @@ class Guard:
         if self.is_administrator:
             return True
         # What descriptor_of makes its answer from: a user's comes from the SID.
-        stored = obj.value(SECURITY_PROPERTY.get(obj.type, PropId.U_SID))
+        stored = packed_value(obj.properties, SECURITY_PROPERTY.get(obj.type, PropId.U_SID))
         key = (obj.type, stored, right)
         known = self._judged.get(key)
         if known is None:

@@ -69,7 +69,7 @@ def get_properties(
 
 def _access_for(ids: Iterable[PropId]) -> tuple[Access, ...]:
     """Permissions are readable as a property too (234), but not with less than READ_CONTROL."""
-    shows_permissions = any(propid in _PERMISSIONS for propid in ids)
+    shows_permissions = not _PERMISSIONS.isdisjoint(ids)
     return (Access.READ, Access.READ_SECURITY) if shows_permissions else (Access.READ,)
 
 

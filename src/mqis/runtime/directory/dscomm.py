@@ -81,7 +81,7 @@ class DscommService(TypedService):
         guard = self._directory.guard(call)
         policy = self._directory.settings.machine_policy
         try:
-            target = _creatable(request)
+            target = changes.creatable(request.object_type, request.path)
             properties = changes.as_properties(request.ids, request.values)
             created = await self._directory.change(
                 lambda events: changes.create_object(
@@ -377,14 +377,6 @@ def _signed(
 
 def _failed(detail: str) -> DirectoryError:
     return DirectoryError(HResult.MQ_ERROR_DS_ERROR, detail)
-
-
-def _creatable(request: dscomm.CreateObject) -> Target:
-    if request.object_type == ObjectType.ENTERPRISE:
-        raise DirectoryError(
-            HResult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION, "an enterprise cannot be created"
-        )
-    return Target.from_wire(request.object_type, request.path)
 
 
 def _no_security(request: Any, result: int, needed: int = 0) -> dscomm.SecurityGot:

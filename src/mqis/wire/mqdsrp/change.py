@@ -53,6 +53,10 @@ class DirectoryChange:
     def __post_init__(self) -> None:
         if (self.path is None) == (self.guid is None):
             raise ValueError("a change names its object by path or by GUID, never by both (E63)")
+        if self.path is not None and len(self.path.encode("utf-16-le", "surrogatepass")) > (
+            2 * MAX_PATH
+        ):
+            raise ValueError(f"a path name has at most {MAX_PATH} UTF-16 units")
         if len(self.properties) > MAX_PROPERTIES:
             raise ValueError(f"a change has at most {MAX_PROPERTIES} properties")
         for propid, variant in self.properties:

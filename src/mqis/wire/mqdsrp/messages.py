@@ -43,6 +43,17 @@ class Sync0(IntEnum):
     COMPLETE = 2
 
 
+def _units(name: str) -> int:
+    return len(name.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _encode_name(writer: Writer, name: str) -> None:
+    """No longer than a decoder takes."""
+    if _units(name) > MAX_NAME:
+        raise ValueError(f"a machine name has at most {MAX_NAME} UTF-16 units")
+    writer.utf16z(name)
+
+
 # 0 16 PartitionID, 16 8 LastSeqNumber, 24 8 PurgedSeqNumber (2.2.3)
 @dataclass(frozen=True, slots=True)
 class PartitionSeqNumbers:
@@ -90,7 +101,7 @@ class Heartbeat:
     def encode(self, writer: Writer) -> None:
         writer.u16(len(self.partitions))
         if self.partitions:
-            writer.utf16z(self.machine)
+            _encode_name(writer, self.machine)
             for partition in self.partitions:
                 partition.encode(writer)
 
@@ -159,11 +170,10 @@ class ChangeRequest:
     def encode_body(self, writer: Writer) -> None:
         writer.guid(self.partition)
         writer.u32(self.request_id)
-        units = len(self.requester.encode("utf-16-le", "surrogatepass")) // 2 + 1
-        writer.u32(0 if self.psc is None else units)
-        writer.utf16z(self.requester)
+        writer.u32(0 if self.psc is None else _units(self.requester) + 1)
+        _encode_name(writer, self.requester)
         if self.psc is not None:
-            writer.utf16z(self.psc)
+            _encode_name(writer, self.psc)
         self.change.encode(writer)
 
 
@@ -187,7 +197,7 @@ class ChangeReply:
     def encode_body(self, writer: Writer) -> None:
         writer.u32(self.request_id)
         writer.u32(self.result)
-        writer.utf16z(self.requester)
+        _encode_name(writer, self.requester)
 
 
 # 18 16 PartitionID, 34 8 From, 42 8 To, 50 8 KnownPurged, 58 u8 IsSync0, 59 u8 Scope,
@@ -231,7 +241,7 @@ class SyncRequest:
         self.known_purged_seq.encode(writer)
         writer.u8(self.is_sync0)
         writer.u8(self.scope)
-        writer.utf16z(self.requester)
+        _encode_name(writer, self.requester)
 
 
 # 18 16 PartitionID, 34 8 From, 42 8 To, 50 8 Purged, 58 u32 Count, 62 u32 CompleteSync0,
@@ -316,7 +326,7 @@ class PscAck:
         writer.guid(self.psc_site)
         writer.guid(self.partition)
         self.seq.encode(writer)
-        writer.utf16z(self.psc)
+        _encode_name(writer, self.psc)
 
 
 # 18 16 BSCMachineID, 34 BSCName
@@ -336,7 +346,7 @@ class BscAck:
 
     def encode_body(self, writer: Writer) -> None:
         writer.guid(self.machine)
-        writer.utf16z(self.name)
+        _encode_name(writer, self.name)
 
 
 Message = (
