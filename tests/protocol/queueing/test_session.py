@@ -351,11 +351,9 @@ def test_a_recoverable_message_is_acknowledged_sooner() -> None:
 
 
 def test_no_more_recoverable_messages_than_flags() -> None:
-    session = opened(initiator=False, limits=Limits(window=128))
-    for packet in (ConnectionParameters(500, 20_000, 128),):
-        session = session_in(State.WAITING_CP, Limits(window=128))
-        session.receive(packet.to_bytes(), START)
-        session.data_to_send()
+    session = session_in(State.WAITING_CP, Limits(window=128))
+    session.receive(ConnectionParameters(500, 20_000, 128).to_bytes(), START)
+    session.data_to_send()
     for ordinal in range(1, 34):
         session.receive(recoverable(ordinal).to_bytes(), START)
     header = SessionHeader(32, 1, 0xFFFFFFFF, window=128)
@@ -475,24 +473,25 @@ def test_an_older_acknowledgement_changes_nothing() -> None:
 
 
 def test_counters_wrap() -> None:
-    """70,000 messages each way on one session: 16 bits are passed in every counter."""
+    """70,000 messages there and 66,000 back: 16 bits are passed in every counter."""
     session = opened(initiator=True)
     mine, theirs = outgoing(1), MESSAGE.to_bytes()
-    told = 0
+    told, last = 0, b""
     for count in range(1, 70_001):
         session.send(mine, START)
         if count % 64 == 0 or count == 70_000:
             events = session.receive(ack(count & 0xFFFF, user_msg_seq=told & 0xFFFF), START)
             assert len(events) == 1
-            told += 64
-            session.receive(theirs * 64, START)
+            if told < 66_000:
+                told += 64
+                session.data_to_send()
+                session.receive(theirs * 64, START)
+                last = session.data_to_send()[-36:]
     assert session.closed is None
     assert session.miscounts == 0
     assert session.unacknowledged() == []
-    last = [packet for packet in packets(session.data_to_send()) if isinstance(packet, SessionAck)]
-    assert told > 70_000
-    assert last[-1].header.ack_seq == told & 0xFFFF
-    assert last[-1].header.user_msg_seq == 70_000 & 0xFFFF
+    assert told == 66_048
+    assert decode_packet(last) == SessionAck(SessionHeader(ack_seq=512, user_msg_seq=512))
 
 
 # --- timers of an open session --------------------------------------------------------------------
@@ -589,4 +588,4 @@ def test_nobody_waits_for_a_packet_that_may_not_come() -> None:
     assert session.closed == "malformed packet: an internal packet of 573 bytes at offset 8"
     session = opened(initiator=False, limits=Limits(max_packet=1000))
     session.receive(incoming(1, 900).to_bytes()[:16], START)
-    assert session.closed == "malformed packet: a packet of 1116 bytes at offset 8"
+    assert session.closed == "malformed packet: a packet of 1112 bytes at offset 8"

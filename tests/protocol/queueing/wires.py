@@ -64,6 +64,11 @@ class Wires:
             pass
         self.drain()
 
+    def until(self, happened: Callable[[], bool]) -> None:
+        """Step by step, until something has happened."""
+        while not happened():
+            assert self.act() or self.carry(), "nothing more will happen by itself"
+
     def advance(self, seconds: float) -> None:
         """Let time pass, stopping at every timer."""
         until = self.now + seconds

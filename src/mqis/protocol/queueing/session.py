@@ -36,7 +36,7 @@ from mqis.wire.mqqb.internal import (
     SessionAck,
     SessionHeader,
 )
-from mqis.wire.mqqb.packet import Packet, UserMessage, decode_packet
+from mqis.wire.mqqb.packet import Packet, UserMessage, decode_framed
 from mqis.wire.reader import Reader
 
 #: The longest internal packet, EstablishConnection.
@@ -229,10 +229,12 @@ class Session:
     def _take_packets(self, now: float) -> None:
         buffer, at = self._buffer, 0
         while len(buffer) - at >= BASE_SIZE and self.closed is None:
-            length = self._length(BaseHeader.decode(Reader(bytes(buffer[at : at + BASE_SIZE]))))
+            base = BaseHeader.decode(Reader(bytes(buffer[at : at + BASE_SIZE])))
+            self._check(base)
+            length = base.length
             if self.closed is not None or len(buffer) - at < length:
                 break
-            packet = decode_packet(bytes(buffer[at : at + length]))
+            packet = decode_framed(base, bytes(buffer[at : at + length]))
             at += length
             self._heard = True
             self._handle(packet, now)
@@ -242,15 +244,14 @@ class Session:
         elif at or self._packet_due is None:
             self._packet_due = now + self._limits.packet_timeout_s
 
-    def _length(self, base: BaseHeader) -> int:
-        """How long a packet is, if it may come at all: nobody waits for one that may not."""
+    def _check(self, base: BaseHeader) -> None:
+        """Whether a packet may come at all: nobody waits for one that may not."""
         if base.internal and base.length > _MAX_INTERNAL:
             raise WireError(f"an internal packet of {base.length} bytes", 8)
         if base.size > self._limits.max_packet:
             raise WireError(f"a packet of {base.size} bytes", 8)
         if not base.internal and self.state is not State.OPEN:
             self.close(f"a message while {self.state.value}")
-        return base.length
 
     def _handle(self, packet: Packet, now: float) -> None:
         handler = _TABLE.get((self.state, type(packet)))
@@ -271,10 +272,9 @@ class Session:
             self.close(reason)
         else:
             self.peer = packet.server
-            round_trip_ms = int((now - self._began) * 1000)
-            limits = self._limits
+            limits, round_trip_s = self._limits, now - self._began
             lowest, highest = limits.min_recoverable_ack_timeout_ms, limits.max_ack_timeout_ms
-            self._recoverable_ack_timeout_ms = _clamp(8 * round_trip_ms, lowest, highest)
+            self._recoverable_ack_timeout_ms = _clamp(round(8000 * round_trip_s), lowest, highest)
             self._send_parameters(self._recoverable_ack_timeout_ms, self._ack_timeout_ms)
             self.state = State.WAITING_CPR
 

@@ -115,6 +115,11 @@ def decode_packet(data: bytes) -> Packet:
     base = BaseHeader.decode(reader)
     if base.length != len(data):
         raise reader.error(f"a packet of {base.length} bytes in {len(data)}", 8)
+    return decode_framed(base, data)
+
+
+def decode_framed(base: BaseHeader, data: bytes) -> Packet:
+    """The packet whose header is known already, and whose length it has."""
     if base.internal:
-        return decode_internal(reader)
+        return decode_internal(Reader(data, BASE_SIZE))
     return UserMessage.decode_body(base, data)
