@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fuzz.queueing_targets import QUEUEING_TARGETS
 from fuzz.rpc_targets import RPC_TARGETS
 from mqis.wire.decoders import DECODERS
 from mqis.wire.errors import WireError
@@ -34,4 +35,5 @@ class Target:
 TARGETS: tuple[Target, ...] = (
     *(Target(d.name, d.decode) for d in DECODERS),
     *(Target(*rpc) for rpc in RPC_TARGETS),
+    *(Target(*queueing) for queueing in QUEUEING_TARGETS),
 )

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mqis.client import calls, calls2, requests
-from mqis.client.authentication import MachineSigner
+from mqis.client.authentication import MachineSigner, SignatureError
 from mqis.client.elements import DirectoryObject
 from mqis.client.events import DirectoryEvents
 from mqis.client.known import KnownServers
@@ -284,7 +284,7 @@ class DirectoryClient:
         if _wants_more(got, _FIRST_BUFFER):
             got = await calls.get_security(session, target, information, got.length_needed)
         _check(got.result, f"cannot read the permissions of {object_type.label} {path or guid}")
-        return got.descriptor[: got.length_needed]
+        return _cut(got)
 
     async def get_machine_security(
         self, object_type: ObjectType, information: int, guid: Guid
@@ -295,7 +295,7 @@ class DirectoryClient:
         if _wants_more(got, _FIRST_BUFFER):
             got = await calls.get_machine_security(session, target, information, got.length_needed)
         _check(got.result, f"cannot read the permissions of {object_type.label} {guid}")
-        return got.descriptor[: got.length_needed]
+        return _cut(got)
 
     async def lookup(
         self,
@@ -388,6 +388,13 @@ async def _page(
 def _wants_more(got: dscomm.SecurityGot, length: int) -> bool:
     too_small = got.result == HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
     return too_small and length < got.length_needed <= dscomm.MAX_BUFFER
+
+
+def _cut(got: dscomm.SecurityGot) -> bytes:
+    """The buffer without its padding. Its length is not signed, but what it cuts off is zeros."""
+    if any(got.descriptor[got.length_needed :]):
+        raise SignatureError("the length of the answer is not the one that was signed")
+    return got.descriptor[: got.length_needed]
 
 
 def _orders(names: list[str], order_by: Sequence[str]) -> list[SortOrder]:

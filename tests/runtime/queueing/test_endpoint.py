@@ -85,7 +85,6 @@ def test_a_message_and_its_acknowledgement() -> None:
     run(body())
 
 
-@pytest.mark.slow
 def test_ten_thousand_messages_both_ways_over_a_connection_that_keeps_breaking() -> None:
     """Every message exactly once, in both directions, whatever the proxy cuts."""
     total = 10_000

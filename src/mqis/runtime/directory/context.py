@@ -14,6 +14,13 @@ from mqis.protocol.authentication import Authenticator, Identity, token_for
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import Denial, Guard
+from mqis.protocol.directory.notification import (
+    ChangeNotice,
+    LocalQueueManager,
+    notice_of_create,
+    notice_of_update,
+)
+from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.directory.serverauth import ServerAuth
@@ -71,6 +78,10 @@ class DirectoryContext:
     #: Makes the contexts of S_DSValidateServer; None: only the empty context.
     gss: Authenticator | None = None
     handles: HandleTable = field(default_factory=HandleTable)
+    #: The queue manager beside this server; without one nobody is notified.
+    local: LocalQueueManager | None = None
+    #: Takes each change notification, once its change is committed.
+    notify: Callable[[ChangeNotice], None] = lambda _notice: None
     _guards: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
 
     def check_ready(self) -> None:
@@ -110,6 +121,17 @@ class DirectoryContext:
                 DirectoryEvents(tx, now, self.entropy, settings.profile, settings.own_site)
             )
         )
+
+    def created(self, obj: DirectoryObject) -> None:
+        """A committed create: whoever has to be told is told."""
+        notice = None if self.local is None else notice_of_create(self.local, obj)
+        if notice is not None:
+            self.notify(notice)
+
+    def updated(self, obj: DirectoryObject) -> None:
+        notice = None if self.local is None else notice_of_update(self.local, obj)
+        if notice is not None:
+            self.notify(notice)
 
     def server_auth(self, call: IncomingCall, handle: ContextHandle) -> ServerAuth:
         """What an auth handle stands for; a fault for a handle that is none."""

@@ -95,6 +95,7 @@ class DscommService(TypedService):
             )
         except _REFUSALS as error:
             return dscomm.Created(request.guid, result_of(error))
+        self._directory.created(created)
         return dscomm.Created(None if request.guid is None else created.id, _OK)
 
     async def delete_object(self, call: IncomingCall, request: dscomm.ByPath) -> dscomm.Result:
@@ -136,11 +137,12 @@ class DscommService(TypedService):
         try:
             target = Target.from_wire(number, path, guid)
             properties = changes.as_properties(request.ids, request.values)
-            await self._directory.change(
+            changed = await self._directory.change(
                 lambda events: changes.set_properties(events, guard, target, properties)
             )
         except _REFUSALS as error:
             return dscomm.Result(result_of(error))
+        self._directory.updated(changed)
         return dscomm.Result(_OK)
 
     async def qm_set_machine_properties(
@@ -173,13 +175,14 @@ class DscommService(TypedService):
         try:
             kind = object_type_of(request.object_type, HResult.MQDS_WRONG_OBJ_TYPE)
             target = Target(kind, path, guid)
-            await self._directory.change(
+            changed = await self._directory.change(
                 lambda events: changes.set_security(
                     events, guard, target, request.information, request.descriptor
                 )
             )
         except _REFUSALS as error:
             return dscomm.Result(result_of(error))
+        self._directory.updated(changed)
         return dscomm.Result(_OK)
 
     # --- reads ------------------------------------------------------------------------------------

@@ -185,7 +185,13 @@ class ServerProtocol(asyncio.Protocol):
         future: asyncio.Future[tuple[bytes, bool]] = self._loop.create_future()
         self._answers[call] = future
         self._work()
-        return await future
+        limit_s = self._server.endpoint.limits.call_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await future
+        except TimeoutError:  # its answer, should it still come, ends the connection
+            self._answers.pop(call, None)
+            raise RpcConnectionError(f"no answer to a callback in {limit_s:g} s") from None
 
     def _settle(self, call: Call, answer: tuple[bytes, bool] | RpcFault) -> None:
         future = self._answers.pop(call, None)
