@@ -85,11 +85,9 @@ class OutgoingQueue:
         """The next to send; it is in flight from here on."""
         if not self._queued:
             return None
-        for waiting in reversed(self._waiting):
-            if waiting:
-                self._queued -= 1
-                return waiting.popitem(last=False)[1]
-        raise AssertionError("messages are queued and none is there")
+        self._queued -= 1
+        first = next(waiting for waiting in reversed(self._waiting) if waiting)
+        return first.popitem(last=False)[1]
 
     def forget(self, outgoing: Outgoing) -> None:
         """A message that was popped has arrived or is given up."""

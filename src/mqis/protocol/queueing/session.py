@@ -217,9 +217,8 @@ class Session:
         self._ack_wait_due = now + 2 * self._ack_timeout_ms / 1000
 
     def _check_ack_wait(self, now: float) -> None:
-        if not self._unacked:
-            self._ack_wait_due = None
-        elif self._heard:
+        """The timer runs only while something is in flight."""
+        if self._heard:
             self._start_ack_wait(now)
         else:
             self.close("nothing was acknowledged")

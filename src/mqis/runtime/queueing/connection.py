@@ -46,11 +46,6 @@ class Connection(asyncio.Protocol):
 
     # --- the endpoint -----------------------------------------------------------------------------
 
-    @property
-    def unwritten(self) -> int:
-        transport = self._transport
-        return 0 if transport is None else transport.get_write_buffer_size()
-
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
