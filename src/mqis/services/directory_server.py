@@ -219,8 +219,10 @@ def _why_not(error: OSError, address: str, port: int, key: str) -> str:
     }
     if key == "mapper_port":
         hints[errno.EADDRINUSE] += ", or do without an endpoint mapper: rpc.mapper = false"
-    hint = hints.get(error.errno or 0, f"see rpc.{key} and rpc.listen")
-    reason = os.strerror(error.errno) if error.errno else str(error)
+    # asyncio of Python 3.13 passes this one on without its number, and only this one.
+    number = error.errno or errno.EADDRNOTAVAIL
+    hint = hints.get(number, f"see rpc.{key} and rpc.listen")
+    reason = os.strerror(number)
     return f"cannot listen at {at}: {reason}; {hint}"
 
 
