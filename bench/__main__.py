@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from bench import codecs, directory, lookup100k, ndr, rpc, stores, transfer
+from bench import boxcars, codecs, directory, discovery, lookup100k, ndr, rpc, stores, transfer
 from bench.environment import environment, load
 from bench.render import as_json, show
 from bench.run import Bench, Run
@@ -29,8 +29,10 @@ ENTRIES: dict[str, Bench] = {
         transfer,
         codecs,
         ndr,
+        boxcars,
         rpc,
         directory,
+        discovery,
     )
 }
 #: Not /tmp, which is often memory, where a flush costs nothing.

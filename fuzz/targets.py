@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fuzz.cmp_targets import CMP_TARGETS
 from fuzz.queueing_targets import QUEUEING_TARGETS
 from fuzz.rpc_targets import RPC_TARGETS
 from mqis.wire.decoders import DECODERS
@@ -36,4 +37,5 @@ TARGETS: tuple[Target, ...] = (
     *(Target(d.name, d.decode) for d in DECODERS),
     *(Target(*rpc) for rpc in RPC_TARGETS),
     *(Target(*queueing) for queueing in QUEUEING_TARGETS),
+    *(Target(*cmp) for cmp in CMP_TARGETS),
 )

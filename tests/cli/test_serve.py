@@ -48,7 +48,8 @@ def test_ready_line_reread_and_end(demo_store: Path, tmp_path: Path) -> None:
     with serving(tmp_path, "--json") as server:
         ready = server.ready
         assert list(ready) == [
-            *("event", "enterprise", "server", "site", "address", "port", "mapper_port")
+            *("event", "enterprise", "server", "site", "address", "port", "mapper_port"),
+            "discovery_port",
         ]
         assert (ready["event"], ready["enterprise"], ready["site"]) == (
             *("ready", "Meridian", "Amsterdam"),

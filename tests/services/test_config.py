@@ -11,6 +11,7 @@ from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.services.config import ConfigError, default_toml, load, override, reread
 from mqis.services.sections import (
     Config,
+    DiscoverySection,
     EnterpriseSection,
     Gss,
     LogFormat,
@@ -40,7 +41,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
         'max_connections = 5\n[security]\naccounts = "a.toml"\ndomain = "LAB"\n'
         'administrators = ["S-1-5-21-1-2-3-500", "S-1-5-32-544"]\ngss = "none"\n'
         'keytab = "/etc/krb5.keytab"\nanonymous = false\nchallenge_machines = true\n'
-        'machine_policy = "owner"\n[log]\nlevel = "debug"\nformat = "json"\n',
+        'machine_policy = "owner"\n[discovery]\nenabled = true\nlisten = "0.0.0.0"\n'
+        'port = 1802\nnetworks = ["LAN"]\nown_enterprise_only = true\nrate = 5\nburst = 6\n'
+        '[log]\nlevel = "debug"\nformat = "json"\n',
     )
     assert load(path) == Config(
         ServerSection("ams-dir1", Role.PEC, "Amsterdam"),
@@ -57,6 +60,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
             True,
             MachinePolicy.OWNER,
         ),
+        DiscoverySection(True, "0.0.0.0", 1802, ("LAN",), True, 5, 6),
         LogSection(LogLevel.DEBUG, LogFormat.JSON),
     )
 
@@ -97,6 +101,9 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         ("[security]\nadministrators = 'x'\n", "security.administrators: wants a list"),
         ("[security]\nadministrators = ['x']\n", "security.administrators: 'x' is not"),
         ("[security]\nmachine_policy = 1\n", "security.machine_policy: 1 is none of everyone, o"),
+        ("[discovery]\nlisten = '::1'\n", "discovery.listen: '::1' is not an IPv4 address"),
+        ("[discovery]\nnetworks = 'LAN'\n", "discovery.networks: wants a list"),
+        ("[discovery]\nrate = 0\n", "discovery.rate: wants a number from 1 to"),
         ("[log]\nlevel = 'loud'\n", "log.level: 'loud' is none of debug, info, warning, error"),
         ("[server\n", "not TOML: Expected ']' at the end of a table declaration (at line 1"),
     ],
@@ -143,6 +150,7 @@ def test_the_file_can_be_written_with_other_values(tmp_path: Path) -> None:
         EnterpriseSection("E"),
         RpcSection(port=5, mapper=False),
         SecuritySection("/a", administrators=(), machine_policy=MachinePolicy.OWNER),
+        DiscoverySection(enabled=True, networks=("LAN", "WAN")),
         LogSection(format=LogFormat.JSON),
     )
     assert load(written(tmp_path, default_toml(config))) == config

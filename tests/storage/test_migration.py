@@ -11,8 +11,10 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.storage import schema
 from mqis.storage.records import object_row, partition_row
-from mqis.storage.sql import PAGE, Connection
+from mqis.storage.session import Connection
+from mqis.storage.sql import PAGE
 from mqis.storage.sqlite import APPLICATION_ID
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.builders import SITE, machine, partition, queue, user
@@ -29,6 +31,10 @@ class Direct:
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         return self._database.execute(sql, *parameters)
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        for row in rows:
+            self.run(sql, row)
 
 
 def set_version(database: Database, version: int) -> None:
@@ -96,6 +102,27 @@ def test_more_objects_than_a_page_are_brought_along(database: Database) -> None:
     store.close()
 
 
+def test_version_2_gets_states_and_an_outbox(database: Database) -> None:
+    make_version_1(database)
+    blob = "BLOB" if isinstance(database, SqliteFile) else "BYTEA"
+    schema.STEPS[1](Direct(database), blob)
+    set_version(database, 2)
+    before = tables_of(database)
+
+    store = database.open()
+
+    assert version_of(database) == schema.VERSION == 3
+    assert tables_of(database) - before == {"states", "outbox", "outbox_last"}
+    record = JournalRecord(1, RecordKind.CHANGE, RecordState.LOCAL)
+    with store.write() as transaction:
+        assert [transaction.get(obj.type, obj.id) for obj in OLD] == OLD
+        assert transaction.outbox(0, 10) == []
+        assert transaction.append(record) == 1
+        transaction.put_state("family", b"key", b"value")
+    assert store.check() == []
+    store.close()
+
+
 def test_a_second_opening_migrates_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +131,7 @@ def test_a_second_opening_migrates_nothing(
     def never(_connection: Connection, _blob: str) -> None:
         raise AssertionError("migrated again")
 
-    monkeypatch.setattr(schema, "STEPS", (never, never))
+    monkeypatch.setattr(schema, "STEPS", (never,) * schema.VERSION)
     database.open().close()
 
 

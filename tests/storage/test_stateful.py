@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from mqis.protocol.ports import Change, Store, Transaction, View
 from mqis.storage.memory import MemoryStore
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
@@ -45,6 +46,9 @@ KEYS: dict[ObjectType, list[tuple[PropId, bytes]]] = {
     ObjectType.MACHINE: [(PropId.QM_SITE_IDS, id_.raw) for id_ in PARTITIONS],
     ObjectType.USER: [(PropId.U_DIGEST, id_.raw) for id_ in OWNERS[1:]],
 }
+
+FAMILIES = ["acks", "replies", "purged", "appended"]
+RECORD = JournalRecord(1, RecordKind.CHANGE, RecordState.LOCAL)
 
 seqs = st.integers(0, 40)
 
@@ -73,6 +77,10 @@ class Operation:
     obj: DirectoryObject
     which: int
 
+    @property
+    def key(self) -> bytes:
+        return b"k" * (self.obj.seq.value % 3)
+
     def __call__(self, transaction: Transaction) -> None:
         held = transaction.get(self.obj.type, self.obj.id)
         match self.name:
@@ -90,13 +98,35 @@ class Operation:
                 transaction.bury(tombstone(NUMBERS[self.which % 3], partition=where, seq=seq))
             case "unbury":
                 transaction.unbury(guid(NUMBERS[self.which % 3]))
-            case _:
+            case "put partition":
                 where = [Guid.NULL, *PARTITIONS][self.which % 3]
                 transaction.put_partition(partition(where, last_seq=self.obj.seq.value))
+            case "drop partition":
+                transaction.drop_partition([Guid.NULL, *PARTITIONS][self.which % 3])
+            case _:
+                self._beside_objects(transaction)
+
+    def _beside_objects(self, transaction: Transaction) -> None:
+        match self.name:
+            case "purge":
+                count = transaction.purge(PARTITIONS[self.which % 2], self.obj.seq)
+                transaction.put_state("purged", b"", bytes([count]))
+            case "put state":
+                transaction.put_state(FAMILIES[self.which % 2], self.key, self.obj.id.raw)
+            case "drop state":
+                transaction.drop_state(FAMILIES[self.which % 2], self.key)
+            case "append":
+                lsn = transaction.append(replace(RECORD, seq=self.obj.seq))
+                transaction.put_state("appended", b"", lsn.to_bytes(8, "big"))
+            case "trim outbox":
+                transaction.trim_outbox(self.which)
+            case _:
+                raise AssertionError(self.name)
 
 
 NAMED = ["insert", "insert", "update", "delete", "delete one that is there"]
-NAMED += ["bury", "unbury", "put partition"]
+NAMED += ["bury", "unbury", "put partition", "drop partition", "purge"]
+NAMED += ["put state", "drop state", "append", "append", "trim outbox"]
 operations = st.builds(Operation, st.sampled_from(NAMED), objects(), st.integers(0, 11))
 
 
@@ -121,6 +151,9 @@ def everything(view: View) -> dict[object, object]:
         # Numbers are unique in a sound store; where they are not, the order is not promised.
         seen["changes", where] = sorted(changes, key=by_number)
         seen["partition", where] = view.partition(where)
+    seen["states"] = [view.states(family) for family in FAMILIES]
+    seen["state"] = [view.state(FAMILIES[0], b"k" * length) for length in range(3)]
+    seen["outbox"] = [view.outbox(after, limit) for after, limit in [(0, 100), (2, 3), (5, 100)]]
     seen["tombstones"] = [view.tombstone(guid(number)) for number in NUMBERS]
     return seen
 
@@ -255,7 +288,9 @@ def test_postgres_like_memory(postgres_server: PostgresServer) -> None:
                 for number in NUMBERS:
                     transaction.unbury(guid(number))
                 run = transaction._run  # type: ignore[attr-defined]
-                run("DELETE FROM partitions")
+                for table in ("partitions", "states", "outbox"):
+                    run(f"DELETE FROM {table}")
+                run("UPDATE outbox_last SET lsn=0")
                 assert run("SELECT count(*) FROM lookup_keys") == [(0,)]
         return store, ExitStack()
 

@@ -9,6 +9,7 @@ import typer
 from mqis.cli.login import (
     MAPPER_PORT,
     AnonymousOption,
+    DiscoverOption,
     Level,
     LevelOption,
     MapperPortOption,
@@ -47,6 +48,7 @@ def create(
     ] = None,
     *,
     server: ServerOption = None,
+    discover: DiscoverOption = False,
     mapper_port: MapperPortOption = MAPPER_PORT,
     user: UserOption = None,
     level: LevelOption = Level.PRIVACY,
@@ -63,7 +65,16 @@ def create(
     object_type = kind.object_type
     path, assignments = _split(object_type, words or [])
     descriptor = None if security is None else sddl(security)
-    who = login(server, mapper_port, user, level, auth, anonymous=anonymous, verify=verify)
+    who = login(
+        server,
+        mapper_port,
+        user,
+        level,
+        auth,
+        anonymous=anonymous,
+        verify=verify,
+        discover=discover,
+    )
     with connected(who) as remote:
         properties = parse_assignments(object_type, assignments, remote)
         if object_type is ObjectType.ROUTINGLINK:
@@ -110,6 +121,7 @@ def set_(
     values: _Values,
     *,
     server: ServerOption = None,
+    discover: DiscoverOption = False,
     mapper_port: MapperPortOption = MAPPER_PORT,
     user: UserOption = None,
     level: LevelOption = Level.PRIVACY,
@@ -119,7 +131,16 @@ def set_(
 ) -> None:
     """Change properties of an object: all of them, or none."""
     object_type = kind.object_type
-    who = login(server, mapper_port, user, level, auth, anonymous=anonymous, verify=verify)
+    who = login(
+        server,
+        mapper_port,
+        user,
+        level,
+        auth,
+        anonymous=anonymous,
+        verify=verify,
+        discover=discover,
+    )
     with connected(who) as remote:
         remote.set(object_type, name, parse_assignments(object_type, values, remote))
     say(f"changed {object_type.label} {name}")
@@ -130,6 +151,7 @@ def delete(
     name: NameArgument,
     *,
     server: ServerOption = None,
+    discover: DiscoverOption = False,
     mapper_port: MapperPortOption = MAPPER_PORT,
     user: UserOption = None,
     level: LevelOption = Level.PRIVACY,
@@ -138,7 +160,16 @@ def delete(
     verify: VerifyOption = True,
 ) -> None:
     """Delete an object."""
-    who = login(server, mapper_port, user, level, auth, anonymous=anonymous, verify=verify)
+    who = login(
+        server,
+        mapper_port,
+        user,
+        level,
+        auth,
+        anonymous=anonymous,
+        verify=verify,
+        discover=discover,
+    )
     with connected(who) as remote:
         remote.delete(kind.object_type, name)
     say(f"deleted {kind.object_type.label} {name}")

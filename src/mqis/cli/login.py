@@ -61,6 +61,9 @@ ServerOption = Annotated[
         show_default=False,
     ),
 ]
+DiscoverOption = Annotated[
+    bool, typer.Option("--discover", help="Find a server by broadcast ('mqis discover').")
+]
 MapperPortOption = Annotated[
     int, typer.Option("--mapper-port", metavar="N", min=1, max=65_535, help="Its mapper's port.")
 ]
@@ -117,12 +120,19 @@ def login(
     *,
     anonymous: bool = False,
     verify: bool = True,
+    discover: bool = False,
 ) -> Login:
     """What the options say."""
     words = [word.strip() for text in server or () for word in text.split(",")]
     servers = tuple(word for word in words if word)
+    if discover:
+        from mqis.cli.discover import discovered  # noqa: PLC0415
+
+        servers += tuple(map(str, discovered(mapper_port)))
     if not servers:
-        raise typer.BadParameter("name a directory server with --server HOST[:PORT]")
+        raise typer.BadParameter(
+            "name a directory server with --server HOST[:PORT], or have one looked for: --discover"
+        )
     if anonymous or not user:
         return Login(servers, mapper_port)
     domain, name = split_user(user)

@@ -13,6 +13,7 @@ from rich.table import Table
 from mqis.cli.login import (
     MAPPER_PORT,
     AnonymousOption,
+    DiscoverOption,
     Level,
     LevelOption,
     MapperPortOption,
@@ -71,6 +72,7 @@ def get(
     store: StoreOption = None,
     config: ConfigOption = None,
     server: ServerOption = None,
+    discover: DiscoverOption = False,
     mapper_port: MapperPortOption = MAPPER_PORT,
     user: UserOption = None,
     level: LevelOption = Level.PRIVACY,
@@ -86,7 +88,8 @@ def get(
     """Show one object: all that is stored of it, or the properties asked for."""
     chosen = [find_property(kind.object_type, word) for word in prop or ()]
     options = mapper_port, user, level, auth
-    with source(store, config, server, *options, anonymous=anonymous, verify=verify) as found_in:
+    flags = {"anonymous": anonymous, "verify": verify, "discover": discover}
+    with source(store, config, server, *options, **flags) as found_in:
         record = found_in.get(kind.object_type, name, chosen)
         if json:
             print_json(object_as_json(record))
@@ -96,13 +99,13 @@ def get(
 
 @contextmanager
 def source(
-    store: str | None, config: Path | None, server: list[str] | None, *options: Any, **more: Any
+    store: str | None, config: Path | None, server: list[str] | None, *options: Any, **flags: Any
 ) -> Iterator[Source]:
-    """The server if one is named, else the store."""
-    if server:
+    """The server if one is named or to be found, else the store."""
+    if server or flags["discover"]:
         if store is not None:
             raise typer.BadParameter("--store and --server exclude each other")
-        with connected(login(server, *options, **more)) as remote:
+        with connected(login(server, *options, **flags)) as remote:
             yield remote
     else:
         with opened(store_url(store, config)) as from_store, from_store.read() as view:
@@ -150,6 +153,7 @@ def lookup(
     store: StoreOption = None,
     config: ConfigOption = None,
     server: ServerOption = None,
+    discover: DiscoverOption = False,
     mapper_port: MapperPortOption = MAPPER_PORT,
     user: UserOption = None,
     level: LevelOption = Level.PRIVACY,
@@ -173,7 +177,8 @@ def lookup(
     object_type = kind.object_type
     chosen = _columns(object_type, columns)
     options = mapper_port, user, level, auth
-    with source(store, config, server, *options, anonymous=anonymous, verify=verify) as found_in:
+    flags = {"anonymous": anonymous, "verify": verify, "discover": discover}
+    with source(store, config, server, *options, **flags) as found_in:
         restrictions = [parse_condition(object_type, text, found_in) for text in where or ()]
         found = found_in.lookup(object_type, chosen, restrictions, _sort_keys(object_type, sort))
         rows = found[:limit]

@@ -10,6 +10,7 @@ import typer
 from mqis.cli.login import (
     MAPPER_PORT,
     AnonymousOption,
+    DiscoverOption,
     Level,
     LevelOption,
     MapperPortOption,
@@ -39,6 +40,7 @@ def security(
     name: NameArgument,
     *,
     server: ServerOption = None,
+    discover: DiscoverOption = False,
     mapper_port: MapperPortOption = MAPPER_PORT,
     user: UserOption = None,
     level: LevelOption = Level.PRIVACY,
@@ -62,7 +64,16 @@ def security(
     object_type = kind.object_type
     asked = None if part is None else _parse_parts(part)
     new = None if sddl is None else _parse(sddl)
-    who_asks = login(server, mapper_port, user, level, auth, anonymous=anonymous, verify=verify)
+    who_asks = login(
+        server,
+        mapper_port,
+        user,
+        level,
+        auth,
+        anonymous=anonymous,
+        verify=verify,
+        discover=discover,
+    )
     with connected(who_asks) as remote:
         if new is not None:
             chosen = _settable(new, asked)

@@ -41,6 +41,14 @@ def serve(
     accounts: Annotated[
         Path | None, typer.Option(help="security.accounts", metavar="FILE", show_default=False)
     ] = None,
+    discovery: Annotated[
+        str | None,
+        typer.Option(
+            help="Answer clients that broadcast: discovery.enabled, .listen and .port",
+            metavar="ADDRESS[:PORT]",
+            show_default=False,
+        ),
+    ] = None,
     log_level: Annotated[
         LogLevel | None, typer.Option(help="log.level", show_default=False)
     ] = None,
@@ -59,6 +67,7 @@ def serve(
         "store": {"url": store},
         "rpc": {"listen": listen, "port": port, "mapper_port": mapper_port},
         "security": {"accounts": None if accounts is None else str(accounts.absolute())},
+        "discovery": _discovery(discovery),
         "log": {"level": log_level, "format": log_format},
     }
     values = {
@@ -72,6 +81,14 @@ def serve(
     run_server(read, lambda ready: _tell(ready, json=json))
 
 
+def _discovery(text: str | None) -> dict[str, object]:
+    if text is None:
+        return {}
+    address, _, port = text.partition(":")
+    chosen: object = int(port) if port.isdigit() else port or None
+    return {"enabled": True, "listen": address, "port": chosen}
+
+
 def _tell(ready: Ready, *, json: bool) -> None:
     """One line that scripts can wait for."""
     if json:
@@ -82,4 +99,6 @@ def _tell(ready: Ready, *, json: bool) -> None:
     if ready.mapper_port is not None:
         mapper = f"endpoint mapper {host}:{ready.mapper_port}"
     told = f"ready: {ready.enterprise}, site {ready.site}, {host}:{ready.port}, {mapper}"
+    if ready.discovery_port is not None:
+        told += f", discovery UDP {ready.discovery_port}"
     print(plain(told), flush=True)

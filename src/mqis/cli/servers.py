@@ -5,6 +5,7 @@ from __future__ import annotations
 from mqis.cli.login import (
     MAPPER_PORT,
     AnonymousOption,
+    DiscoverOption,
     Level,
     LevelOption,
     MapperPortOption,
@@ -23,6 +24,7 @@ from mqis.cli.output import cell, console, print_json, table
 def servers(
     *,
     server: ServerOption = None,
+    discover: DiscoverOption = False,
     mapper_port: MapperPortOption = MAPPER_PORT,
     user: UserOption = None,
     level: LevelOption = Level.PRIVACY,
@@ -32,7 +34,16 @@ def servers(
     json: JsonOption = False,
 ) -> None:
     """List the directory servers of every site, the authority of each site first."""
-    who = login(server, mapper_port, user, level, auth, anonymous=anonymous, verify=verify)
+    who = login(
+        server,
+        mapper_port,
+        user,
+        level,
+        auth,
+        anonymous=anonymous,
+        verify=verify,
+        discover=discover,
+    )
     with connected(who) as remote:
         sites = remote.servers()
     if json:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
@@ -54,6 +55,15 @@ class View(Protocol):
 
     def count(self, object_type: ObjectType) -> int: ...
 
+    def state(self, family: str, key: bytes) -> bytes | None:
+        """What a machine has put under this key; replication keeps acknowledgements and replies."""
+
+    def states(self, family: str) -> list[tuple[bytes, bytes]]:
+        """Everything that a family holds, ascending by key."""
+
+    def outbox(self, after: int, limit: int) -> list[tuple[int, JournalRecord]]:
+        """Journal records behind ``after`` that wait to be copied to the journal, by lsn."""
+
 
 class Transaction(View, Protocol):
     """A view that can also change what it shows. Nothing is seen elsewhere before it commits."""
@@ -75,6 +85,24 @@ class Transaction(View, Protocol):
 
     def put_partition(self, partition: Partition) -> None:
         """Add a partition, or put it in the place of the one with the same identifier."""
+
+    def drop_partition(self, id: Guid) -> None:  # noqa: A002
+        """Forget a partition's state; its objects and tombstones are the caller's."""
+
+    def purge(self, partition: Guid, through: SequenceNumber) -> int:
+        """Forget the partition's tombstones up to this number; how many they were."""
+
+    def put_state(self, family: str, key: bytes, value: bytes) -> None:
+        """Put a value under a key, in the place of the one that is there."""
+
+    def drop_state(self, family: str, key: bytes) -> None:
+        """Forget a key, if it is there."""
+
+    def append(self, record: JournalRecord) -> int:
+        """Add a record to the outbox; its lsn, which is greater than any before."""
+
+    def trim_outbox(self, through: int) -> None:
+        """Forget the records up to this lsn: the journal has them. Their lsns do not come again."""
 
     def savepoint(self) -> AbstractContextManager[None]:
         """Undo what is done inside if the block raises; the transaction itself goes on."""

@@ -19,6 +19,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.ports import Change, Transaction
 from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
@@ -49,6 +50,10 @@ class BulkTransaction:
 
     def put_partition(self, partition: Partition) -> None:
         self._partitions[partition.id] = partition
+
+    def drop_partition(self, id: Guid) -> None:  # noqa: A002
+        self._partitions.pop(id, None)
+        self._tx.drop_partition(id)
 
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         return self._tx.get(object_type, id) if self._may_hold(object_type, id.raw) else None
@@ -120,3 +125,27 @@ class BulkTransaction:
 
     def count(self, object_type: ObjectType) -> int:
         return self._tx.count(object_type)
+
+    def purge(self, partition: Guid, through: SequenceNumber) -> int:
+        return self._tx.purge(partition, through)
+
+    def state(self, family: str, key: bytes) -> bytes | None:
+        return self._tx.state(family, key)
+
+    def states(self, family: str) -> list[tuple[bytes, bytes]]:
+        return self._tx.states(family)
+
+    def put_state(self, family: str, key: bytes, value: bytes) -> None:
+        self._tx.put_state(family, key, value)
+
+    def drop_state(self, family: str, key: bytes) -> None:
+        self._tx.drop_state(family, key)
+
+    def outbox(self, after: int, limit: int) -> list[tuple[int, JournalRecord]]:
+        return self._tx.outbox(after, limit)
+
+    def append(self, record: JournalRecord) -> int:
+        return self._tx.append(record)
+
+    def trim_outbox(self, through: int) -> None:
+        self._tx.trim_outbox(through)

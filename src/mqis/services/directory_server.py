@@ -27,6 +27,7 @@ from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.services.config import ConfigError, Reread, reread
+from mqis.services.discovery import start_discovery
 from mqis.services.logon import AuditedAuthenticator, LiveAccounts
 from mqis.services.logs import details
 from mqis.services.sections import Config, Gss
@@ -73,6 +74,8 @@ class Ready:
     port: int
     #: None: there is no endpoint mapper.
     mapper_port: int | None
+    #: The UDP port of discovery; None: there is none.
+    discovery_port: int | None = None
 
 
 class DirectoryServer:
@@ -144,7 +147,17 @@ class DirectoryServer:
             config.rpc.listen,
             port,
             mapper_port,
+            await self._start_discovery(store, place) if config.discovery.enabled else None,
         )
+
+    async def _start_discovery(self, store: Store, place: Place) -> int:
+        section = self.config.discovery
+        try:
+            responder, port = await start_discovery(section, store, place.server, place.site.id)
+        except OSError as error:
+            raise ServeError(_why_no_discovery(error, section.listen, section.port)) from error
+        self._stack.push_async_callback(responder.close)
+        return port
 
     def _rpc_server(
         self, directory: DirectoryContext, authenticator: AuditedAuthenticator
@@ -224,6 +237,14 @@ def _why_not(error: OSError, address: str, port: int, key: str) -> str:
     hint = hints.get(number, f"see rpc.{key} and rpc.listen")
     reason = os.strerror(number)
     return f"cannot listen at {at}: {reason}; {hint}"
+
+
+def _why_no_discovery(error: OSError, address: str, port: int) -> str:
+    reason = error.strerror or error
+    return (
+        f"cannot listen for discovery at UDP {address}:{port}: {reason}; choose another with "
+        "discovery.listen and discovery.port, or do without: discovery.enabled = false"
+    )
 
 
 # --- what the store has to hold -------------------------------------------------------------------

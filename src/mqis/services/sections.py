@@ -100,6 +100,19 @@ def as_address(value: object) -> str:
     return text
 
 
+def as_ipv4(value: object) -> str:
+    text = as_address(value)
+    if ":" in text:
+        raise ValueError(f"{text!r} is not an IPv4 address, and there is no broadcast over IPv6")
+    return text
+
+
+def as_texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f'wants a list, ["...", ...], got {value!r}')
+    return tuple(as_text(item) for item in value)
+
+
 def as_sids(value: object) -> tuple[Sid, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError(f'wants a list, ["S-1-...", ...], got {value!r}')
@@ -265,6 +278,48 @@ class SecuritySection:
 
 
 @dataclass(frozen=True, slots=True)
+class DiscoverySection:
+    """How clients that broadcast find this server (MS-MQSD)."""
+
+    enabled: bool = field(
+        default=False, metadata=about(as_flag, "Whether to answer clients that look for servers.")
+    )
+    listen: str = field(
+        default="127.0.0.1",
+        metadata=about(
+            as_ipv4,
+            "The IPv4 address to listen at, and the broadcast address of its network with it; "
+            "0.0.0.0 is all of them.",
+        ),
+    )
+    port: int = field(
+        default=1801,
+        metadata=about(
+            as_port, "The UDP port. Clients of others ask at 1801. 0: one that is free."
+        ),
+    )
+    networks: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            as_texts,
+            "Names or GUIDs of the connected networks that this server is on. Empty: those that "
+            "the directory lists for its machine; a server without any does not answer.",
+        ),
+    )
+    own_enterprise_only: bool = field(
+        default=False,
+        metadata=about(as_flag, "Whether to leave clients of other enterprises unanswered."),
+    )
+    rate: int = field(
+        default=10,
+        metadata=about(between(1, 1_000_000), "Answers a second to one address, in the long run."),
+    )
+    burst: int = field(
+        default=20, metadata=about(between(1, 1_000_000), "Answers to one address at once.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class LogSection:
     """What a server tells on its standard error, one line an event."""
 
@@ -287,4 +342,5 @@ class Config:
     enterprise: EnterpriseSection = EnterpriseSection()
     rpc: RpcSection = RpcSection()
     security: SecuritySection = SecuritySection()
+    discovery: DiscoverySection = DiscoverySection()
     log: LogSection = LogSection()

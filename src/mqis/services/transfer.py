@@ -15,7 +15,7 @@ tombstones included. Exporting it again gives the same bytes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -28,11 +28,10 @@ from mqis.protocol.directory.export import (
     ExportError,
     Header,
     check_against_catalogue,
-    format_entry,
-    format_header,
     parse_entry,
     parse_header,
 )
+from mqis.protocol.directory.exporting import exported_lines
 from mqis.protocol.directory.objects import (
     IDENTIFIER_PROPERTY,
     DeletedObject,
@@ -41,7 +40,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownership import authority, enterprise
 from mqis.protocol.errors import DirectoryError, StorageError
-from mqis.protocol.ports import Change, Store, Transaction, View
+from mqis.protocol.ports import Change, Store, Transaction
 from mqis.runtime.entropy import SystemEntropy
 from mqis.services.bulk import BulkTransaction
 from mqis.wire.guid import Guid
@@ -64,16 +63,9 @@ def _silent(_done: int, _total: int) -> None: ...
 def export_store(store: Store, out: BinaryIO, progress: Progress = _silent) -> int:
     """Write the store as one view shows it; the number of lines after the first."""
     with store.read() as view:
-        # No store lists tombstones; they stand among the changes of each partition. They are
-        # found first because the header counts them.
-        tombstones = list(_tombstones(view))
-        total = sum(view.count(object_type) for object_type in ORDER) + len(tombstones)
-        root = enterprise(view)
-        name = None if root is None else root.path
-        header = Header(name, tuple(view.partitions()), total)
-        out.write(f"{format_header(header)}\n".encode("ascii"))
+        total, lines = exported_lines(view)
+        out.write(f"{next(lines)}\n".encode("ascii"))
         done = 0
-        lines = map(format_entry, _entries(view, tombstones))
         while batch := list(islice(lines, _LINES_A_WRITE)):
             out.write(("\n".join(batch) + "\n").encode("ascii"))
             done += len(batch)
@@ -102,19 +94,6 @@ def export_file(store: Store, path: Path, progress: Progress = _silent) -> int:
 def _is_plain(path: Path) -> bool:
     """A device or a pipe is written to as it is."""
     return path.is_file() or not path.exists()
-
-
-def _entries(view: View, tombstones: Iterable[DeletedObject]) -> Iterator[Change]:
-    for object_type in ORDER:
-        yield from view.objects(object_type)
-    yield from tombstones
-
-
-def _tombstones(view: View) -> Iterator[DeletedObject]:
-    for partition in view.partitions():
-        for change in view.changes(partition.id, SequenceNumber.MIN):
-            if isinstance(change, DeletedObject):
-                yield change
 
 
 # --- import ---------------------------------------------------------------------------------------

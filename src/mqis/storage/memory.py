@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from threading import Lock
@@ -21,6 +21,7 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change, Transaction, View
 from mqis.storage.faults import view_faults
 from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, encode_record
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
@@ -28,6 +29,8 @@ from mqis.wire.seqnum import SequenceNumber
 #: What a change is filed under: objects by type and identifier, tombstones by identifier alone.
 _Key = tuple[int, bytes]
 _TOMBSTONE = 0
+#: The changes of one partition, by number.
+_Order = list[tuple[SequenceNumber, _Key]]
 
 
 class _Layer:
@@ -37,9 +40,14 @@ class _Layer:
         self.below = below
         self.readers = 0
         self.items: dict[_Key, Change | None] = {}
-        self.partitions: dict[Guid, Partition] = {}
+        self.partitions: dict[Guid, Partition | None] = {}
+        self.states: dict[tuple[str, bytes], bytes | None] = {}
+        #: What was appended here; what is not behind ``trimmed`` is gone, in every layer below.
+        self.outbox: list[tuple[int, JournalRecord]] = []
+        self.last_lsn: int = 0 if below is None else below.last_lsn
+        self.trimmed: int = 0 if below is None else below.trimmed
         self.index: defaultdict[object, set[bytes]] = defaultdict(set)
-        self.order: defaultdict[Guid, list[tuple[SequenceNumber, _Key]]] = defaultdict(list)
+        self.order: defaultdict[Guid, _Order] = defaultdict(list)
 
     def chain(self) -> Iterator[_Layer]:
         layer: _Layer | None = self
@@ -82,11 +90,27 @@ class _Layer:
             if change is None and self.below is None:
                 del self.items[key]
         self.partitions.update(upper.partitions)
+        self.states.update(upper.states)
+        self.outbox += upper.outbox
+        self.last_lsn, self.trimmed = upper.last_lsn, upper.trimmed
+        if self.below is None:
+            self._forget_removed(upper)
+
+    def _forget_removed(self, upper: _Layer) -> None:
+        """Nothing lies below the root that a mark would have to hide."""
+        for id_ in [id_ for id_, partition in upper.partitions.items() if partition is None]:
+            del self.partitions[id_]
+        for key in [key for key, value in upper.states.items() if value is None]:
+            del self.states[key]
+        del self.outbox[: _behind(self.outbox, self.trimmed)]
 
     def snapshot(self) -> _Layer:
         twin = _Layer()
         twin.items = copy(self.items)
         twin.partitions = copy(self.partitions)
+        twin.states = copy(self.states)
+        twin.outbox = copy(self.outbox)
+        twin.last_lsn, twin.trimmed = self.last_lsn, self.trimmed
         twin.index.update({term: set(ids) for term, ids in self.index.items()})
         twin.order.update({partition: list(seqs) for partition, seqs in self.order.items()})
         return twin
@@ -100,6 +124,16 @@ def _terms(change: Change) -> Iterator[object]:
             yield "path", change.type, path_key(change.path)
         for propid, key in index_keys(change):
             yield change.type, propid, key
+
+
+def _after(order: _Order, seq: SequenceNumber) -> int:
+    """Where the entries with greater numbers begin."""
+    return bisect_right(order, seq, key=lambda entry: entry[0])
+
+
+def _behind(outbox: list[tuple[int, JournalRecord]], lsn: int) -> int:
+    """Where the records with greater numbers begin."""
+    return bisect_right(outbox, lsn, key=lambda entry: entry[0])
 
 
 class _LayerView:
@@ -133,10 +167,13 @@ class _LayerView:
         return self._filed(object_type, (object_type, propid, key))
 
     def changes(self, partition: Guid, after: SequenceNumber) -> Iterator[Change]:
+        return self._numbered(partition, lambda order: order[_after(order, after) :])
+
+    def _numbered(self, partition: Guid, cut: Callable[[_Order], _Order]) -> Iterator[Change]:
+        """The changes of a partition that lie in this part of each layer's order."""
         filed: set[tuple[SequenceNumber, _Key]] = set()
         for layer in self._top.chain():
-            order = layer.order.get(partition, [])
-            filed.update(order[bisect_right(order, after, key=lambda entry: entry[0]) :])
+            filed.update(cut(layer.order.get(partition, [])))
         for seq, key in sorted(filed):
             change = self._top.lookup(key)
             if change is not None and change.seq == seq and change.partition == partition:
@@ -147,17 +184,40 @@ class _LayerView:
         return found if isinstance(found, DeletedObject) else None
 
     def partition(self, id: Guid) -> Partition | None:  # noqa: A002
-        found = (layer.partitions.get(id) for layer in self._top.chain())
-        return next((partition for partition in found if partition is not None), None)
+        for layer in self._top.chain():
+            if id in layer.partitions:
+                return layer.partitions[id]
+        return None
 
     def partitions(self) -> list[Partition]:
-        merged: dict[Guid, Partition] = {}
+        merged: dict[Guid, Partition | None] = {}
         for layer in reversed(list(self._top.chain())):
             merged.update(layer.partitions)
-        return [merged[id] for id in sorted(merged)]  # noqa: A001
+        found = (partition for partition in merged.values() if partition is not None)
+        return sorted(found, key=lambda partition: partition.id)
 
     def count(self, object_type: ObjectType) -> int:
         return sum(1 for _ in self.objects(object_type))
+
+    def state(self, family: str, key: bytes) -> bytes | None:
+        for layer in self._top.chain():
+            if (family, key) in layer.states:
+                return layer.states[family, key]
+        return None
+
+    def states(self, family: str) -> list[tuple[bytes, bytes]]:
+        merged: dict[tuple[str, bytes], bytes | None] = {}
+        for layer in reversed(list(self._top.chain())):
+            merged.update(layer.states)
+        return sorted((k, v) for (f, k), v in merged.items() if f == family and v is not None)
+
+    def outbox(self, after: int, limit: int) -> list[tuple[int, JournalRecord]]:
+        found: list[tuple[int, JournalRecord]] = []
+        start = max(after, self._top.trimmed)
+        for layer in reversed(list(self._top.chain())):
+            first = _behind(layer.outbox, start)
+            found += layer.outbox[first : first + limit - len(found)]
+        return found
 
     def insert(self, obj: DirectoryObject) -> None:
         if self.get(obj.type, obj.id) is not None:
@@ -191,6 +251,32 @@ class _LayerView:
 
     def put_partition(self, partition: Partition) -> None:
         self._top.partitions[partition.id] = partition
+
+    def drop_partition(self, id: Guid) -> None:  # noqa: A002
+        self._top.partitions[id] = None
+
+    def purge(self, partition: Guid, through: SequenceNumber) -> int:
+        listed = self._numbered(partition, lambda order: order[: _after(order, through)])
+        doomed = [change.id for change in listed if isinstance(change, DeletedObject)]
+        for id_ in doomed:
+            self.unbury(id_)
+        return len(doomed)
+
+    def put_state(self, family: str, key: bytes, value: bytes) -> None:
+        self._top.states[family, key] = value
+
+    def drop_state(self, family: str, key: bytes) -> None:
+        self._top.states[family, key] = None
+
+    def append(self, record: JournalRecord) -> int:
+        lsn = self._top.last_lsn + 1
+        encode_record(lsn, record)  # a record that no journal could take is refused here as well
+        self._top.last_lsn = lsn
+        self._top.outbox.append((lsn, record))
+        return lsn
+
+    def trim_outbox(self, through: int) -> None:
+        self._top.trimmed = max(self._top.trimmed, min(through, self._top.last_lsn))
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

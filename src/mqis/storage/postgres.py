@@ -28,6 +28,16 @@ _SETTINGS = (
     f"SET lock_timeout TO '{BUSY_TIMEOUT_S:g}s'",
     "SELECT set_config('search_path', quote_ident(current_schema()), false)",
 )
+#: Where one of these is without ``mqis_schema``, the schema is somebody else's.
+_TABLES = {
+    "objects",
+    "tombstones",
+    "partitions",
+    "lookup_keys",
+    "states",
+    "outbox",
+    "outbox_last",
+}
 #: Without these a host that vanishes without a word stops us for hours.
 _CONNECTION_DEFAULTS = {
     "application_name": "mqis",
@@ -102,6 +112,13 @@ class _PostgresSession(Session):
             else:
                 cursor = self._database.execute(_rewritten(sql), parameters, binary=True)
             return [] if cursor.description is None else cursor.fetchall()
+        except psycopg.Error as error:
+            raise self._explained(error) from error
+
+    def _execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        try:
+            with self._database.cursor() as cursor:  # which sends them all before it waits
+                cursor.executemany(_rewritten(sql), rows)
         except psycopg.Error as error:
             raise self._explained(error) from error
 
@@ -180,7 +197,7 @@ class PostgresStore(DatabaseStore):
             if len(found) != 1:
                 raise StorageError(f"{place}: mqis_schema has {len(found)} rows instead of one")
             return int(found[0])
-        taken = sorted(tables & {"objects", "tombstones", "partitions", "lookup_keys"})
+        taken = sorted(tables & _TABLES)
         if taken:
             raise StorageError(
                 f"{place}: holds {', '.join(taken)} of something else; name another database, or "

@@ -15,6 +15,7 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.errors import StorageError
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, decode_record
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propertybag import PropertyBag, decode_properties, encode_properties
 from mqis.wire.seqnum import SequenceNumber
@@ -110,6 +111,25 @@ def read_partition(row: tuple[bytes, bytes, bytes, bytes, bytes, int]) -> Partit
         )
     except _DAMAGE as error:
         raise StorageError(f"partition {hex_id(row[0])} is damaged: {error}") from error
+
+
+def read_state(row: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """From (key, value), which SQLite would let be anything."""
+    key, value = row
+    if not isinstance(key, bytes) or not isinstance(value, bytes):
+        raise StorageError(f"state {hex_id(key)} is damaged: key and value have to be bytes")
+    return key, value
+
+
+def read_outbox(row: tuple[int, bytes]) -> tuple[int, JournalRecord]:
+    """From (lsn, record)."""
+    try:
+        lsn, record = decode_record(row[1])
+        if lsn != row[0]:
+            raise ValueError(f"it holds number {lsn}")
+    except _DAMAGE as error:
+        raise StorageError(f"outbox record {row[0]} is damaged: {error}") from error
+    return lsn, record
 
 
 def hex_id(raw: object) -> str:

@@ -12,11 +12,14 @@ from mqis.storage.records import (
     hex_id,
     object_row,
     read_object,
+    read_outbox,
     read_partition,
+    read_state,
     read_tombstone,
     read_whole_object,
 )
-from mqis.storage.sql import PAGE, Connection, SqlView
+from mqis.storage.session import Connection
+from mqis.storage.sql import PAGE, SqlView
 
 T = TypeVar("T")
 
@@ -31,6 +34,9 @@ def database_faults(connection: Connection) -> Iterator[str]:
     yield from _tombstone_faults(connection)
     for row in connection.run(f"SELECT {', '.join(_PARTITION)} FROM partitions ORDER BY id"):
         yield from _damage(read_partition, row)
+    for row in connection.run("SELECT key, value FROM states ORDER BY family, key"):
+        yield from _damage(read_state, row)
+    yield from _outbox_faults(connection)
     yield from view_faults(_SoundRows(connection))
 
 
@@ -101,3 +107,17 @@ def _tombstone_faults(connection: Connection) -> Iterator[str]:
             if row[1] not in partitions:
                 yield f"tombstone {hex_id(row[0])} lies in a partition that is not known"
         last = rows[-1][0]
+
+
+def _outbox_faults(connection: Connection) -> Iterator[str]:
+    counters = [row[0] for row in connection.run("SELECT lsn FROM outbox_last")]
+    if len(counters) != 1:
+        yield f"the outbox has {len(counters)} counters instead of one"
+    sql = f"SELECT lsn, record FROM outbox WHERE lsn>? ORDER BY lsn LIMIT {PAGE}"
+    last = -1 << 63
+    while rows := connection.run(sql, (last,)):
+        for row in rows:
+            yield from _damage(read_outbox, row)
+        last = rows[-1][0]
+        if counters and last > counters[0]:
+            yield f"the outbox holds record {last}, but counts only to {counters[0]}"

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from mqis.protocol.directory.indexing import index_keys
 from mqis.protocol.errors import StorageError
 from mqis.storage.records import read_object
-from mqis.storage.sql import PAGE, Connection
+from mqis.storage.session import Connection
+from mqis.storage.sql import PAGE
 
 Step = Callable[[Connection, str], None]
 
@@ -58,7 +59,22 @@ def _lookup_keys(connection: Connection, blob: str) -> None:
         last = rows[-1][0], rows[-1][1]
 
 
-STEPS: tuple[Step, ...] = (_objects_tombstones_partitions, _lookup_keys)
+def _states_outbox(connection: Connection, blob: str) -> None:
+    """Replication state, and the records that wait for the journal with their last number."""
+    # SQLite keeps rows in the order of a key of exactly this type, without an index beside them.
+    number = "INTEGER" if blob == "BLOB" else "BIGINT"
+    for statement in (
+        f"""CREATE TABLE states (
+            family TEXT NOT NULL, key {blob} NOT NULL, value {blob} NOT NULL,
+            PRIMARY KEY (family, key))""",
+        f"CREATE TABLE outbox (lsn {number} PRIMARY KEY, record {blob} NOT NULL)",
+        f"CREATE TABLE outbox_last (lsn {number} NOT NULL)",
+        "INSERT INTO outbox_last (lsn) VALUES (0)",
+    ):
+        connection.run(statement)
+
+
+STEPS: tuple[Step, ...] = (_objects_tombstones_partitions, _lookup_keys, _states_outbox)
 VERSION = len(STEPS)
 
 

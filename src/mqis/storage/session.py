@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from mqis.protocol.errors import StorageError
 
@@ -13,8 +13,17 @@ from mqis.protocol.errors import StorageError
 BUSY_TIMEOUT_S = 10.0
 
 
+class Connection(Protocol):
+    """One database connection: runs a statement, gives its rows, raises ``StorageError``."""
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        """Run a statement that gives no rows once for each of ``rows``, in one call."""
+
+
 class Session(ABC):
-    """``sql.Connection`` that begins and ends transactions.
+    """``Connection`` that begins and ends transactions.
 
     A full disk or a lost server can end a transaction in the middle. What is run after that would
     stand alone, each statement its own commit, so it is refused until the transaction is over.
@@ -26,13 +35,28 @@ class Session(ABC):
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         if self._lost is not None:
-            raise StorageError(f"{self._lost} (all of its transaction was undone)")
+            self._refuse()
         try:
             return self._execute(sql, parameters)
         except StorageError as error:
-            if self._begun and not self.in_transaction:
-                self._lost = error
+            self._notice_loss(error)
             raise
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        if self._lost is not None:
+            self._refuse()
+        try:
+            self._execute_many(sql, rows)
+        except StorageError as error:
+            self._notice_loss(error)
+            raise
+
+    def _refuse(self) -> None:
+        raise StorageError(f"{self._lost} (all of its transaction was undone)")
+
+    def _notice_loss(self, error: StorageError) -> None:
+        if self._begun and not self.in_transaction:
+            self._lost = error
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[None]:
@@ -85,6 +109,9 @@ class Session(ABC):
     @abstractmethod
     def _execute(self, sql: str, parameters: Sequence[object]) -> list[Any]:
         """Run one statement; the database's errors come out as ``StorageError``."""
+
+    @abstractmethod
+    def _execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None: ...
 
     @abstractmethod
     def close(self) -> None: ...

@@ -6,24 +6,29 @@ are read in pages by key, so that no database has to hold them at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from heapq import merge
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from mqis.protocol.directory.indexing import index_keys, path_key
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change
+from mqis.storage.outbox import OutboxTail
 from mqis.storage.records import (
     object_row,
     partition_row,
     read_object,
+    read_outbox,
     read_partition,
+    read_state,
     read_tombstone,
     tombstone_row,
 )
+from mqis.storage.session import Connection
 from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
@@ -37,12 +42,6 @@ _TOMBSTONE = "SELECT id, partition_id, seq, object_type, scope FROM tombstones"
 _PARTITION = (
     "SELECT id, owner, last_seq, purged_seq, allowed_purge_seq, purge_state FROM partitions"
 )
-
-
-class Connection(Protocol):
-    """One database connection: runs a statement, gives its rows, raises ``StorageError``."""
-
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
 
 
 class SqlView:
@@ -107,6 +106,22 @@ class SqlView:
         rows = self._run("SELECT count(*) FROM objects WHERE object_type=?", (object_type,))
         return int(rows[0][0])
 
+    def state(self, family: str, key: bytes) -> bytes | None:
+        rows = self._run("SELECT key, value FROM states WHERE family=? AND key=?", (family, key))
+        return next((value for _, value in self._each(read_state, rows)), None)
+
+    def states(self, family: str) -> list[tuple[bytes, bytes]]:
+        rows = self._run("SELECT key, value FROM states WHERE family=? ORDER BY key", (family,))
+        return list(self._each(read_state, rows))
+
+    def outbox(self, after: int, limit: int) -> list[tuple[int, JournalRecord]]:
+        return list(self._each(read_outbox, self.encoded_outbox(after, limit)))
+
+    def encoded_outbox(self, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """The same, each record as the bytes that the journal takes."""
+        sql = "SELECT lsn, record FROM outbox WHERE lsn>? ORDER BY lsn LIMIT ?"
+        return self._run(sql, (after, limit))
+
     def _pages(
         self, sql: str, fixed: tuple[object, ...], start: bytes, key: Callable[[Any], bytes]
     ) -> Iterator[Any]:
@@ -127,6 +142,7 @@ class SqlTransaction(SqlView):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._depth = 0
+        self._tail = OutboxTail(connection)
         # Every change of a group takes a number, most of them in one partition: what this
         # transaction has read or put is kept here, and what it has put is written once, at the end.
         self._known: dict[Guid, Partition | None] = {}
@@ -194,9 +210,42 @@ class SqlTransaction(SqlView):
         self._known[partition.id] = partition
         self._unwritten.add(partition.id)
 
+    def drop_partition(self, id: Guid) -> None:  # noqa: A002
+        self._known[id] = None
+        self._unwritten.discard(id)
+        self._run("DELETE FROM partitions WHERE id=?", (id.raw,))
+
     def partitions(self) -> list[Partition]:
         self.finish()
         return super().partitions()
+
+    def purge(self, partition: Guid, through: SequenceNumber) -> int:
+        where, limits = "WHERE partition_id=? AND seq<=?", (partition.raw, through.to_bytes())
+        count: int = self._run(f"SELECT count(*) FROM tombstones {where}", limits)[0][0]
+        if count:
+            self._run(f"DELETE FROM tombstones {where}", limits)
+        return count
+
+    def put_state(self, family: str, key: bytes, value: bytes) -> None:
+        self._run(
+            "INSERT INTO states (family, key, value) VALUES (?, ?, ?) "
+            "ON CONFLICT (family, key) DO UPDATE SET value=excluded.value",
+            (family, key, value),
+        )
+
+    def drop_state(self, family: str, key: bytes) -> None:
+        self._run("DELETE FROM states WHERE family=? AND key=?", (family, key))
+
+    def append(self, record: JournalRecord) -> int:
+        return self._tail.append(record)
+
+    def encoded_outbox(self, after: int, limit: int) -> list[tuple[int, bytes]]:
+        self._tail.write()
+        return super().encoded_outbox(after, limit)
+
+    def trim_outbox(self, through: int) -> None:
+        self._tail.write()
+        self._run("DELETE FROM outbox WHERE lsn<=?", (through,))
 
     def finish(self) -> None:
         """Write what has waited; to be called before the commit."""
@@ -212,6 +261,7 @@ class SqlTransaction(SqlView):
                 partition_row(partition),
             )
         self._unwritten.clear()
+        self._tail.write()
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -219,11 +269,13 @@ class SqlTransaction(SqlView):
         name = f"s{self._depth}"
         self._run(f"SAVEPOINT {name}")
         known, unwritten = self._known.copy(), self._unwritten.copy()
+        mark = self._tail.mark()
         try:
             yield
         except BaseException:
             # What waited before this block still does; what the block wrote is undone.
             self._known, self._unwritten = known, unwritten
+            self._tail.back_to(mark)
             self._hosts.clear()
             # Where even this fails the transaction is lost, and its commit will say so.
             with suppress(StorageError):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from mqis.wire.cmp.boxcar import Boxcar, Remainder
+from mqis.wire.cmp.packet import MsgTag
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import is_failure, meaning_of, name_of
 from mqis.wire.mqds.address import AddressList
@@ -17,6 +19,7 @@ from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys, RsaPublicK
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec, parse_server_specs
 from mqis.wire.mqdsrp.messages import decode_message
 from mqis.wire.mqqb.packet import decode_packet
+from mqis.wire.mqsd.packet import decode_packet as decode_discovery
 from mqis.wire.ndr import Syntax
 from mqis.wire.propertybag import decode_properties
 from mqis.wire.propvariant import PropVariant
@@ -146,6 +149,36 @@ def _server_list(data: bytes) -> ServerList | tuple[ServerSpec, ...]:
         raise WireError(error.reason, error.offset * unit) from None
 
 
+@dataclass(frozen=True, slots=True)
+class PacketText:
+    """One message of a boxcar, its tag by name."""
+
+    tag: str
+    is_master: int
+    connection_id: int
+    user_msg_type: str
+    data: bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class BoxcarText:
+    """``dropped`` is what a receiver leaves out, and why."""
+
+    packets: tuple[PacketText, ...]
+    dropped: Remainder | None
+
+
+def _boxcar(data: bytes) -> BoxcarText:
+    boxcar = Boxcar.from_bytes(data)
+    return BoxcarText(
+        tuple(
+            PacketText(MsgTag(p.tag).name, *p[1:3], f"0x{p.user_msg_type:08X}", p.data)
+            for p in boxcar.packets
+        ),
+        boxcar.remainder,
+    )
+
+
 # --- RPC ------------------------------------------------------------------------------------------
 
 
@@ -260,6 +293,8 @@ DECODERS: tuple[Decoder, ...] = (
     Decoder("serverlist", "server list as text", _server_list),
     Decoder("mqdsrp", "replication message, MC-MQDSRP", decode_message),
     Decoder("mqqb", "packet between queue managers, MS-MQQB", decode_packet),
+    Decoder("mqsd", "discovery request or reply, MS-MQSD", decode_discovery),
+    Decoder("cmp", "boxcar of connection messages, MS-CMP", _boxcar),
     Decoder("rpc", "DCE/RPC PDUs of a connection", _pdus),
     Decoder("dscomm", "request PDU of dscomm, with its stub", _request_of(DSCOMM)),
     Decoder("dscomm2", "request PDU of dscomm2, with its stub", _request_of(DSCOMM2)),

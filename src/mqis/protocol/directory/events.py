@@ -20,6 +20,7 @@ from mqis.protocol.directory.objects import (
     DirectoryObject,
     Scope,
 )
+from mqis.protocol.directory.ownchange import ChangeKind, NotAuthority, OwnChange
 from mqis.protocol.directory.ownership import (
     SITE_TYPES,
     authority,
@@ -74,6 +75,10 @@ class DirectoryEvents:
     profile: Profile = Profile.OWN_STORE
     #: The site of this server, where a machine goes that names none.
     own_site: Guid | None = None
+    #: Whether this server decides about a partition. Without it there is no other server.
+    owns: Callable[[Guid], bool] | None = None
+    #: Is told each change that this server makes as the authority, in order.
+    observe: Callable[[OwnChange], None] | None = None
 
     # --- a client's voice: MS-MQDS 3.1.4.4, 3.1.4.9, 3.1.4.5 --------------------------------------
 
@@ -191,6 +196,8 @@ class DirectoryEvents:
         self, obj: DirectoryObject, *, seq: SequenceNumber | None = None
     ) -> DeletedObject:
         """3.1.6.5: the object goes, a tombstone with the next number comes."""
+        gone = OwnChange(ChangeKind.DELETE, obj, obj)
+        self._check_authority(obj.partition, seq, gone)
         scope = obj.value(PropId.Q_SCOPE) if obj.type is ObjectType.QUEUE else Scope.ENTERPRISE
         tombstone = DeletedObject(
             obj.id,
@@ -201,6 +208,7 @@ class DirectoryEvents:
         )
         self.transaction.delete(obj)
         self.transaction.bury(tombstone)
+        self._tell(replace(gone, tombstone=tombstone), seq)
         return tombstone
 
     # --- shared -----------------------------------------------------------------------------------
@@ -268,13 +276,16 @@ class DirectoryEvents:
         partition = self._place(object_type, path, stored)
         if chosen_partition is not None:
             partition = chosen_partition
-        number = self._number(partition, seq)
-        obj = DirectoryObject(object_type, identifier, partition, number, stored)
+        obj = DirectoryObject(object_type, identifier, partition, SequenceNumber.MIN, stored)
+        added = OwnChange(ChangeKind.CREATE, obj, changed=tuple(stored))
+        self._check_authority(partition, seq, added)
+        obj = replace(obj, seq=self._number(partition, seq))
         tx.insert(obj)
         if named_by_caller:  # a fresh identifier was never buried
             tx.unbury(identifier)
         if object_type is ObjectType.ENTERPRISE:
             self._name_owner()
+        self._tell(replace(added, obj=obj), seq)
         return obj
 
     def _name_owner(self) -> None:
@@ -313,9 +324,24 @@ class DirectoryEvents:
             if other is not None and other.id != old.id:
                 raise _exists(new.type, new.path)
         partition = old.partition if chosen_partition is None else chosen_partition
-        new = replace(new, partition=partition, seq=self._number(partition, seq))
+        new = replace(new, partition=partition)
+        updated = OwnChange(ChangeKind.UPDATE, new, old, tuple(changes))
+        self._check_authority(partition, seq, updated)
+        new = replace(new, seq=self._number(partition, seq))
         self.transaction.update(old, new)
+        self._tell(replace(updated, obj=new), seq)
         return new
+
+    def _check_authority(
+        self, partition: Guid, seq: SequenceNumber | None, change: OwnChange
+    ) -> None:
+        """A change with a number was decided by its authority; one without is ours to decide."""
+        if seq is None and self.owns is not None and not self.owns(partition):
+            raise NotAuthority(change)
+
+    def _tell(self, change: OwnChange, seq: SequenceNumber | None) -> None:
+        if seq is None and self.observe is not None:
+            self.observe(change)
 
     def _number(self, partition: Guid, given: SequenceNumber | None) -> SequenceNumber:
         """The number of a change: the one it came with, or the partition's next."""

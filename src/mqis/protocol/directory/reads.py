@@ -224,10 +224,10 @@ def servers_of_site(view: View, guard: Guard, index: int) -> str:
     if index >= len(sites):
         raise DirectoryError(HResult.MQDS_E_NO_MORE_DATA, f"there are {len(sites)} sites")
     sites.sort(key=lambda site: name_key(site.path or ""))
-    return str(_servers(sites[index], _controllers(view, sites[index])))
+    return str(_servers(sites[index], controllers_of(view, sites[index])))
 
 
-def _controllers(view: View, site: DirectoryObject) -> list[str]:
+def controllers_of(view: View, site: DirectoryObject) -> list[str]:
     """The PSC, which the site names, and the other directory servers in it, by name."""
     primary = str(site.value(PropId.S_PSC) or "")
     others = (

@@ -138,15 +138,23 @@ class QueueManager:
 
     # --- the application's side -------------------------------------------------------------------
 
-    def send(self, machine: str, message: Message, now: float, unix_time: int) -> MessageIdentifier:
+    def send(
+        self,
+        machine: str,
+        message: Message,
+        now: float,
+        unix_time: int,
+        identifier: MessageIdentifier | None = None,
+    ) -> MessageIdentifier:
         """Queue a message for a machine's replication queue; nobody waits for anything.
 
         If the queue is full the message is dropped, which an event tells as it does for one whose
-        time runs out.
+        time runs out. Who numbers messages himself gives the ``identifier``.
         """
         if self._closed:
             raise ValueError("the queue manager is closed")
-        identifier = MessageIdentifier(self.guid, self._message_ids.next())
+        if identifier is None:
+            identifier = MessageIdentifier(self.guid, self._message_ids.next())
         key = canonical(machine)
         if key == canonical(self.machine):
             self._tell(Delivered(identifier, message.body, message.priority, True, 0))

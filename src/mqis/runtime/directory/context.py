@@ -27,6 +27,7 @@ from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Store, View
 from mqis.runtime.directory.handles import HandleTable
+from mqis.runtime.directory.views import SharedViews
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.guid import Guid
@@ -83,6 +84,10 @@ class DirectoryContext:
     #: Takes each change notification, once its change is committed.
     notify: Callable[[ChangeNotice], None] = lambda _notice: None
     _guards: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
+    _views: SharedViews = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._views = SharedViews(self.store)
 
     def check_ready(self) -> None:
         """Raise ``DirectoryError`` unless there is a directory to serve (1.5)."""
@@ -110,7 +115,8 @@ class DirectoryContext:
         return guard
 
     def view(self) -> AbstractContextManager[View]:
-        return self.store.read()
+        """What is committed; calls that the loop handles in one turn see the same."""
+        return self._views.view()
 
     async def change(self, operation: Callable[[DirectoryEvents], T]) -> T:
         """Run ``operation`` in the writer; it is durable when this returns."""

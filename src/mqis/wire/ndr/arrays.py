@@ -22,13 +22,15 @@ from mqis.wire.ndr.description import (
     Correlation,
     Count,
     Description,
+    Elements,
     Expression,
     Flat,
     Given,
+    Measure,
     flat_codec,
     widest,
 )
-from mqis.wire.ndr.elements import Elements, Measure, elements_of, measure_of
+from mqis.wire.ndr.elements import elements_of, measure_of
 from mqis.wire.ndr.stream import MAX_COUNT, ZEROS, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect
 
@@ -70,8 +72,9 @@ class Fixed(Description[Any]):
         if self.size < 1:
             raise ValueError("a fixed array has at least one element")
 
-    def measure(self, value: Any) -> int:
-        return measure_of(self.element)(value)
+    @property
+    def measure(self) -> Measure:
+        return measure_of(self.element)
 
     def compile(self, dialect: Dialect) -> Codec:
         elements = elements_of(self.element, dialect)
@@ -136,8 +139,9 @@ class Conformant(Description[Any]):
     def correlations(self) -> tuple[Correlation, ...]:
         return correlations_of(self.size_is, None, self.maximum)
 
-    def measure(self, value: Any) -> int:
-        return measure_of(self.element)(value)
+    @property
+    def measure(self) -> Measure:
+        return measure_of(self.element)
 
     def compile(self, dialect: Dialect) -> Codec:
         elements = elements_of(self.element, dialect)
@@ -145,17 +149,23 @@ class Conformant(Description[Any]):
         low, high = self.minimum, _bound(self.maximum)
         form = dialect.form(dialect.count_code)
         mask = form.size - 1
-        item_size, decode_items = elements.minimum, elements.decode
+        pack, unpack_from = form.pack, form.unpack_from
+        item_size, encode_items, decode_items = elements.minimum, elements.encode, elements.decode
 
         def encode_maximum(encoder: Encoder, value: Any) -> None:
-            count = _checked(measure(value), low, high)
-            align(encoder, mask)
-            encoder.buffer += form.pack(count)
+            count = measure(value)
+            if not low <= count <= high:
+                raise _bad_count(count, low, high)
+            buffer = encoder.buffer
+            gap = -len(buffer) & mask
+            if gap:
+                buffer += ZEROS[gap]
+            buffer += pack(count)
 
         def decode_maximum(decoder: Decoder) -> int:
             offset = decoder.offset
             offset += -offset & mask
-            count: int = form.unpack_from(decoder.data, offset)[0]
+            count: int = unpack_from(decoder.data, offset)[0]
             decoder.offset = start = offset + mask + 1
             if not low <= count <= high or count * item_size > decoder.size - start:
                 raise decoder.bad_count("conformant array", count, low, high, offset)
@@ -163,7 +173,7 @@ class Conformant(Description[Any]):
 
         def encode(encoder: Encoder, value: Any) -> None:
             encode_maximum(encoder, value)
-            elements.encode(encoder, value)
+            encode_items(encoder, value)
 
         def decode(decoder: Decoder) -> Any:
             return decode_items(decoder, decode_maximum(decoder))
@@ -191,8 +201,9 @@ class Varying(Description[Any]):
     def correlations(self) -> tuple[Correlation, ...]:
         return correlations_of(None, self.length_is, 0)
 
-    def measure(self, value: Any) -> int:
-        return measure_of(self.element)(value)
+    @property
+    def measure(self) -> Measure:
+        return measure_of(self.element)
 
     def compile(self, dialect: Dialect) -> Codec:
         elements = elements_of(self.element, dialect)
@@ -235,8 +246,9 @@ class ConformantVarying(Description[Any]):
     def has_maximum(self) -> bool:
         return self.size_is is not None
 
-    def measure(self, value: Any) -> int:
-        return measure_of(self.element)(value)
+    @property
+    def measure(self) -> Measure:
+        return measure_of(self.element)
 
     def compile(self, dialect: Dialect) -> Codec:
         elements = elements_of(self.element, dialect)
@@ -320,8 +332,12 @@ def _bound(maximum: int | Given) -> int:
 
 def _checked(count: int, low: int, high: int) -> int:
     if not low <= count <= high:
-        raise ValueError(f"an array of {low} to {high} elements cannot have {count}")
+        raise _bad_count(count, low, high)
     return count
+
+
+def _bad_count(count: int, low: int, high: int) -> ValueError:
+    return ValueError(f"an array of {low} to {high} elements cannot have {count}")
 
 
 def _encode_actual(encoder: Encoder, form: Struct, mask: int, count: int) -> None:

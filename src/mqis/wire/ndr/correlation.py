@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from mqis.wire.ndr.description import Correlation, Count, Description, Given
@@ -22,6 +22,8 @@ Wire = list[Any]
 Lower = Callable[[Any, Mapping[str, int]], Sequence[Any]]
 #: Makes a Python value of wire values; the last argument is the offset for errors.
 Raise = Callable[[Wire, Mapping[str, int], int], Any]
+#: Applies one rule to wire values, in either direction.
+Apply = Callable[[Wire, Mapping[str, int]], None]
 
 
 class Inconsistent(Exception):
@@ -105,6 +107,46 @@ class Rule:
             found = 0 if value is None else self.measure(value)
         self.compare(value, found, wire, given)
 
+    # Every call of an interface has such rules, and nearly all of them are of one kind: a count in
+    # this scope that is the number of elements. What is usual of those is decided in one step; for
+    # anything else (a null pointer, a count that is wrong) the rule itself finds the words.
+
+    @property
+    def _counts_elements(self) -> bool:
+        expression = self.correlation.expression
+        in_elements = isinstance(expression, Count) and expression.divisor == 1
+        return in_elements and not self.pairs and self.correlation.kind in ("size_is", "length_is")
+
+    def lowering(self) -> Apply:
+        """``lower``, quick where it can be."""
+        if not self._counts_elements or not self.hidden:
+            return self.lower
+        index, count_index, measure, lower = self.index, self.count_index, self.measure, self.lower
+        assert count_index is not None
+
+        def fill(wire: Wire, given: Mapping[str, int]) -> None:
+            value = wire[index]
+            if value is None or wire[count_index] is not None:
+                lower(wire, given)
+            else:
+                wire[count_index] = measure(value)
+
+        return fill
+
+    def checking(self) -> Apply:
+        """``check``, quick where it can be."""
+        if not self._counts_elements:
+            return self.check
+        index, count_index, measure, check = self.index, self.count_index, self.measure, self.check
+        assert count_index is not None
+
+        def compare(wire: Wire, given: Mapping[str, int]) -> None:
+            value = wire[index]
+            if value is None or measure(value) != wire[count_index]:
+                check(wire, given)
+
+        return compare
+
 
 class Scope:
     """Members in wire order and the class that holds their values."""
@@ -119,8 +161,9 @@ class Scope:
             raise TypeError(f"{cls.__name__} has the fields {own}, described are {self.names}")
         rules = [rule for index in range(len(self.names)) for rule in self._rules_of(index)]
         # Encoding wraps values into pairs and so does it last; decoding unwraps them first.
-        self.lowering = sorted(rules, key=lambda rule: rule.pairs)
-        self.raising = self.lowering[::-1]
+        rules.sort(key=lambda rule: rule.pairs)
+        self._lowering = [rule.lowering() for rule in rules]
+        self._checking = [rule.checking() for rule in reversed(rules)]
         counted = {rule.count_index for rule in rules}
         for index, name in enumerate(self.names):
             if name not in own and index not in counted:
@@ -150,18 +193,18 @@ class Scope:
 
     def lower(self) -> Lower:
         get = _getter(self.visible)
-        if not self.lowering:
+        if not self._lowering:
             return get
-        places = [self.names.index(name) for name in self.visible]
-        size, rules = len(self.names), self.lowering
+        hidden = [place for place, name in enumerate(self.names) if name not in self.visible]
+        rules = self._lowering
 
         def lower(value: Any, given: Mapping[str, int]) -> Wire:
-            wire = [None] * size
-            for place, member in zip(places, get(value, given), strict=True):
-                wire[place] = member
+            wire = [*get(value, given)]
+            for place in hidden:
+                wire.insert(place, None)
             try:
-                for rule in rules:
-                    rule.lower(wire, given)
+                for lower_one in rules:
+                    lower_one(wire, given)
             except Inconsistent as problem:
                 raise ValueError(str(problem)) from None
             return wire
@@ -169,19 +212,31 @@ class Scope:
         return lower
 
     def raise_(self) -> Raise:
-        cls, rules = self.cls, self.raising
-        places = [self.names.index(name) for name in self.visible]
-        everything = len(places) == len(self.names)
+        cls, rules = self.cls, self._checking
+        visible = self._visible_of()
 
         def build(wire: Wire, given: Mapping[str, int], offset: int) -> Any:
             try:
-                for rule in rules:
-                    rule.check(wire, given)
-                return cls(*wire) if everything else cls(*[wire[place] for place in places])
+                for check in rules:
+                    check(wire, given)
+                return cls(*visible(wire))
             except (Inconsistent, ValueError) as problem:
                 raise NdrError(str(problem), offset) from None
 
         return build
+
+    def _visible_of(self) -> Callable[[Wire], Sequence[Any]]:
+        """Picks the wire values that the Python value has fields for."""
+        places = [self.names.index(name) for name in self.visible]
+        if len(places) == len(self.names):
+            return _everything
+        if len(places) > 1:
+            return itemgetter(*places)
+        return lambda wire: [wire[place] for place in places]
+
+
+def _everything(wire: Wire) -> Wire:
+    return wire
 
 
 def _getter(names: tuple[str, ...]) -> Lower:

@@ -29,6 +29,7 @@ ArrayForm = Literal["tuple", "bytes", "str"]
 EncodeInline = Callable[[Encoder, Any], None]
 DecodeInline = Callable[[Decoder], Any]
 Resolve = Callable[[Decoder, Any], Any]
+Measure = Callable[[Any], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,20 @@ class Conformance:
 
 
 @dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements of an array, without its counts."""
+
+    alignment: int
+    #: Of one element, at least 1.
+    minimum: int
+    encode: EncodeInline
+    #: The caller has checked the number against the rest of the stub.
+    decode: Callable[[Decoder, int], Any]
+    encode_deferred: EncodeInline | None = None
+    resolve: Resolve | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Codec:
     alignment: int
     #: The fewest bytes that one of these takes, so that counts can be refused early; at least 1.
@@ -71,6 +86,8 @@ class Codec:
     resolve: Resolve | None = None
     flat: Flat | None = None
     conformance: Conformance | None = None
+    #: Of a type that knows better than one element after the other.
+    many: Elements | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +156,9 @@ class Description(Generic[T]):
         value alone does not tell."""
         return False
 
-    def measure(self, value: Any) -> int:
-        """The number of elements, or the discriminant, that a correlation compares."""
+    @property
+    def measure(self) -> Measure:
+        """Gives the number of elements, or the discriminant, that a correlation compares."""
         raise TypeError(f"{type(self).__name__} has no count")
 
     @property

@@ -6,39 +6,41 @@ an array of any other simple type. Everything else goes element by element.
 
 from __future__ import annotations
 
+from codecs import utf_16_be_decode, utf_16_be_encode, utf_16_le_decode, utf_16_le_encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from struct import pack, unpack_from
 from typing import Any
 
 from mqis.wire.ndr.description import (
     Codec,
     Description,
-    EncodeInline,
-    Resolve,
+    Elements,
+    Measure,
     require_bound,
 )
 from mqis.wire.ndr.pointers import Ref
 from mqis.wire.ndr.stream import ZEROS, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect
 
-Measure = Callable[[Any], int]
-
-
-@dataclass(frozen=True, slots=True)
-class Elements:
-    alignment: int
-    #: Of one element, at least 1.
-    minimum: int
-    encode: EncodeInline
-    #: The caller has checked the number against the rest of the stub.
-    decode: Callable[[Decoder, int], Any]
-    encode_deferred: EncodeInline | None = None
-    resolve: Resolve | None = None
-
 
 def utf16_units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) >> 1
+
+
+def utf16(dialect: Dialect) -> tuple[Callable[[str], bytes], Callable[[bytes], str]]:
+    """From text to code units and back; lone surrogates pass.
+
+    ``str.encode`` finds a codec by its name each time, which takes three times as long as to use
+    it.
+    """
+    if dialect.big_endian:
+        encode, decode = utf_16_be_encode, utf_16_be_decode
+    else:
+        encode, decode = utf_16_le_encode, utf_16_le_decode
+    return (
+        lambda text: encode(text, "surrogatepass")[0],
+        lambda data: decode(data, "surrogatepass", True)[0],
+    )
 
 
 def measure_of(element: Description[Any]) -> Measure:
@@ -57,6 +59,8 @@ def elements_of(element: Description[Any], dialect: Dialect) -> Elements:
         codec = element.without_identifier(dialect)
     if codec.conformance is not None:
         raise TypeError("an array of conformant arrays or structures needs pointers to them")
+    if codec.many is not None:
+        return codec.many
     if codec.flat is not None and codec.flat.is_plain:
         return _simple(dialect, codec.flat.code, codec.flat.size)
     return _one_by_one(codec)
@@ -80,14 +84,14 @@ def _octets() -> Elements:
 
 
 def _wide_characters(dialect: Dialect) -> Elements:
-    encoding = "utf-16-be" if dialect.big_endian else "utf-16-le"
+    to_bytes, from_bytes = utf16(dialect)
 
     def encode(encoder: Encoder, value: str) -> None:
         if value:
             buffer = encoder.buffer
             if len(buffer) & 1:
                 buffer += ZEROS[1]
-            buffer += value.encode(encoding, "surrogatepass")
+            buffer += to_bytes(value)
 
     def decode(decoder: Decoder, count: int) -> str:
         if not count:
@@ -97,7 +101,7 @@ def _wide_characters(dialect: Dialect) -> Elements:
         if stop > decoder.size:
             raise decoder.bad_count("wide characters", count, 0, count, start)
         decoder.offset = stop
-        return decoder.data[start:stop].decode(encoding, "surrogatepass")
+        return from_bytes(decoder.data[start:stop])
 
     return Elements(2, 2, encode, decode)
 

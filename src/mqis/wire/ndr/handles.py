@@ -13,8 +13,19 @@ from mqis.wire.ndr.syntax import Dialect
 
 _FIELDS_LITTLE = Struct("<IHH8s")
 _FIELDS_BIG = Struct(">IHH8s")
-_U32 = Struct("<I")
-_U32_BIG = Struct(">I")
+_HANDLE_LITTLE = Struct("<I16s")
+_HANDLE_BIG = Struct(">I16s")
+
+
+_new = object.__new__
+_set_raw = vars(Guid)["raw"].__set__
+
+
+def _guid(raw: bytes) -> Guid:
+    """A GUID whose sixteen bytes a layout has counted: not counted again."""
+    guid = _new(Guid)
+    _set_raw(guid, raw)
+    return guid
 
 
 def guid_from_big_endian_stub(item: bytes) -> Guid:
@@ -31,7 +42,7 @@ class GuidDescription(Description[Guid]):
             return value.raw
 
         def load(_decoder: Decoder, item: bytes, _offset: int) -> Guid:
-            return Guid(item)
+            return _guid(item)
 
         def load_big(_decoder: Decoder, item: bytes, _offset: int) -> Guid:
             return guid_from_big_endian_stub(item)
@@ -65,13 +76,15 @@ class ContextHandleDescription(Description[ContextHandle]):
 
     def compile(self, dialect: Dialect) -> Codec:
         def dump(_encoder: Encoder, value: ContextHandle) -> bytes:
-            return _U32.pack(value.attributes) + value.uuid.raw
+            return _HANDLE_LITTLE.pack(value.attributes, value.uuid.raw)
 
         def load(_decoder: Decoder, item: bytes, _offset: int) -> ContextHandle:
-            return ContextHandle(Guid(item[4:]), _U32.unpack_from(item)[0])
+            attributes, uuid = _HANDLE_LITTLE.unpack(item)
+            return ContextHandle(_guid(uuid), attributes)
 
         def load_big(_decoder: Decoder, item: bytes, _offset: int) -> ContextHandle:
-            return ContextHandle(guid_from_big_endian_stub(item[4:]), _U32_BIG.unpack_from(item)[0])
+            attributes, uuid = _HANDLE_BIG.unpack(item)
+            return ContextHandle(guid_from_big_endian_stub(uuid), attributes)
 
         loader = load_big if dialect.big_endian else load
         return flat_codec(dialect, Flat("20s", 20, dump, loader), 4)

@@ -6,24 +6,21 @@ own. The response has the [out] parameters and, last, the return value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from struct import error as struct_error
 from typing import Any, Generic, TypeVar
 
 from mqis.wire.ndr.correlation import Scope, Wire
-from mqis.wire.ndr.description import (
-    Codec,
-    DecodeInline,
-    Description,
-    EncodeInline,
-    Resolve,
-    check_end,
-)
+from mqis.wire.ndr.description import Codec, Description, check_end
 from mqis.wire.ndr.errors import NdrError
+from mqis.wire.ndr.runs import DecodeStep, EncodeStep, layout
 from mqis.wire.ndr.stream import NOTHING_GIVEN, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect, Syntax, dialect_of
 
 T = TypeVar("T")
+
+#: Of the place where the first parameter stands: nothing is aligned to more.
+_STUB_ALIGNMENT = 8
 
 
 class Parameters(Generic[T]):
@@ -40,27 +37,30 @@ class Parameters(Generic[T]):
         self._descriptions = tuple(parameter.at_top for parameter in parameters.values())
         self._lower = self.scope.lower()
         self._build = self.scope.raise_()
-        self._encoders: dict[Syntax, list[tuple[EncodeInline, EncodeInline | None]]] = {}
-        self._decoders: dict[Dialect, list[tuple[DecodeInline, Resolve | None]]] = {}
+        self._encoders: dict[Syntax, list[EncodeStep]] = {}
+        self._decoders: dict[Dialect, list[DecodeStep]] = {}
 
-    def _codecs(self, dialect: Dialect) -> list[Codec]:
-        return [description.codec_in(dialect) for description in self._descriptions]
+    def _steps(self, dialect: Dialect) -> list[tuple[EncodeStep, DecodeStep]]:
+        """Parameters of fixed size that point nowhere are done together with their neighbours."""
+        codecs = [description.codec_in(dialect) for description in self._descriptions]
+        return [
+            _step(codecs[part], part) if isinstance(part, int) else part.steps(dialect)
+            for part in layout(codecs, _STUB_ALIGNMENT, lambda codec: codec.resolve is None)
+            if isinstance(part, int) or part.flats
+        ]
 
     def encode(
         self, value: T, syntax: Syntax, *, given: Mapping[str, int] = NOTHING_GIVEN
     ) -> bytes:
         steps = self._encoders.get(syntax)
         if steps is None:
-            codecs = self._codecs(dialect_of(syntax))
-            steps = [(codec.encode, codec.encode_deferred) for codec in codecs]
+            steps = [encode for encode, _ in self._steps(dialect_of(syntax))]
             self._encoders[syntax] = steps
         encoder = Encoder(given)
         try:
             wire = self._lower(value, given)
-            for (encode, encode_deferred), member in zip(steps, wire, strict=True):
-                encode(encoder, member)
-                if encode_deferred is not None:
-                    encode_deferred(encoder, member)
+            for encode in steps:
+                encode(encoder, wire)
         except (struct_error, OverflowError) as error:
             raise ValueError(f"a value does not fit its field: {error}") from None
         return bytes(encoder.buffer)
@@ -78,16 +78,32 @@ class Parameters(Generic[T]):
         dialect = dialect_of(syntax, big_endian)
         steps = self._decoders.get(dialect)
         if steps is None:
-            codecs = self._codecs(dialect)
-            steps = self._decoders[dialect] = [(codec.decode, codec.resolve) for codec in codecs]
+            steps = self._decoders[dialect] = [decode for _, decode in self._steps(dialect)]
         decoder = Decoder(data, given)
         wire: Wire = []
         try:
-            for decode, resolve in steps:
-                member = decode(decoder)
-                wire.append(member if resolve is None else resolve(decoder, member))
+            for decode in steps:
+                decode(decoder, wire)
         except struct_error:
             raise NdrError(f"the stub ends after {len(data)} bytes", decoder.offset) from None
         check_end(decoder, allow_surplus)
         built: T = self._build(wire, given, decoder.offset)
         return built
+
+
+def _step(codec: Codec, index: int) -> tuple[EncodeStep, DecodeStep]:
+    """One parameter, and what it points to."""
+    encode_one, encode_deferred = codec.encode, codec.encode_deferred
+    decode_one, resolve = codec.decode, codec.resolve
+
+    def encode(encoder: Encoder, wire: Sequence[Any]) -> None:
+        member = wire[index]
+        encode_one(encoder, member)
+        if encode_deferred is not None:
+            encode_deferred(encoder, member)
+
+    def decode(decoder: Decoder, wire: Wire) -> None:
+        member = decode_one(decoder)
+        wire.append(member if resolve is None else resolve(decoder, member))
+
+    return encode, decode

@@ -24,6 +24,7 @@ from mqis.wire.ndr.description import (
     Description,
     EncodeInline,
     Flat,
+    Measure,
     Resolve,
     flat_codec,
     require_bound,
@@ -99,8 +100,9 @@ class Pointer(Description[Any]):
     def has_maximum(self) -> bool:
         return self.target.has_maximum
 
-    def measure(self, value: Any) -> int:
-        return self.target.measure(value)
+    @property
+    def measure(self) -> Measure:
+        return self.target.measure
 
 
 def _encode_referent(target: Codec) -> EncodeInline:

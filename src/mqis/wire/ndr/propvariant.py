@@ -23,7 +23,7 @@ from typing import Any
 
 from mqis.wire.guid import Guid
 from mqis.wire.ndr.arrays import Conformant
-from mqis.wire.ndr.description import Codec, Description
+from mqis.wire.ndr.description import Codec, DecodeInline, Description, Elements
 from mqis.wire.ndr.errors import INVALID_TAG
 from mqis.wire.ndr.handles import GUID
 from mqis.wire.ndr.pointers import Unique
@@ -310,9 +310,50 @@ def _variant_codec(dialect: Dialect) -> tuple[Codec, Mapping[int, bytes]]:
     def resolve(decoder: Decoder, inline: Any) -> Any:
         return inline[0](decoder, inline) if type(inline) is tuple else inline
 
-    codec = Codec(8, 16 if dialect.is_ndr64 else 10, encode, decode, encode_deferred, resolve)
+    minimum = 16 if dialect.is_ndr64 else 10
+    many = _many(arms, minimum, decode)
+    codec = Codec(8, minimum, encode, decode, encode_deferred, resolve, many=many)
     _add_vector_of_variants(arms, dialect, codec)
     return codec, arms.blank
+
+
+def _many(arms: _Arms, minimum: int, decode_one: DecodeInline) -> Elements:
+    """The variants of an array in one loop: rows of a lookup are nothing else."""
+    encode_arms, decode_arms, referents = arms.encode, arms.decode, arms.referent
+    unpack_tags = arms.dialect.form("H6xH").unpack_from
+
+    def encode(encoder: Encoder, variants: tuple[PropVariant, ...]) -> None:
+        buffer = encoder.buffer
+        for variant in variants:
+            gap = -len(buffer) & 7
+            if gap:
+                buffer += ZEROS[gap]
+            vt = variant.vt
+            encode_arms[vt](encoder, vt, variant.value)
+
+    def encode_deferred(encoder: Encoder, variants: tuple[PropVariant, ...]) -> None:
+        for variant in variants:
+            encode_referent = referents.get(variant.vt)
+            if encode_referent is not None:
+                encode_referent(encoder, variant.value)
+
+    def decode(decoder: Decoder, count: int) -> list[Any]:
+        data, inline = decoder.data, []
+        for _ in range(count):
+            offset = decoder.offset
+            offset += -offset & 7
+            vt, tag = unpack_tags(data, offset)
+            decode_arm = decode_arms.get(vt)
+            if vt != tag or decode_arm is None:
+                decode_one(decoder)  # which says what is wrong
+            else:
+                inline.append(decode_arm(decoder, offset))
+        return inline
+
+    def resolve(decoder: Decoder, inline: list[Any]) -> tuple[PropVariant, ...]:
+        return tuple([item[0](decoder, item) if type(item) is tuple else item for item in inline])
+
+    return Elements(8, minimum, encode, decode, encode_deferred, resolve)
 
 
 def _add_vector_of_variants(arms: _Arms, dialect: Dialect, variant: Codec) -> None:

@@ -22,10 +22,11 @@ from mqis.wire.ndr.description import (
     EncodeInline,
     Expression,
     Given,
+    Measure,
 )
-from mqis.wire.ndr.elements import utf16_units
+from mqis.wire.ndr.elements import utf16, utf16_units
 from mqis.wire.ndr.errors import NdrError
-from mqis.wire.ndr.stream import MAX_COUNT, Decoder, Encoder
+from mqis.wire.ndr.stream import MAX_COUNT, ZEROS, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect
 
 
@@ -46,8 +47,10 @@ class ConformantString(Description[Any]):
     def has_maximum(self) -> bool:
         return self.size_is is not None
 
-    def measure(self, value: Any) -> int:
-        return 1 + (utf16_units(value) if self.wide else len(value))
+    @property
+    def measure(self) -> Measure:
+        units = utf16_units if self.wide else len
+        return lambda value: 1 + units(value)
 
     def compile(self, dialect: Dialect) -> Codec:
         return _codec(self, dialect, self.has_maximum)
@@ -82,21 +85,28 @@ class VaryingString(Description[str]):
         return Codec(dialect.count_size, form.size + text.unit, encode, decode)
 
 
+def _to_latin(text: str) -> bytes:
+    return text.encode("latin-1")
+
+
+def _from_latin(data: bytes) -> str:
+    return data.decode("latin-1")
+
+
 class _Text:
     """Characters and terminator in one dialect."""
 
-    __slots__ = ("encoding", "errors", "unit", "zero")
+    __slots__ = ("from_bytes", "to_bytes", "unit", "zero")
 
     def __init__(self, dialect: Dialect, wide: bool) -> None:
         self.unit = 2 if wide else 1
         self.zero = bytes(self.unit)
-        self.encoding = ("utf-16-be" if dialect.big_endian else "utf-16-le") if wide else "latin-1"
-        self.errors = "surrogatepass" if wide else "strict"
+        self.to_bytes, self.from_bytes = utf16(dialect) if wide else (_to_latin, _from_latin)
 
     def encode(self, value: str, low: int, high: int) -> tuple[bytes, int]:
         if "\0" in value:
             raise ValueError("a zero-terminated string cannot hold a zero character")
-        data = value.encode(self.encoding, self.errors) + self.zero
+        data = self.to_bytes(value) + self.zero
         count = len(data) // self.unit
         if not low <= count <= high:
             raise ValueError(f"a string of {count} characters with its zero, not {low} to {high}")
@@ -108,7 +118,7 @@ class _Text:
         if stop > decoder.size:
             raise decoder.bad_count("string", count, 0, count, start)
         decoder.offset = stop
-        text = decoder.data[start : stop - unit].decode(self.encoding, self.errors)
+        text = self.from_bytes(decoder.data[start : stop - unit])
         if decoder.data[stop - unit : stop] != self.zero or "\0" in text:
             raise decoder.error("a string does not end at its only zero character", start)
         return text
@@ -133,12 +143,12 @@ def _codec(description: ConformantString, dialect: Dialect, pairs: bool) -> Code
     text = _Text(dialect, description.wide)
     mask = dialect.count_size - 1
     one, two = dialect.form(dialect.count_code), dialect.form(2 * dialect.count_code)
-    low = description.minimum
+    measure, low = description.measure, description.minimum
     high = description.maximum if isinstance(description.maximum, int) else MAX_COUNT
 
     def encode_maximum(encoder: Encoder, value: Any) -> None:
         align(encoder, mask)
-        encoder.buffer += one.pack(value[0] if pairs else description.measure(value))
+        encoder.buffer += one.pack(value[0] if pairs else measure(value))
 
     def decode_maximum(decoder: Decoder) -> int:
         offset = decoder.offset
@@ -189,9 +199,12 @@ def _at_once(
 
     def encode(encoder: Encoder, value: str) -> None:
         data, count = encode_text(value, low, high)
-        align(encoder, mask)
-        encoder.buffer += pack(count, 0, count)
-        encoder.buffer += data
+        buffer = encoder.buffer
+        gap = -len(buffer) & mask
+        if gap:
+            buffer += ZEROS[gap]
+        buffer += pack(count, 0, count)
+        buffer += data
 
     def decode(decoder: Decoder) -> str:
         offset = decoder.offset

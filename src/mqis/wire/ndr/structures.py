@@ -4,104 +4,22 @@ A structure is aligned as its widest member. NDR64 pads it at the end to that al
 in a conformant array, the maximum count stands before the whole structure and, in NDR64, the
 padding after the elements.
 
-Neighbouring members of fixed size become one ``struct`` layout: where the structure starts, and so
-each gap among them, is known until a member of variable size has passed.
+Neighbouring members of fixed size are packed together: where the structure starts, and so each gap
+among them, is known until a member of variable size has passed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mqis.wire.ndr.correlation import Scope, Wire
 from mqis.wire.ndr.description import Codec, Conformance, Description, Flat, flat_codec, widest
+from mqis.wire.ndr.runs import DecodeStep, EncodeStep, Run, layout
 from mqis.wire.ndr.stream import ZEROS, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect
 
 T = TypeVar("T")
-
-EncodeStep = Callable[[Encoder, Sequence[Any]], None]
-DecodeStep = Callable[[Decoder, Wire], None]
-
-
-@dataclass
-class _Run:
-    """Members that are packed together, from an offset that is a multiple of ``base``."""
-
-    base: int
-    first: int
-    size: int = 0
-    codes: list[str] = field(default_factory=list)
-    flats: list[Flat] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-
-    def pad_to(self, alignment: int) -> None:
-        gap = -self.size % alignment
-        if gap:
-            self.codes.append(f"{gap}x")
-            self.size += gap
-
-    def add(self, flat: Flat, alignment: int) -> None:
-        self.pad_to(alignment)
-        self.offsets.append(self.size)
-        self.codes.append(flat.code)
-        self.flats.append(flat)
-        self.size += flat.size
-
-    def packer(self, dialect: Dialect) -> Callable[[Encoder, Sequence[Any]], bytes]:
-        """Packs the run's part of all wire values."""
-        pack = dialect.form("".join(self.codes)).pack
-        first, last = self.first, self.first + len(self.flats)
-        dumps = [(i, flat.dump) for i, flat in enumerate(self.flats) if flat.dump is not None]
-
-        def plain(_encoder: Encoder, wire: Sequence[Any]) -> bytes:
-            return pack(*wire[first:last])
-
-        def dumped(encoder: Encoder, wire: Sequence[Any]) -> bytes:
-            items = list(wire[first:last])
-            for i, dump in dumps:
-                items[i] = dump(encoder, items[i])
-            return pack(*items)
-
-        return dumped if dumps else plain
-
-    def unpacker(self, dialect: Dialect) -> Callable[[Decoder, bytes, int, int], Wire]:
-        """Unpacks from an offset of some bytes; the last argument is the offset in the stub."""
-        unpack_from = dialect.form("".join(self.codes)).unpack_from
-        loads = [
-            (i, at, flat.load)
-            for i, (at, flat) in enumerate(zip(self.offsets, self.flats, strict=True))
-            if flat.load is not None
-        ]
-
-        def unpack(decoder: Decoder, data: bytes, offset: int, in_stub: int) -> Wire:
-            items = list(unpack_from(data, offset))
-            for i, at, load in loads:
-                items[i] = load(decoder, items[i], in_stub + at)
-            return items
-
-        return unpack
-
-    def steps(self, dialect: Dialect) -> tuple[EncodeStep, DecodeStep]:
-        packer, unpacker = self.packer(dialect), self.unpacker(dialect)
-        size, mask = self.size, self.base - 1
-
-        def encode(encoder: Encoder, wire: Sequence[Any]) -> None:
-            items = packer(encoder, wire)
-            buffer = encoder.buffer
-            gap = -len(buffer) & mask
-            if gap:
-                buffer += ZEROS[gap]
-            buffer += items
-
-        def decode(decoder: Decoder, wire: Wire) -> None:
-            offset = decoder.offset
-            offset += -offset & mask
-            wire += unpacker(decoder, decoder.data, offset, offset)
-            decoder.offset = offset + size
-
-        return encode, decode
 
 
 def _single_step(codec: Codec, index: int) -> tuple[EncodeStep, DecodeStep]:
@@ -149,8 +67,10 @@ class Struct(Description[T]):
         if any(codec.conformance is not None for codec in codecs[:-1]):
             raise TypeError(f"{self.scope.cls.__name__}: only the last member can be conformant")
         alignment = widest(codec.alignment for codec in codecs)
-        runs = _layout(codecs, alignment, dialect.is_ndr64)
-        if len(runs) == 1 and isinstance(runs[0], _Run):
+        runs = layout(codecs, alignment)
+        if dialect.is_ndr64 and isinstance(runs[-1], Run) and runs[-1].base == alignment:
+            runs[-1].pad_to(alignment)
+        if len(runs) == 1 and isinstance(runs[0], Run):
             return self._flat(dialect, codecs, alignment, runs[0])
         return self._stepwise(dialect, codecs, alignment, runs)
 
@@ -177,7 +97,7 @@ class Struct(Description[T]):
 
         return encode_deferred if deferrals else None, resolve if resolvers else None
 
-    def _flat(self, dialect: Dialect, codecs: list[Codec], alignment: int, run: _Run) -> Codec:
+    def _flat(self, dialect: Dialect, codecs: list[Codec], alignment: int, run: Run) -> Codec:
         """Of fixed size: may itself be packed together with its neighbours."""
         lower, build = self.scope.lower(), self.scope.raise_()
         encode_deferred, resolve = self._deferred(codecs)
@@ -195,7 +115,7 @@ class Struct(Description[T]):
         return flat_codec(dialect, flat, alignment, resolve, encode_deferred)
 
     def _stepwise(
-        self, dialect: Dialect, codecs: list[Codec], alignment: int, runs: list[_Run | int]
+        self, dialect: Dialect, codecs: list[Codec], alignment: int, runs: list[Run | int]
     ) -> Codec:
         lower, build = self.scope.lower(), self.scope.raise_()
         encode_deferred, resolve = self._deferred(codecs)
@@ -203,7 +123,7 @@ class Struct(Description[T]):
         gap = _gap_step(alignment)
         pairs = [gap]
         for run in runs:
-            if isinstance(run, _Run):
+            if isinstance(run, Run):
                 pairs.append(run.steps(dialect))
             elif conformance is None or run < len(codecs) - 1:
                 pairs.append(_single_step(codecs[run], run))
@@ -273,27 +193,3 @@ class Struct(Description[T]):
                 encode_maximum, hoisted.decode_maximum, encode_body, decode_body
             ),
         )
-
-
-def _layout(codecs: list[Codec], alignment: int, is_ndr64: bool) -> list[_Run | int]:
-    """Runs of fixed-size members, and the indices of the others."""
-    runs: list[_Run | int] = []
-    run: _Run | None = _Run(alignment, 0)
-    for index, codec in enumerate(codecs):
-        if codec.flat is None:
-            if run is not None and run.flats:
-                runs.append(run)
-            runs.append(index)
-            run = None
-            continue
-        if run is None:
-            run = _Run(codec.alignment, index)
-        elif codec.alignment > run.base:
-            runs.append(run)
-            run = _Run(codec.alignment, index)
-        run.add(codec.flat, codec.alignment)
-    if run is not None:
-        if is_ndr64 and run.base == alignment:
-            run.pad_to(alignment)
-        runs.append(run)
-    return runs

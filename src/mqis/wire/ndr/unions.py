@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from mqis.wire.ndr.arrays import align, expression_of
@@ -19,6 +20,7 @@ from mqis.wire.ndr.description import (
     Correlation,
     Description,
     Expression,
+    Measure,
     require_bound,
     widest,
 )
@@ -57,9 +59,9 @@ class Union(Description[Choice]):
         expression = expression_of(self.switch_is)
         return () if expression is None else (Correlation("switch_is", expression),)
 
-    def measure(self, value: Any) -> int:
-        tag: int = value.tag
-        return tag
+    @property
+    def measure(self) -> Measure:
+        return attrgetter("tag")
 
     def compile(self, dialect: Dialect) -> Codec:
         switch = self.switch.codec_in(dialect)

@@ -1,0 +1,124 @@
+"""A whole multiplexer against a hostile partner: boxcars one behind the other.
+
+Only a boxcar whose header is wrong may be refused; whatever else comes, the machine goes on, tells
+of every connection's end once, and gives all its room back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from struct import unpack_from
+
+from mqis.protocol.multiplexer.budget import Budget
+from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.errors import Congested, NotOpen
+from mqis.protocol.multiplexer.events import (
+    ConnectFailed,
+    ConnectionRequested,
+    Disconnected,
+    MessageReceived,
+    NegotiateResources,
+    SendBoxcar,
+)
+from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.multiplexer import Multiplexer
+from mqis.wire.cmp.boxcar import HEADER_SIZE, BoxcarReader
+from mqis.wire.errors import WireError
+
+_LIMITS = Limits(connection_unread_bytes=4096, session_unread_bytes=8192, max_incoming=6)
+_DENY, _PAUSE, _CLOSE = 2, 3, 4
+
+
+class _Upper:
+    """A layer above that does a bit of everything, by connection type and message type."""
+
+    def __init__(self, multiplexer: Multiplexer) -> None:
+        self.multiplexer = multiplexer
+        self.mine = [multiplexer.connect(number) for number in range(4)]
+        self.ended: Counter[Connection] = Counter()
+        self.requested: list[Connection] = []
+
+    def act(self, now: float) -> None:
+        multiplexer = self.multiplexer
+        while (event := multiplexer.next_event()) is not None:
+            connection = event.connection
+            if isinstance(event, ConnectFailed | Disconnected):
+                self.ended[connection] += 1
+            elif isinstance(event, ConnectionRequested):
+                self.requested.append(connection)
+                if connection.type % 5 == _DENY:
+                    multiplexer.deny(connection, 5, now)
+                elif connection.type % 5 != _PAUSE:
+                    multiplexer.accept(connection, now)
+            elif isinstance(event, MessageReceived):
+                self._answer(connection, event, now)
+
+    def _answer(self, connection: Connection, event: MessageReceived, now: float) -> None:
+        with suppress(NotOpen, Congested):
+            self.multiplexer.send(connection, event.message_type, event.body)
+        if event.message_type % 5 == _PAUSE:
+            self.multiplexer.pause(connection)
+        if event.message_type % 5 == _CLOSE and connection.outgoing:
+            with suppress(NotOpen):
+                self.multiplexer.disconnect(connection)
+
+    def late(self, now: float) -> None:
+        """Decide and resume what was left."""
+        for connection in [*self.requested, *self.mine]:
+            if connection.state is State.UNDECIDED:
+                self.multiplexer.accept(connection, now)
+            self.multiplexer.resume(connection)
+
+
+def _boxcars(data: bytes) -> Iterator[tuple[bytes, int]]:
+    at = 0
+    while len(data) - at >= HEADER_SIZE:
+        total, count = unpack_from("<2I", data, at + 8)
+        size = min(max(total, HEADER_SIZE), len(data) - at)
+        yield data[at : at + size], count
+        at += size
+
+
+def _drive(multiplexer: Multiplexer, now: float) -> None:
+    for effect in multiplexer.effects():
+        if isinstance(effect, SendBoxcar):
+            assert len(list(BoxcarReader(effect.data, effect.count))) == effect.count
+            if now % 3:
+                multiplexer.boxcar_delivered(now)
+        elif isinstance(effect, NegotiateResources):
+            multiplexer.resources_granted(3, now)
+
+
+def multiplexer(data: bytes) -> None:
+    budget = Budget()
+    machine = Multiplexer(_LIMITS, budget)
+    upper = _Upper(machine)
+    machine.session_up(0.0)
+    machine.resources_requested(5)
+    now = 0.0
+    for boxcar, count in _boxcars(data):
+        now += 1.0
+        with suppress(WireError, NotOpen):
+            machine.receive(boxcar, count, now)
+        machine.handle_timer(now)
+        _drive(machine, now)
+        if now % 2:
+            upper.act(now)
+        if now % 5 == 0:
+            upper.late(now)
+    machine.session_down(now)
+    upper.late(now)
+    upper.act(now)
+    refused = {connection for connection in upper.requested if connection.type % 5 == _DENY}
+    for connection in {*upper.mine, *upper.requested}:
+        wanted = {0, 1} if connection in refused else {1}
+        assert upper.ended[connection] in wanted, connection
+    assert (budget.queued, budget.unread) == (0, 0)
+
+
+#: Name, function, and the errors that are an answer: none.
+CMP_TARGETS: tuple[tuple[str, Callable[[bytes], None], tuple[type[Exception], ...]], ...] = (
+    ("multiplexer", multiplexer, ()),
+)

@@ -1,0 +1,1 @@
+"""MS-CMPO sessions between two partners, without I/O."""

@@ -1,0 +1,166 @@
+"""A partner of MS-CMPO: its sessions, as a machine without I/O.
+
+The driver hands in the calls that come and the ends of those that go, and does what ``effects``
+asks for; ``LevelTwo`` is the protocol above. Time is an argument.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqis.protocol.cmpo.events import ContextAnswer, Effect, LevelTwo
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.cmpo.session import SETTING_UP, CallKind, Session
+from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.setup import SessionSetup, is_setup
+from mqis.protocol.cmpo.table import SessionTable
+from mqis.protocol.cmpo.teardown import SessionTeardown
+from mqis.protocol.cmpo.traffic import Traffic
+from mqis.protocol.cmpo.versions import VersionLimits
+from mqis.protocol.ports import Entropy
+from mqis.wire.cmpo import ixnremote as idl
+from mqis.wire.cmpo.codes import TeardownType
+from mqis.wire.guid import Guid
+
+
+class Partner:
+    """The state of one partner (3.2.1.1) and everything that happens to it."""
+
+    def __init__(
+        self,
+        name: NameObject,
+        level_two: LevelTwo,
+        entropy: Entropy,
+        *,
+        versions: VersionLimits | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.name = name
+        self.versions = versions or VersionLimits()
+        self.settings = settings or Settings()
+        self._table = SessionTable(name, self.settings)
+        self._teardown = SessionTeardown(self._table, level_two)
+        self._traffic = Traffic(self._table, level_two, self._teardown.problem)
+        self._setup = SessionSetup(
+            self._table, self.versions, level_two, entropy, self._traffic.answer_held
+        )
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        return tuple(self._table.sessions.values())
+
+    def session(self, cid: Guid) -> Session | None:
+        """The session with the partner of this CID, in whatever state."""
+        return self._table.sessions.get(cid)
+
+    def effects(self) -> list[Effect]:
+        """What the driver is to do, in order; asked for after everything else here is called."""
+        effects, self._table.effects = self._table.effects, []
+        return effects
+
+    # --- the level above --------------------------------------------------------------------------
+
+    def request_session(self, name: NameObject, now: float) -> Session:
+        """A session with a partner: wait until it is active, or ``session_failed``.
+
+        ``SessionError`` if there can be none.
+        """
+        return self._setup.request(name, now)
+
+    def tear_down(self, session: Session, teardown: TeardownType, now: float) -> None:
+        self._teardown.request(session, teardown, now)
+
+    def allocate(self, session: Session, count: int) -> None:
+        """Ask the partner for connections; ``granted`` tells."""
+        self._traffic.allocate(session, count)
+
+    def send(self, session: Session, messages: int, boxcar: bytes) -> None:
+        """Send a boxcar; ``sent`` tells when the next may go."""
+        self._traffic.send(session, messages, boxcar)
+
+    def release(self, session: Session, now: float) -> None:
+        """Let the SendReceive return that ``LevelTwo.receive`` has kept."""
+        self._traffic.release(session, now)
+
+    # --- calls in ---------------------------------------------------------------------------------
+
+    def poke(self, request: idl.Poke, now: float) -> int:
+        return int(self._setup.poke(request, now))
+
+    def build_context(
+        self, request: idl.BuildContext, token: object, now: float
+    ) -> ContextAnswer | None:
+        """None: the answer comes as an effect with ``token``."""
+        return self._setup.build_context(request, token, now)
+
+    def negotiate_resources(
+        self, session: Session, request: idl.NegotiateResources, token: object, now: float
+    ) -> idl.ResourcesNegotiated | None:
+        return self._traffic.negotiate_resources(session, request, token, now)
+
+    def send_receive(
+        self, session: Session, request: idl.SendReceive, token: object, now: float
+    ) -> int | None:
+        return self._traffic.send_receive(session, request, token, now)
+
+    def tear_down_context(self, session: Session, request: idl.TearDownContext, now: float) -> int:
+        return int(self._teardown.tear_down_context(session, request.teardown, now))
+
+    def begin_tear_down(self, session: Session, now: float) -> int:
+        return int(self._teardown.begin_tear_down(session, now))
+
+    def rundown(self, session: Session, now: float) -> None:
+        """The partner's association is lost (3.3.6.1)."""
+        self._teardown.lost(session, now)
+
+    def abandoned(self, token: object, now: float) -> None:
+        """The caller of a call that was left open is gone."""
+        self._setup.abandoned(token, now)
+
+    # --- ends of calls out ------------------------------------------------------------------------
+
+    def returned(self, call: int, request: Any, answer: Any, now: float) -> None:
+        """A call of ``Invoke`` has its answer."""
+        found = self._table.ended(call)
+        if found is None:
+            return
+        session, kind = found
+        if kind is CallKind.SEND:
+            self._traffic.sent(session, request, answer.result, now)
+        elif kind is CallKind.ALLOCATE:
+            self._traffic.negotiated(session, request, answer, now)
+        elif kind is CallKind.POKE:
+            self._setup.poked(session, answer.result, now)
+        elif kind is CallKind.BUILD:
+            self._setup.built(session, answer, now)
+        elif kind is CallKind.BUILD_BACK:
+            self._setup.built_back(session, answer, now)
+        else:
+            self._teardown.ended(session, kind, answer.result != 0, now)
+
+    def failed(self, call: int, request: Any, result: int, now: float) -> None:
+        """A call of ``Invoke`` has none: a fault, no connection, no answer in time."""
+        found = self._table.ended(call)
+        if found is None:
+            return
+        session, kind = found
+        if is_setup(kind):
+            self._setup.failed(session, kind, result, now)
+        elif kind in (CallKind.SEND, CallKind.ALLOCATE):
+            self._traffic.failed(session, kind, request, result, now)
+        else:
+            self._teardown.ended(session, kind, True, now)
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def next_timer(self) -> float | None:
+        return self._table.timers.next()
+
+    def handle_timer(self, now: float) -> None:
+        for session in self._table.timers.ring(now):
+            if session.state in SETTING_UP:
+                self._setup.ring(session, now)
+            else:
+                self._teardown.ring(session, now)
+                self._traffic.ring(session, now)
+            self._table.arm(session)

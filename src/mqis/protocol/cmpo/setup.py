@@ -1,0 +1,356 @@
+"""Setting a session up: New Session Requested, Poke, BuildContext (3.3.4.1, 3.3.4.2, 3.4.6.1).
+
+    secondary                        primary
+                    <- wants one, or PokeW ->
+                                     Connecting
+    Confirming      <- BuildContextW(1)
+                    BuildContextW(2) ->
+                                     Confirming
+                    <- 0, handle
+    Active          0, handle ->     Active
+
+Both calls carry the same GUID. One BuildContextW is under way per session, however often the
+partner pokes (E-CMPO-08). A failure is final only if its code says so or the retries are used up
+(E-CMPO-04); success is 0 and nothing else (E-CMPO-06).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mqis.protocol.cmpo.events import ContextAnswer, LevelTwo, Revoke
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.cmpo.session import SETTING_UP, CallKind, Session, SessionState
+from mqis.protocol.cmpo.table import SessionTable
+from mqis.protocol.cmpo.versions import VersionLimits
+from mqis.protocol.errors import ProtocolError
+from mqis.protocol.ports import Entropy
+from mqis.wire.cmpo import ixnremote as idl
+from mqis.wire.cmpo.bindinfo import BindInfo
+from mqis.wire.cmpo.codes import CmResult, ComProtocol, SessionRank, result_text
+from mqis.wire.cmpo.versions import BoundVersionSet
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+
+FINAL = frozenset(
+    {
+        CmResult.VERSION_SET_NOT_SUPPORTED,
+        CmResult.PROTOCOL_NOT_SUPPORTED,
+        CmResult.TIMED_OUT,
+    }
+)
+_SETUP_CALLS = frozenset({CallKind.POKE, CallKind.BUILD, CallKind.BUILD_BACK})
+
+
+class SessionError(ProtocolError):
+    """A session cannot be had, or is lost, with the result that says why."""
+
+    def __init__(self, result: int, detail: str) -> None:
+        super().__init__(f"{detail}: {result_text(result)}")
+        self.result = int(result)
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[type[SessionError], tuple[int, str]]:
+        return type(self), (self.result, self.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bind:
+    """A bind attempt of a primary: who, which, and the versions both have."""
+
+    name: NameObject
+    guid: Guid
+    bound: BoundVersionSet | None
+
+
+class SessionSetup:
+    """The half of a partner that builds sessions. ``activated`` goes on with what was held."""
+
+    def __init__(
+        self,
+        table: SessionTable,
+        versions: VersionLimits,
+        level_two: LevelTwo,
+        entropy: Entropy,
+        activated: Callable[[Session, float], None],
+    ) -> None:
+        self._table = table
+        self._versions = versions
+        self._level_two = level_two
+        self._entropy = entropy
+        self._activated = activated
+        self._blob = BindInfo(table.name.protocols).to_bytes()
+
+    # --- the level above --------------------------------------------------------------------------
+
+    def request(self, name: NameObject, now: float) -> Session:
+        """New Session Requested (3.4.6.1): the session there is, or a new one."""
+        table = self._table
+        found = table.sessions.get(name.cid)
+        if found is not None:
+            if found.name != name:
+                raise SessionError(
+                    CmResult.INVALID_ARGUMENT, f"{name.cid} is at {found.name.host_name}"
+                )
+            return found
+        if name.cid == table.name.cid:
+            raise SessionError(CmResult.INVALID_ARGUMENT, f"{name} has the identifier of this side")
+        if not _common(name.protocols):
+            raise SessionError(CmResult.PROTOCOL_NOT_SUPPORTED, f"no way to {name}")
+        if table.full:
+            raise SessionError(CmResult.SERVER_TOO_BUSY, "too many sessions")
+        session = table.create(name, initiated_here=True)
+        self._start(session, now)
+        return session
+
+    def _start(self, session: Session, now: float) -> None:
+        session.setup_due = now + self._table.settings.setup_s
+        self._call(session)
+        self._table.arm(session)
+
+    def _call(self, session: Session) -> None:
+        """The next call of the set-up, as this side's rank and state have it."""
+        if session.state is SessionState.CONFIRMING:
+            self._build(session, CallKind.BUILD_BACK)
+        elif session.is_primary:
+            session.bind_guid = self._entropy.guid()
+            self._build(session, CallKind.BUILD)
+        else:
+            self._poke(session)
+
+    def _poke(self, session: Session) -> None:
+        mine = self._table.name
+        request = idl.Poke(
+            SessionRank.SECONDARY, str(session.name.cid), mine.host_name, str(mine.cid), self._blob
+        )
+        operation = idl.POKE if session.narrow else idl.POKE_W
+        self._table.invoke(session, CallKind.POKE, operation, request)
+
+    def _build(self, session: Session, kind: CallKind) -> None:
+        mine = self._table.name
+        request = idl.BuildContext(
+            session.rank,
+            self._versions.offered,
+            str(session.name.cid),
+            mine.host_name,
+            str(mine.cid),
+            str(session.bind_guid),
+            idl.NO_GUID,
+            BoundVersionSet.NONE,
+            self._blob,
+        )
+        operation = idl.BUILD_CONTEXT if session.narrow else idl.BUILD_CONTEXT_W
+        self._table.invoke(session, kind, operation, request)
+
+    # --- calls in ---------------------------------------------------------------------------------
+
+    def poke(self, request: idl.Poke, now: float) -> int:
+        """Poke and PokeW (3.3.4.1): answered at once, BuildContext comes after."""
+        name = self._caller(request.callee, request.host_name, request.caller, request.blob)
+        if isinstance(name, CmResult):
+            return name
+        table = self._table
+        if name.cid > table.name.cid:  # this side is secondary; to poke back is of old (note 18)
+            return CmResult.INVALID_ARGUMENT
+        session = table.sessions.get(name.cid)
+        if session is not None:
+            if session.name != name:
+                return CmResult.INVALID_ARGUMENT
+            connecting = session.state is SessionState.CONNECTING
+            return CmResult.OK if connecting else CmResult.SERVER_NOT_READY
+        if table.full:
+            return CmResult.SERVER_TOO_BUSY
+        self._start(table.create(name, initiated_here=False), now)
+        return CmResult.OK
+
+    def build_context(
+        self, request: idl.BuildContext, token: object, now: float
+    ) -> ContextAnswer | None:
+        """BuildContext and BuildContextW (3.3.4.2); None: the answer comes with ``token``."""
+        name = self._caller(request.callee, request.host_name, request.caller, request.blob)
+        if isinstance(name, CmResult):
+            return ContextAnswer(name)
+        guid = _guid(request.guid_in)
+        higher = name.cid > self._table.name.cid
+        if not guid or request.rank != (SessionRank.PRIMARY if higher else SessionRank.SECONDARY):
+            return ContextAnswer(CmResult.INVALID_ARGUMENT)
+        session = self._table.sessions.get(name.cid)
+        if session is not None and session.name != name:
+            return ContextAnswer(CmResult.INVALID_ARGUMENT)
+        bound = self._versions.bind(request.versions)
+        if higher:
+            return self._from_primary(_Bind(name, guid, bound), session, token, now)
+        return self._from_secondary(session, guid, bound, now)
+
+    def _caller(self, callee: str, host: str, caller: str, blob: bytes) -> NameObject | CmResult:
+        """The name object of whoever calls, or why it is none (3.3.4.1)."""
+        mine = self._table.name
+        cid = _guid(caller)
+        try:
+            info = BindInfo.from_bytes(blob)
+            if _guid(callee) != mine.cid or cid == mine.cid:
+                return CmResult.INVALID_ARGUMENT
+            name = NameObject(host, cid, info.effective)
+        except (WireError, ValueError):
+            return CmResult.INVALID_ARGUMENT
+        return name if _common(name.protocols) else CmResult.PROTOCOL_NOT_SUPPORTED
+
+    def _from_primary(
+        self, bind: _Bind, session: Session | None, token: object, now: float
+    ) -> ContextAnswer | None:
+        """This side is secondary: call back before answering (3.3.4.2.1)."""
+        table, settings = self._table, self._table.settings
+        if session is not None and session.state is not SessionState.CONNECTING:
+            return ContextAnswer(CmResult.SERVER_NOT_READY)
+        if bind.bound is None:
+            if session is not None:
+                self._fail(session, CmResult.VERSION_SET_NOT_SUPPORTED, now)
+            return ContextAnswer(CmResult.VERSION_SET_NOT_SUPPORTED)
+        if session is None:
+            if table.full:
+                return ContextAnswer(CmResult.SERVER_TOO_BUSY)
+            session = table.create(bind.name, initiated_here=False)
+        session.state = SessionState.CONFIRMING
+        session.version, session.bind_guid, session.outer = bind.bound, bind.guid, token
+        session.failures, session.retry_due = 0, None
+        if session.setup_due is None:
+            session.setup_due = now + settings.setup_s
+        session.inner_due = now + settings.setup_s / 2
+        self._call(session)
+        table.arm(session)
+        return None
+
+    def _from_secondary(
+        self, session: Session | None, guid: Guid, bound: BoundVersionSet | None, now: float
+    ) -> ContextAnswer:
+        """This side is primary: the callback inside its own call (3.3.4.2.2).
+
+        The text looks at no state. But a callback belongs to the attempt that is under way, by its
+        GUID (1.3.3.1 has it verified), and an active session is not to be confirmed again.
+        """
+        if session is None:
+            return ContextAnswer(CmResult.SESSION_DOWN)
+        if session.state not in SETTING_UP:
+            return ContextAnswer(CmResult.SERVER_NOT_READY)
+        if guid != session.bind_guid:
+            return ContextAnswer(CmResult.INVALID_ARGUMENT)
+        if bound is None:
+            self._fail(session, CmResult.VERSION_SET_NOT_SUPPORTED, now)
+            return ContextAnswer(CmResult.VERSION_SET_NOT_SUPPORTED)
+        session.state, session.version = SessionState.CONFIRMING, bound
+        return ContextAnswer(CmResult.OK, session, str(guid), bound)
+
+    # --- ends of calls ----------------------------------------------------------------------------
+
+    def poked(self, session: Session, result: int, now: float) -> None:
+        """PokeW ended. Once BuildContext has come it does not matter how."""
+        if session.state is SessionState.CONNECTING and result:
+            self._retry(session, result, now)
+
+    def built(self, session: Session, answer: idl.ContextBuilt, now: float) -> None:
+        """The primary's call ended (3.4.6.1.1)."""
+        if not _succeeded(answer, session.bind_guid):
+            self._retry(session, answer.result or CmResult.SERVER_NOT_READY, now)
+        elif session.state is not SessionState.CONFIRMING:  # no callback: half a session
+            self._fail(session, CmResult.FAIL, now)
+        else:
+            self._activate(session, answer, now)
+
+    def built_back(self, session: Session, answer: idl.ContextBuilt, now: float) -> None:
+        """The secondary's call inside the primary's ended (3.3.4.2.1)."""
+        if not _succeeded(answer, session.bind_guid):
+            self._retry(session, answer.result or CmResult.SERVER_NOT_READY, now)
+            return
+        # The handle is given out before the level above can send anything.
+        ok = ContextAnswer(CmResult.OK, session, str(session.bind_guid), session.version)
+        self._table.answer_outer(session, ok)
+        self._activate(session, answer, now)
+
+    def failed(self, session: Session, kind: CallKind, result: int, now: float) -> None:
+        """A call of the set-up ended in a fault, or not at all."""
+        if result == CmResult.PROCNUM_OUT_OF_RANGE and not session.narrow:
+            session.narrow = True
+            self._call_again(session, kind)
+        elif kind is CallKind.POKE:
+            self.poked(session, result, now)
+        else:
+            self._retry(session, result, now)
+
+    def _call_again(self, session: Session, kind: CallKind) -> None:
+        """The same call without W (product note 24)."""
+        if kind is CallKind.POKE:
+            if session.state is SessionState.CONNECTING:
+                self._poke(session)
+        else:
+            self._build(session, kind)
+
+    def _activate(self, session: Session, answer: idl.ContextBuilt, now: float) -> None:
+        session.state, session.handle = SessionState.ACTIVE, answer.handle
+        session.setup_due = session.inner_due = session.retry_due = None
+        session.failures = 0
+        self._level_two.session_up(session, now)
+        self._activated(session, now)
+
+    def _retry(self, session: Session, result: int, now: float) -> None:
+        """Once more after a pause, unless it is final."""
+        table, settings = self._table, self._table.settings
+        session.failures += 1
+        if result in FINAL or session.failures > settings.retries:
+            self._fail(session, result, now)
+            return
+        if session.is_primary:  # a callback that comes late belongs to no attempt
+            session.state, session.bind_guid = SessionState.CONNECTING, Guid.NULL
+            table.refuse_held(session, CmResult.SERVER_NOT_READY)
+            table.effects.append(Revoke(session))
+        session.retry_due = now + settings.pause_s(session.failures)
+        table.arm(session)
+
+    def _fail(self, session: Session, result: int, now: float) -> None:
+        self._table.remove(session, result)
+        self._level_two.session_failed(session, result, now)
+
+    # --- time and losses --------------------------------------------------------------------------
+
+    def ring(self, session: Session, now: float) -> None:
+        """Timers of the set-up (3.2.5.1)."""
+        late = [due for due in (session.setup_due, session.inner_due) if due is not None]
+        if late and min(late) <= now:
+            self._fail(session, CmResult.TIMED_OUT, now)
+        elif session.retry_due is not None and session.retry_due <= now:
+            session.retry_due = None
+            self._call(session)
+
+    def lost(self, session: Session, now: float) -> None:
+        """The partner is gone before the session was up."""
+        self._fail(session, CmResult.SESSION_DOWN, now)
+
+    def abandoned(self, token: object, now: float) -> None:
+        """The primary gave up its BuildContext."""
+        for session in self._table.sessions.values():
+            if session.outer is token:
+                session.outer = None
+                self._fail(session, CmResult.SESSION_DOWN, now)
+                return
+
+
+def is_setup(kind: CallKind) -> bool:
+    return kind in _SETUP_CALLS
+
+
+def _succeeded(answer: idl.ContextBuilt, guid: Guid) -> bool:
+    """0 with a null GuidOut is how old partners refuse (product notes 21, 23)."""
+    return answer.result == 0 and _guid(answer.guid_out) == guid
+
+
+def _guid(text: str) -> Guid:
+    """The null GUID for what is none."""
+    try:
+        return Guid.parse(text)
+    except ValueError:
+        return Guid.NULL
+
+
+def _common(protocols: ComProtocol) -> bool:
+    """TCP is what this implementation has (2.1.1)."""
+    return bool(protocols & ComProtocol.IP_TCP)

@@ -1,0 +1,39 @@
+"""A change that this server makes as the authority of a partition, and one that it may not make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from mqis.protocol.directory.objects import DeletedObject, DirectoryObject
+
+
+class ChangeKind(IntEnum):
+    """iOperation of the events that replication is told with (MC-MQDSRP 3.1.7.1)."""
+
+    CREATE = 0
+    UPDATE = 1
+    DELETE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class OwnChange:
+    """What became of one object.
+
+    ``obj`` is the object afterwards, or as it was if it is gone; ``before`` is None for a new one.
+    ``changed`` are the stored properties that were set, whether or not their values differ.
+    """
+
+    kind: ChangeKind
+    obj: DirectoryObject
+    before: DirectoryObject | None = None
+    changed: tuple[int, ...] = ()
+    tombstone: DeletedObject | None = None
+
+
+class NotAuthority(Exception):
+    """Another server decides about this: the change is complete and checked, but not made."""
+
+    def __init__(self, change: OwnChange) -> None:
+        super().__init__(f"partition {change.obj.partition} has another authority")
+        self.change = change

@@ -1,0 +1,1 @@
+"""Discovery (MS-MQSD): how clients find directory servers, and how those answer."""

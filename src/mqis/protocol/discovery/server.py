@@ -1,0 +1,137 @@
+"""The server of MS-MQSD 3.2: one reply for each request, from what the directory says.
+
+    server = DiscoveryServer(queue_manager_of(view, "PSC1", site))
+    reply = server.answer(data, "10.0.0.7", now)      # None: say nothing
+
+It keeps no state of its own but the limit per source. Only requests are answered, never replies,
+so that two servers cannot talk to each other for ever (E-MQSD-16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
+from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.serverlist import MAX_SERVERS, ServerSpec
+from mqis.wire.mqsd.reply import MAX_REPLY, TopologyServerReply, with_correlation
+from mqis.wire.mqsd.request import MAX_NETWORKS, TopologyClientRequest, read_identifiers
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Datagrams since the start, by what became of them."""
+
+    answered: int = 0
+    malformed: int = 0
+    limited: int = 0
+    foreign_enterprise: int = 0
+    #: There was nothing that could be said.
+    unprepared: int = 0
+
+
+class DiscoveryServer:
+    """``strict_enterprise``: say nothing to clients of another enterprise (E-MQSD-13)."""
+
+    def __init__(
+        self,
+        queue_manager: LocalQueueManager,
+        *,
+        strict_enterprise: bool = False,
+        limit: RateLimit | None = None,
+    ) -> None:
+        self.statistics = Statistics()
+        self.strict_enterprise = strict_enterprise
+        self._limiter = RateLimiter(limit or RateLimit())
+        self.update(queue_manager)
+
+    def update(self, queue_manager: LocalQueueManager) -> None:
+        """What the directory says now."""
+        self._queue_manager = queue_manager
+        self._enterprise_id = queue_manager.enterprise_id.raw
+        self._site_ids = frozenset(site_id.raw for site_id in queue_manager.site_ids)
+        #: Own site first, then others; over IP and over IPX.
+        self._replies = {
+            ipx: (_own_site_reply(queue_manager, ipx), _other_site_reply(queue_manager, ipx))
+            for ipx in (False, True)
+        }
+
+    @property
+    def queue_manager(self) -> LocalQueueManager:
+        return self._queue_manager
+
+    @property
+    def silent_because(self) -> str | None:
+        """Why nobody gets an answer; None if that is not so."""
+        if not self._queue_manager.connected_networks:
+            return "it is not known which connected networks this server is on"
+        if not self._queue_manager.site_ids:
+            return "it is not known which site this server is in"
+        return None
+
+    def answer(self, data: bytes, source: str, now: float, *, ipx: bool = False) -> bytes | None:
+        """The reply to a datagram, for whoever sent it (3.2.5.1); None: there is none."""
+        try:
+            if ipx:
+                TopologyClientRequest.received(data, ipx=True)
+            enterprise_id, request_id, site_id = read_identifiers(data)
+        except WireError:
+            self.statistics.malformed += 1
+            return None
+        if self.strict_enterprise and enterprise_id != self._enterprise_id:
+            self.statistics.foreign_enterprise += 1
+            return None
+        own, other = self._replies[ipx]
+        reply = own if site_id in self._site_ids else other
+        if reply is None:
+            self.statistics.unprepared += 1
+            return None
+        if not self._limiter.allows(source, now):
+            self.statistics.limited += 1
+            return None
+        self.statistics.answered += 1
+        return with_correlation(reply, request_id)
+
+
+def _own_site_reply(own: LocalQueueManager, ipx: bool) -> bytes | None:
+    """None without a network to name: a count of 0 is no reply (E-MQSD-08)."""
+    networks = own.connected_networks[:MAX_NETWORKS]
+    if not networks:
+        return None
+    return TopologyServerReply(Guid.NULL, networks, _mask(networks, ipx)).to_bytes()
+
+
+def _other_site_reply(own: LocalQueueManager, ipx: bool) -> bytes | None:
+    """None without a server to name: size 0 would say that this is the own site (E-MQSD-09)."""
+    networks = own.connected_networks[:MAX_NETWORKS]
+    servers = _specs(own.directory_servers, 48 + 16 * len(networks))
+    if not networks or not servers or not own.site_ids:
+        return None
+    mask = _mask(networks, ipx)
+    return TopologyServerReply(Guid.NULL, networks, mask, own.site_id, servers).to_bytes()
+
+
+def _mask(networks: Sequence[Guid], ipx: bool) -> int:
+    """As many bits as networks; which ones is not defined, so the lowest."""
+    return (1 << len(networks)) - 1 if ipx else 0
+
+
+def _specs(names: Sequence[str], before: int) -> tuple[ServerSpec, ...]:
+    """Each name with its two flags, which the text forgets (E-MQSD-10): IP, no IPX.
+
+    A name that the array cannot spell is left out, and so is what does not fit in a datagram.
+    """
+    specs: list[ServerSpec] = []
+    room = MAX_REPLY - before - 2
+    for name in names[:MAX_SERVERS]:
+        with suppress(ValueError):
+            spec = ServerSpec(name)
+            room -= 2 * (len(str(spec)) + len(name) + 1)  # at most: two units a character
+            if room < 0:
+                break
+            specs.append(spec)
+    return tuple(specs)

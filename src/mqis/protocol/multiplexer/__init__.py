@@ -1,0 +1,1 @@
+"""MS-CMP: many two-way connections over one session between two partners."""

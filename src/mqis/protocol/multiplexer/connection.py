@@ -1,0 +1,66 @@
+"""The Connection object (MS-CMP 3.1.1.1)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from mqis.protocol.multiplexer.notification import Notification
+
+
+class State(Enum):
+    """Where a connection stands. The text has one flag, Accepted, and forgets the others.
+
+        outgoing   WAITING -> OPEN -> (DENIED ->) DISCONNECTING -> GONE
+        incoming   UNDECIDED -> OPEN or REFUSED -> GONE
+
+    and from everywhere to GONE when the session ends.
+    """
+
+    WAITING = "waiting for a slot"
+    OPEN = "open"
+    DENIED = "denied by the partner"
+    DISCONNECTING = "disconnecting"
+    UNDECIDED = "neither accepted nor denied yet"
+    REFUSED = "denied here"
+    GONE = "gone"
+
+
+#: Accepted = true (3.1.4.2, 3.1.5.5): messages from the partner are handed on.
+ACCEPTED = frozenset({State.OPEN, State.DENIED, State.DISCONNECTING})
+
+
+class Connection:
+    """One connection, from either end. All but ``interface`` belongs to the multiplexer.
+
+    ``id`` is None until a slot is there. Connections compare by identity: an id comes again.
+    """
+
+    __slots__ = ("id", "interface", "outgoing", "paused", "queued", "state", "type", "unread")
+
+    def __init__(
+        self,
+        connection_type: int,
+        state: State,
+        *,
+        outgoing: bool,
+        connection_id: int | None = None,
+        interface: Notification | None = None,
+    ) -> None:
+        self.id = connection_id
+        self.type = connection_type
+        self.state = state
+        self.outgoing = outgoing
+        #: The Incoming Message Notification Interface; of the layer above.
+        self.interface = interface
+        #: Bytes waiting to be sent, and to be read.
+        self.queued = 0
+        self.unread = 0
+        self.paused = False
+
+    def __repr__(self) -> str:
+        direction = "outgoing" if self.outgoing else "incoming"
+        return f"<{direction} connection {self.id}, type 0x{self.type:x}, {self.state.value}>"
+
+    @property
+    def accepted(self) -> bool:
+        return self.state in ACCEPTED

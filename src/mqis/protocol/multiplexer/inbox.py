@@ -1,0 +1,121 @@
+"""Events that the layer above has not taken, and what they cost."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from mqis.protocol.multiplexer.budget import Budget
+from mqis.protocol.multiplexer.connection import Connection
+from mqis.protocol.multiplexer.events import Event, MessageReceived, Writable
+from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, Limits
+from mqis.wire.cmp.packet import Packet
+
+
+@dataclass(slots=True)
+class _Entry:
+    event: Event
+    cost: int
+    #: What the session pays besides: bytes of the boxcar that nobody else pays for.
+    pinned: int = 0
+
+
+class Inbox:
+    """One queue for the session, and one aside for each connection that is paused.
+
+    A message in the queue is a view into its boxcar, which therefore stays as a whole: what of it
+    belongs to no event is charged to the last one, so that a partner cannot fill the memory with
+    boxcars that count as a few bytes. What is put aside is copied, and then costs what it is.
+    """
+
+    def __init__(self, limits: Limits, budget: Budget) -> None:
+        self._limits = limits
+        self._budget = budget
+        self._queue: deque[_Entry] = deque()
+        self._aside: dict[Connection, deque[_Entry]] = {}
+        self.unread = 0
+        #: Connections beyond their limit.
+        self._over = 0
+        self._slack = 0
+        self._last: _Entry | None = None
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def session_full(self) -> bool:
+        """Whether the session or one of its connections has reached its limit."""
+        return self._over > 0 or self.unread > self._limits.session_unread_bytes
+
+    @property
+    def process_full(self) -> bool:
+        return self._budget.unread > self._budget.unread_bytes
+
+    # --- costs ------------------------------------------------------------------------------------
+
+    def charge(self, connection: Connection, cost: int) -> None:
+        limit = self._limits.connection_unread_bytes
+        self._over += connection.unread <= limit < connection.unread + cost
+        connection.unread += cost
+        self.unread += cost
+        self._budget.unread += cost
+
+    def discharge(self, connection: Connection, cost: int, pinned: int = 0) -> None:
+        limit = self._limits.connection_unread_bytes
+        self._over -= connection.unread - cost <= limit < connection.unread
+        connection.unread -= cost
+        self.unread -= cost + pinned
+        self._budget.release(unread=cost + pinned)
+
+    # --- in ---------------------------------------------------------------------------------------
+
+    def begin(self, boxcar_size: int) -> None:
+        self._slack, self._last = boxcar_size, None
+
+    def end(self) -> None:
+        """The boxcar is done: who pays for the rest of it?"""
+        if self._last is not None and self._slack > 0:
+            self._last.pinned = self._slack
+            self.unread += self._slack
+            self._budget.unread += self._slack
+        self._last = None
+
+    def put(self, event: Event) -> None:
+        connection = event.connection
+        if connection.paused and not isinstance(event, Writable):
+            entry = _Entry(*_own(event))
+            self._aside.setdefault(connection, deque()).append(entry)
+        else:
+            entry = _Entry(event, cost_of(event))
+            self._queue.append(entry)
+            if isinstance(event, MessageReceived) and isinstance(event.body, memoryview):
+                self._slack -= len(event.body)
+                self._last = entry
+        self.charge(connection, entry.cost)
+
+    # --- out --------------------------------------------------------------------------------------
+
+    def take(self) -> Event | None:
+        if not self._queue:
+            return None
+        entry = self._queue.popleft()
+        self.discharge(entry.event.connection, entry.cost, entry.pinned)
+        return entry.event
+
+    def resume(self, connection: Connection) -> None:
+        self._queue.extend(self._aside.pop(connection, ()))
+
+
+def cost_of(event: Event) -> int:
+    return UNREAD_OVERHEAD + (len(event.body) if isinstance(event, MessageReceived) else 0)
+
+
+def own(packet: Packet) -> Packet:
+    """The same with data of its own."""
+    return packet._replace(data=bytes(packet.data))
+
+
+def _own(event: Event) -> tuple[Event, int]:
+    if isinstance(event, MessageReceived):
+        event = MessageReceived(event.connection, own(event.packet))
+    return event, cost_of(event)

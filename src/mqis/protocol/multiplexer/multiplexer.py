@@ -1,0 +1,564 @@
+"""The multiplexer of one session: MS-CMP without any input or output of its own.
+
+Two partners have one session. Either may open connections on it; a connection is a two-way, ordered
+stream of messages with a type, and only the side that opened it may close it. What both send shares
+boxcars, and a boxcar is one SendReceive call of the session below. A session of MS-CMPO therefore
+has one ``Multiplexer``, from the moment somebody wants the session until it is down; the next
+session gets a new one, with counts at zero.
+
+**The session below** (whoever drives RPC) tells the multiplexer what happens::
+
+    multiplexer = Multiplexer(limits, budget)       # may already be used: connections wait
+    multiplexer.session_up(now)                     # the session is Active, requested here or there
+    multiplexer.receive(boxcar, count, now)         # the partner's SendReceive: see below
+    multiplexer.boxcar_delivered(now)               # own SendReceive returned 0
+    multiplexer.boxcar_failed(now, reason)          # it did not: the session is lost
+    multiplexer.resources_granted(count, now)       # own NegotiateResources returned this many
+    multiplexer.resources_refused(now, reason)      # it failed
+    multiplexer.resources_requested(count)          # the partner's: what to return, 0 fails it
+    multiplexer.session_down(now, reason)           # it is gone, or could not be had
+    multiplexer.next_timer(); multiplexer.handle_timer(now)
+
+and after every call, of either layer, asks what is to be done::
+
+    for effect in multiplexer.effects():            # SendBoxcar, NegotiateResources,
+        ...                                         # ReleaseCall, TearDown
+    for other in budget.woken():                    # sessions that got room through this call
+        ...
+
+``receive`` raises ``WireError`` for a boxcar that is refused as a whole (answer 0x80070057; nothing
+was touched) and ``NotOpen`` when the session is not up (0x80000119). It returns True if the call
+may return 0 at once and False if it has to wait for the effect ``ReleaseCall``. That is all the
+flow control there is: one boxcar at a time per session, so a call that does not return stops the
+partner. Its own RPC timer limits our patience: a layer above that reads nothing for 12 seconds
+loses the session.
+
+**The layer above** opens, accepts, sends and closes::
+
+    connection = multiplexer.connect(0x101)         # Opened, or ConnectFailed, will follow
+    multiplexer.send(connection, 0x2001, body)      # at once: shares the boxcar of the request
+    multiplexer.accept(connection, now)             # or deny(connection, reason, now)
+    multiplexer.disconnect(connection)              # only what was opened here
+    multiplexer.pause(connection); multiplexer.resume(connection)
+    while (event := multiplexer.next_event()) is not None: ...
+
+Every connection of ``connect`` ends in exactly one ``ConnectFailed`` or ``Disconnected``; every
+connection that came with ``ConnectionRequested`` ends in one ``Disconnected``, unless it was denied
+here, which is the last that its owner hears of it.
+
+**What travels.** The tag alone says which table a message is about; for user messages fIsMaster
+does: 1 comes from the opener, so the connection is among the *incoming* ones here. 3.1.5.6 prints
+this the wrong way round (E-CMP-01).
+
+    tag                    table     condition                    what happens
+    CONNECTION_REQ         incoming  no slot, or the id is known  nothing, not even an answer
+                                     else                         ConnectionRequested
+    USER_MESSAGE, 1        incoming  accepted                     MessageReceived
+    USER_MESSAGE, 0        outgoing  known                        MessageReceived
+    DISCONNECT             incoming  known                        Disconnected; answer DISCONNECTED
+    CONNECTION_REQ_DENIED  outgoing  known                        Denied
+    DISCONNECTED           outgoing  DISCONNECT was queued        Disconnected; id and slot are free
+    PING                   none                                   nothing
+    anything else          none                                   the rest of the boxcar is dropped
+
+Everything that finds no connection is dropped in silence; ``statistics`` count it. While a
+connection is not decided on, all messages with its id wait, in order (3.1.5, E-CMP-16).
+
+**Slots.** A partner opens as many connections as the other side has granted it. ``connect`` takes a
+free slot, or waits while more are negotiated; a few are asked for in advance, and when the partner
+grants fewer than wanted, again until it refuses.
+
+**Boxcars.** A message joins the last boxcar that waits. When ``effects`` is called and no call is
+under way, the first one leaves, and the next one fills while it travels. So a lone message goes at
+once (E-CMP-22), and a busy session sends full boxcars.
+
+**Room** is counted for each connection, session and process, in both directions. What may not be
+queued raises ``Congested``, and ``Writable`` follows; what is not read withholds ``ReleaseCall``.
+A paused connection's events wait aside while the others' flow, up to its own limit. Requests and
+answers are never held up. Their number is bounded by the slots: an opener keeps an id until it has
+the answer, so more than two unsent answers for each slot mean that the partner does not play by the
+rules, and the session ends.
+
+**Time.** With both tables empty the idle timer runs; when it rings, the session is torn down and
+nobody above hears of it. A PING goes out when nothing was sent for a while: its call fails if the
+partner is gone. Receiving one changes nothing.
+
+**The end.** When the session is down, or a call on it failed (E-CMP-23), every connection gets its
+``Disconnected``, waiting ones their ``ConnectFailed``, and the multiplexer stays ``DOWN``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from mqis.protocol.multiplexer.budget import Budget
+from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.errors import NotOpen
+from mqis.protocol.multiplexer.events import (
+    ConnectFailed,
+    ConnectionRequested,
+    Denied,
+    Disconnected,
+    Effect,
+    Event,
+    MessageReceived,
+    NegotiateResources,
+    Opened,
+    ReleaseCall,
+    TearDown,
+    Writable,
+)
+from mqis.protocol.multiplexer.inbox import Inbox, own
+from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, Limits
+from mqis.protocol.multiplexer.notification import Notification
+from mqis.protocol.multiplexer.outbox import Outbox
+from mqis.protocol.multiplexer.queue import BoxcarQueue
+from mqis.protocol.multiplexer.statistics import Statistics
+from mqis.protocol.multiplexer.tables import IncomingTable, OutgoingTable
+from mqis.wire.cmp.boxcar import BoxcarReader
+from mqis.wire.cmp.packet import MAX_DATA, MsgTag, Packet
+from mqis.wire.errors import WireError
+
+NOTHING_GRANTED = "the partner grants no connections"
+
+_U32 = 0xFFFFFFFF
+_SENDABLE = frozenset({State.WAITING, State.OPEN})
+_DISCONNECTABLE = frozenset({State.OPEN, State.DENIED})
+
+
+class SessionState(Enum):
+    STARTING = "not up yet"
+    UP = "up"
+    CLOSING = "being torn down because it was idle"
+    DOWN = "down"
+
+
+class Multiplexer:
+    """The connections of one session; see above."""
+
+    def __init__(self, limits: Limits | None = None, budget: Budget | None = None) -> None:
+        self.limits = limits or Limits()
+        self.budget = budget or Budget()
+        self.state = SessionState.STARTING
+        self.statistics = Statistics()
+        self._outgoing = OutgoingTable()
+        self._incoming = IncomingTable()
+        self._queue = BoxcarQueue()
+        self._outbox = Outbox(self.limits, self.budget, self._queue, self)
+        self._inbox = Inbox(self.limits, self.budget)
+        self._effects: list[Effect] = []
+        self._calls_held = 0
+        self._idle_due: float | None = None
+        self._ping_due: float | None = None
+
+    @property
+    def outgoing(self) -> Mapping[int, Connection]:
+        """The Outgoing Connection Table."""
+        return MappingProxyType(self._outgoing.connections)
+
+    @property
+    def incoming(self) -> Mapping[int, Connection]:
+        """The Incoming Connection Table."""
+        return MappingProxyType(self._incoming.connections)
+
+    @property
+    def outgoing_granted(self) -> int:
+        """Count of Allocated Outgoing Connections."""
+        return self._outgoing.granted
+
+    @property
+    def incoming_granted(self) -> int:
+        """Count of Allocated Incoming Connections."""
+        return self._incoming.granted
+
+    # --- the session below ------------------------------------------------------------------------
+
+    def effects(self) -> list[Effect]:
+        """What is to be done now; the boxcar at the head of the queue is closed by this."""
+        if self.state is SessionState.UP and (boxcar := self._queue.depart()) is not None:
+            self.statistics.boxcars_sent += 1
+            self.statistics.messages_sent += boxcar.count
+            self._effects.append(boxcar)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def session_up(self, now: float) -> None:
+        """The session is Active, whoever asked for it (E-CMP-17)."""
+        if self.state is not SessionState.STARTING:
+            raise ValueError(f"the session is {self.state.value}")
+        self.state = SessionState.UP
+        self._idle_due = now + self.limits.idle_s
+        self._delay_ping(now)
+        self._open_waiting()
+
+    def session_down(self, now: float, reason: str = "the session is down") -> None:
+        """3.1.7.2. Nothing after the first time."""
+        if self.state is not SessionState.DOWN:
+            self.state = SessionState.DOWN
+            self._effects = [effect for effect in self._effects if isinstance(effect, TearDown)]
+            self._calls_held = 0
+            self._idle_due = self._ping_due = None
+            self._outbox.clear()
+            self._fail_waiting(reason)
+            self._disconnect_all()
+
+    def receive(self, data: bytes, count: int, now: float) -> bool:
+        """A boxcar, and the number of messages that the call named (3.1.5)."""
+        self._check_up()
+        try:
+            reader = BoxcarReader(data, count)
+        except WireError:
+            self.statistics.refused += 1
+            raise
+        self.statistics.boxcars_received += 1
+        self._inbox.begin(len(data))
+        for packet in reader:
+            self._handle(packet, now)
+            if self.state is not SessionState.UP:
+                break
+        self._inbox.end()
+        if reader.remainder is not None:
+            self.statistics.discarded += reader.remainder.messages
+        return self._may_return()
+
+    def boxcar_delivered(self, now: float) -> None:
+        if self.state is SessionState.DOWN:
+            return
+        self._outbox.arrived()
+        self._delay_ping(now)
+        self._unblock()
+
+    def boxcar_failed(self, now: float, reason: str = "a boxcar did not arrive") -> None:
+        """3.1.5.4, E-CMP-23: the session is no more, whatever it thinks."""
+        self._fail(reason, now)
+
+    def resources_granted(self, count: int, now: float) -> None:
+        """3.1.4.2; a success that grants nothing is none (E-CMP-24)."""
+        if self.state is not SessionState.UP:
+            return
+        if self._outgoing.answered(count):
+            self._open_waiting()
+        else:
+            self._not_granted(NOTHING_GRANTED, now)
+
+    def resources_refused(self, now: float, reason: str = NOTHING_GRANTED) -> None:
+        if self.state is SessionState.UP:
+            self._outgoing.answered(0)
+            self._not_granted(reason, now)
+
+    def resources_requested(self, count: int) -> int:
+        """3.1.7.3: what the partner gets; it counts before the answer goes out (E-CMP-12)."""
+        if count < 1:
+            raise ValueError(f"a request for {count} connections")
+        if self.state is not SessionState.UP:
+            return 0
+        left = self.limits.max_incoming - self._incoming.granted
+        granted = max(0, min(count, self.limits.max_grant, left))
+        self._incoming.granted += granted
+        return granted
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def next_timer(self) -> float | None:
+        due = [at for at in (self._idle_due, self._ping_due) if at is not None]
+        return min(due, default=None)
+
+    def handle_timer(self, now: float) -> None:
+        if self._idle_due is not None and now >= self._idle_due:
+            self._idle_due = self._ping_due = None
+            self.state = SessionState.CLOSING
+            self._effects.append(TearDown(problem=False, reason="idle"))
+            self._fail_waiting("the session was idle")
+        elif self._ping_due is not None and now >= self._ping_due:
+            if not self._queue.in_flight and not len(self._queue):
+                self._queue.add(Packet.ping())
+            self._delay_ping(now)
+
+    def _delay_ping(self, now: float) -> None:
+        if self.state is SessionState.UP and self.limits.pings:
+            self._ping_due = now + self.limits.ping_interval_s
+
+    def _start_idle(self, now: float) -> None:
+        """3.1.2.1: from now on, if both tables are empty."""
+        if not self._outgoing.connections and not self._incoming.connections:
+            self._idle_due = now + self.limits.idle_s
+
+    # --- the layer above --------------------------------------------------------------------------
+
+    def next_event(self) -> Event | None:
+        event = self._inbox.take()
+        self._release_call()
+        return event
+
+    def pause(self, connection: Connection) -> None:
+        """Events of this connection that come from now on wait for ``resume``."""
+        connection.paused = True
+
+    def resume(self, connection: Connection) -> None:
+        connection.paused = False
+        self._inbox.resume(connection)
+
+    def connect(self, connection_type: int, interface: Notification | None = None) -> Connection:
+        """3.1.4.2. The connection may be sent on at once."""
+        _check_u32("a connection type", connection_type)
+        if self.state in (SessionState.CLOSING, SessionState.DOWN):
+            raise NotOpen(f"the session is {self.state.value}")
+        connection = Connection(connection_type, State.WAITING, outgoing=True, interface=interface)
+        self._outgoing.waiting[connection] = None
+        self._open_waiting()
+        return connection
+
+    def abandon(self, connection: Connection) -> None:
+        """Give up a connection that still waits for a slot; ``ConnectFailed`` follows."""
+        if connection not in self._outgoing.waiting:
+            raise NotOpen(f"{connection!r} does not wait")
+        del self._outgoing.waiting[connection]
+        self._connect_failed(connection, "given up")
+
+    def disconnect(self, connection: Connection) -> None:
+        """3.1.4.3: only for connections opened here, and once."""
+        if not connection.outgoing:
+            raise ValueError("only the side that opened a connection may close it")
+        self._check_state(connection, _DISCONNECTABLE)
+        assert connection.id is not None
+        connection.state = State.DISCONNECTING
+        self._outbox.closed(connection)
+        self._queue.add(Packet.disconnect(connection.id, connection.type))
+
+    def accept(
+        self, connection: Connection, now: float, interface: Notification | None = None
+    ) -> None:
+        """3.1.5.5; nothing is sent. Nothing happens if the connection is gone already."""
+        if self._undecided(connection):
+            connection.interface = interface
+            self._decided(connection, State.OPEN, now)
+
+    def deny(self, connection: Connection, reason: int, now: float) -> None:
+        """3.1.5.5: its opener is told, and has to disconnect it. The owner hears no more of it."""
+        if self._undecided(connection):
+            assert connection.id is not None
+            self._queue_answer(Packet.denied(connection.id, reason), now)
+            self._decided(connection, State.REFUSED, now)
+
+    def send(
+        self, connection: Connection, message_type: int, body: bytes | bytearray | memoryview
+    ) -> None:
+        """3.1.4.1. ``Congested`` if there is no room, ``NotOpen`` if nobody would listen."""
+        _check_u32("a message type", message_type)
+        if len(body) > MAX_DATA:
+            raise ValueError(f"a message of {len(body)} bytes, at most {MAX_DATA} are allowed")
+        self._check_state(connection, _SENDABLE)
+        data = body if isinstance(body, bytes) else bytes(body)
+        self._outbox.send(connection, message_type, data)
+
+    def _check_state(self, connection: Connection, states: frozenset[State]) -> None:
+        if connection.state not in states:
+            raise NotOpen(repr(connection))
+        table = self._outgoing if connection.outgoing else self._incoming
+        if not table.holds(connection):
+            raise ValueError(f"{connection!r} belongs to another session")
+
+    # --- opening ----------------------------------------------------------------------------------
+
+    def _open_waiting(self) -> None:
+        """Use the slots that there are, then ask for those that are missing."""
+        if self.state is not SessionState.UP:
+            return
+        while self._outgoing.waiting and self._outgoing.free > 0:
+            connection = self._outgoing.open_next()
+            assert connection.id is not None
+            self._idle_due = None
+            self._inbox.put(Opened(connection))
+            self._queue.add(Packet.connection_req(connection.id, connection.type))
+            self._outbox.opened(connection, connection.id)
+        if (wanted := self._outgoing.request(self.limits)) is not None:
+            self._effects.append(NegotiateResources(wanted))
+
+    def _not_granted(self, reason: str, now: float) -> None:
+        """The session is left as it is, but an idle one has its whole period before it."""
+        self._fail_waiting(reason)
+        self._start_idle(now)
+
+    def _fail_waiting(self, reason: str) -> None:
+        waiting, self._outgoing.waiting = self._outgoing.waiting, {}
+        for connection in waiting:
+            self._connect_failed(connection, reason)
+
+    def _connect_failed(self, connection: Connection, reason: str) -> None:
+        self._outbox.never_opened(connection)
+        connection.state = State.GONE
+        self._inbox.put(ConnectFailed(connection, reason))
+
+    # --- answering --------------------------------------------------------------------------------
+
+    def _queue_answer(self, packet: Packet, now: float) -> None:
+        self._queue.add(packet)
+        if self._queue.answers > 2 * self._incoming.granted:
+            self._fail("the partner opens connections without waiting for answers", now)
+
+    # --- receiving --------------------------------------------------------------------------------
+
+    def _check_up(self) -> None:
+        if self.state is not SessionState.UP:
+            raise NotOpen(f"the session is {self.state.value}")
+
+    def _handle(self, packet: Packet, now: float) -> None:
+        held = self._incoming.held.get(packet.connection_id)
+        if held is not None and packet.tag != MsgTag.PING:
+            packet = own(packet)
+            held.append(packet)
+            self._inbox.charge(self._incoming.connections[packet.connection_id], _cost(packet))
+            return
+        self.statistics.messages_received += 1
+        if not _HANDLERS[packet.tag](self, packet, now):
+            self.statistics.ignored += 1
+
+    def _on_request(self, packet: Packet, _now: float) -> bool:
+        table = self._incoming
+        if table.full:
+            self.statistics.over_allocated += 1
+            return False
+        if packet.connection_id in table.connections:
+            return False
+        self._idle_due = None
+        connection = table.add(packet.connection_id, packet.user_msg_type)
+        self._inbox.put(ConnectionRequested(connection))
+        return True
+
+    def _on_message(self, packet: Packet, _now: float) -> bool:
+        table = self._incoming if packet.is_master else self._outgoing
+        connection = table.connections.get(packet.connection_id)
+        if connection is None or not connection.accepted:
+            return False
+        self._inbox.put(MessageReceived(connection, packet))
+        return True
+
+    def _on_disconnect(self, packet: Packet, now: float) -> bool:
+        """A connection that was refused has no owner who would want to know (E-CMP-15)."""
+        connection = self._incoming.connections.get(packet.connection_id)
+        if connection is None:
+            return False
+        told = connection.state is not State.REFUSED
+        self._incoming.remove(connection)
+        self._outbox.closed(connection)
+        if told:
+            self._inbox.put(Disconnected(connection, session_down=False))
+        self._start_idle(now)
+        self._queue_answer(Packet.disconnected(packet.connection_id), now)
+        return True
+
+    def _on_denied(self, packet: Packet, _now: float) -> bool:
+        connection = self._outgoing.connections.get(packet.connection_id)
+        reason = packet.reason
+        if connection is None or reason is None:
+            return False
+        if connection.state is State.OPEN:
+            connection.state = State.DENIED
+            self._outbox.closed(connection)
+        self._inbox.put(Denied(connection, reason))
+        return True
+
+    def _on_disconnected(self, packet: Packet, now: float) -> bool:
+        connection = self._outgoing.connections.get(packet.connection_id)
+        if connection is None or connection.state is not State.DISCONNECTING:
+            return False
+        self._outgoing.remove(connection)
+        self._inbox.put(Disconnected(connection, session_down=False))
+        self._start_idle(now)
+        self._open_waiting()
+        return True
+
+    def _on_ping(self, _packet: Packet, _now: float) -> bool:
+        return True
+
+    # --- deciding ---------------------------------------------------------------------------------
+
+    def _undecided(self, connection: Connection) -> bool:
+        if connection.state is State.GONE:
+            return False
+        if connection.state is not State.UNDECIDED:
+            raise ValueError(f"{connection!r} is not to be decided on")
+        if not self._incoming.holds(connection):
+            raise ValueError(f"{connection!r} belongs to another session")
+        return True
+
+    def _decided(self, connection: Connection, state: State, now: float) -> None:
+        """Handle what waited; a new connection with the same id may make the rest wait again."""
+        if self.state is not SessionState.UP:
+            return
+        for packet in self._incoming.decide(connection, state):
+            self._inbox.discharge(connection, _cost(packet))
+            if self.state is SessionState.UP:
+                self._handle(packet, now)
+        self._release_call()
+
+    # --- room -------------------------------------------------------------------------------------
+
+    def _may_return(self) -> bool:
+        if self.state is SessionState.DOWN or not self._inbox_full():
+            return True
+        self._calls_held += 1
+        return False
+
+    def _release_call(self) -> None:
+        if self._calls_held and not self._inbox_full():
+            self._effects += [ReleaseCall()] * self._calls_held
+            self._calls_held = 0
+
+    def _inbox_full(self) -> bool:
+        if self._inbox.process_full:
+            self.budget.wait(self)
+            return True
+        return self._inbox.session_full
+
+    def _unblock(self) -> None:
+        for connection in self._outbox.unblock():
+            self._inbox.put(Writable(connection))
+
+    def wake(self) -> None:
+        """The budget has room again."""
+        self._unblock()
+        self._release_call()
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def _fail(self, reason: str, now: float) -> None:
+        if self.state is not SessionState.DOWN:
+            self._effects.append(TearDown(problem=True, reason=reason))
+            self.session_down(now, reason)
+
+    def _disconnect_all(self) -> None:
+        """Every connection hears of it once; of a refused one nobody has to."""
+        outgoing, incoming = self._outgoing, self._incoming
+        self._outgoing, self._incoming = OutgoingTable(), IncomingTable()
+        for connection_id, held in incoming.held.items():
+            connection = incoming.connections[connection_id]
+            self._inbox.discharge(connection, sum(_cost(packet) for packet in held))
+        for table in (outgoing, incoming):
+            for connection in table.connections.values():
+                told = connection.state is not State.REFUSED
+                connection.state = State.GONE
+                if told:
+                    self._inbox.put(Disconnected(connection, session_down=True))
+
+
+def _cost(packet: Packet) -> int:
+    return UNREAD_OVERHEAD + len(packet.data)
+
+
+def _check_u32(what: str, value: int) -> None:
+    if not 0 <= value <= _U32:
+        raise ValueError(f"{what} has 32 bits, {value!r} does not fit")
+
+
+#: By tag; each says whether the message found what it is about.
+_HANDLERS: dict[int, Callable[[Multiplexer, Packet, float], bool]] = {
+    MsgTag.DISCONNECT: Multiplexer._on_disconnect,
+    MsgTag.DISCONNECTED: Multiplexer._on_disconnected,
+    MsgTag.CONNECTION_REQ_DENIED: Multiplexer._on_denied,
+    MsgTag.PING: Multiplexer._on_ping,
+    MsgTag.CONNECTION_REQ: Multiplexer._on_request,
+    MsgTag.USER_MESSAGE: Multiplexer._on_message,
+}

@@ -1,0 +1,73 @@
+"""The Boxcar Queue of a session (MS-CMP 3.1.1, 3.1.7.1)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from mqis.protocol.multiplexer.connection import Connection
+from mqis.protocol.multiplexer.events import SendBoxcar
+from mqis.wire.cmp.builder import BoxcarBuilder
+from mqis.wire.cmp.packet import MsgTag, Packet
+
+_ANSWERS = frozenset({MsgTag.CONNECTION_REQ_DENIED, MsgTag.DISCONNECTED})
+
+
+class Car:
+    """A boxcar, whose user messages it carries at what cost, and how many answers."""
+
+    __slots__ = ("answers", "builder", "costs")
+
+    def __init__(self) -> None:
+        self.builder = BoxcarBuilder()
+        self.costs: dict[Connection, int] = {}
+        self.answers = 0
+
+
+class BoxcarQueue:
+    """Boxcars in order. The one in flight is closed: it is no longer here (E-CMP-21)."""
+
+    def __init__(self) -> None:
+        self._cars: deque[Car] = deque()
+        self._in_flight: Car | None = None
+        #: Answers to the partner's requests that are not on their way yet.
+        self.answers = 0
+
+    def __len__(self) -> int:
+        """Boxcars that wait; the one in flight does not."""
+        return len(self._cars)
+
+    @property
+    def in_flight(self) -> bool:
+        return self._in_flight is not None
+
+    def add(self, packet: Packet, owner: Connection | None = None, cost: int = 0) -> None:
+        """To the last boxcar if both limits allow it, else to a new one behind it."""
+        if not self._cars or not self._cars[-1].builder.has_room(len(packet.data)):
+            self._cars.append(Car())
+        car = self._cars[-1]
+        car.builder.add(packet)
+        if owner is not None:
+            car.costs[owner] = car.costs.get(owner, 0) + cost
+        if packet.tag in _ANSWERS:
+            car.answers += 1
+            self.answers += 1
+
+    def depart(self) -> SendBoxcar | None:
+        """The head of the queue as bytes, unless one is under way or there is none."""
+        if self._in_flight is not None or not self._cars:
+            return None
+        car = self._in_flight = self._cars.popleft()
+        self.answers -= car.answers
+        builder, car.builder = car.builder, BoxcarBuilder()  # its data is not needed twice
+        return SendBoxcar(builder.to_bytes(), builder.count)
+
+    def arrived(self) -> Car:
+        car, self._in_flight = self._in_flight, None
+        if car is None:
+            raise ValueError("no boxcar is in flight")
+        return car
+
+    def clear(self) -> None:
+        self._cars.clear()
+        self._in_flight = None
+        self.answers = 0

@@ -1,0 +1,23 @@
+"""What a multiplexer counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What has happened since the start of the session."""
+
+    boxcars_sent: int = 0
+    messages_sent: int = 0
+    boxcars_received: int = 0
+    messages_received: int = 0
+    #: Boxcars whose header was wrong.
+    refused: int = 0
+    #: Messages behind an unknown tag or past the end, with those.
+    discarded: int = 0
+    #: Messages that had no connection in the right state.
+    ignored: int = 0
+    #: Requests beyond what was granted, which hang at the opener for ever (E-CMP-13).
+    over_allocated: int = 0

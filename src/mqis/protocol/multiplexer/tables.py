@@ -1,0 +1,127 @@
+"""The two connection tables of a session, with the counts of allocated connections (3.1.1)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.limits import MAX_REQUEST, Limits
+from mqis.wire.cmp.packet import Packet
+
+_LAST_ID = 0xFFFFFFFF
+
+
+class OutgoingTable:
+    """Connections opened here, and those that wait for a slot.
+
+    Refused and disconnecting connections keep slot and id: an opener that counts less runs into
+    requests that the partner drops in silence (E-CMP-13). An id is free again only when
+    DISCONNECTED has come, for a late one would end the connection that got the id meanwhile
+    (E-CMP-14).
+    """
+
+    def __init__(self) -> None:
+        self.connections: dict[int, Connection] = {}
+        #: Count of Allocated Outgoing Connections.
+        self.granted = 0
+        #: By identity, in order.
+        self.waiting: dict[Connection, None] = {}
+        #: What the negotiation under way asks for; 0 if there is none.
+        self._asked = 0
+        self._ahead = True
+        self._free_ids: deque[int] = deque()
+        self._highest_id = 0
+
+    @property
+    def free(self) -> int:
+        return self.granted - len(self.connections)
+
+    def holds(self, connection: Connection) -> bool:
+        if connection.id is None:
+            return connection in self.waiting
+        return self.connections.get(connection.id) is connection
+
+    def request(self, limits: Limits) -> int | None:
+        """How many slots to ask for now, if any: for those who wait, or a few in advance.
+
+        A partner that has refused is not asked again before somebody waits.
+        """
+        scarce = self._ahead and self.granted > 0 and self.free < limits.slots_ahead
+        if self._asked or not (self.waiting or scarce):
+            return None
+        self._asked = min(MAX_REQUEST, max(limits.request_slots, len(self.waiting)))
+        return self._asked
+
+    def answered(self, count: int) -> bool:
+        """What the partner grants; a success that grants nothing is none (E-CMP-24)."""
+        asked, self._asked = self._asked, 0
+        if not asked:
+            raise ValueError("no connections were asked for")
+        self._ahead = count > 0
+        self.granted += min(max(0, count), asked)
+        return self._ahead
+
+    def open_next(self) -> Connection:
+        """Give the first that waits the slot and the id that it waits for."""
+        connection = next(iter(self.waiting))
+        del self.waiting[connection]
+        connection.id = self._unused_id()
+        connection.state = State.OPEN
+        self.connections[connection.id] = connection
+        return connection
+
+    def remove(self, connection: Connection) -> None:
+        assert connection.id is not None
+        del self.connections[connection.id]
+        self._free_ids.append(connection.id)
+        connection.state = State.GONE
+
+    def _unused_id(self) -> int:
+        """From 1 on, so that no PING, whose id is 0, looks like one for a connection."""
+        if self._free_ids:
+            return self._free_ids.popleft()
+        if self._highest_id == _LAST_ID:
+            raise AssertionError("more connections than ids")
+        self._highest_id += 1
+        return self._highest_id
+
+
+class IncomingTable:
+    """Connections that the partner opened; those not decided on hold their messages back.
+
+    A refused connection stays with its slot until it is disconnected (E-CMP-15).
+    """
+
+    def __init__(self) -> None:
+        self.connections: dict[int, Connection] = {}
+        #: Count of Allocated Incoming Connections: what was granted, not what was asked for
+        #: (E-CMP-12).
+        self.granted = 0
+        #: By id alone, since that is what makes messages a group (3.1.5, E-CMP-11).
+        self.held: dict[int, list[Packet]] = {}
+
+    @property
+    def full(self) -> bool:
+        return len(self.connections) >= self.granted
+
+    def holds(self, connection: Connection) -> bool:
+        return connection.id is not None and self.connections.get(connection.id) is connection
+
+    def add(self, connection_id: int, connection_type: int) -> Connection:
+        connection = Connection(
+            connection_type, State.UNDECIDED, outgoing=False, connection_id=connection_id
+        )
+        self.connections[connection_id] = connection
+        self.held[connection_id] = []
+        return connection
+
+    def decide(self, connection: Connection, state: State) -> list[Packet]:
+        """The messages that waited for the decision."""
+        assert connection.id is not None
+        connection.state = state
+        return self.held.pop(connection.id)
+
+    def remove(self, connection: Connection) -> None:
+        assert connection.id is not None
+        del self.connections[connection.id]
+        connection.state = State.GONE

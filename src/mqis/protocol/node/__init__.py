@@ -1,0 +1,1 @@
+"""One server of an enterprise, put together from its machines and driven from outside."""

@@ -1,0 +1,146 @@
+"""The node: directory, replication and queue transport of one server.
+
+The transport works at once, replication inside transactions. So a node hands out *operations*:
+functions of a transaction that its driver runs in order, each committed before the effects that it
+returned come back through ``committed``. A driver with a disk runs them in the store's writer; the
+simulation runs them itself and crashes wherever it likes.
+
+    node.receive(connection, data, at.monotonic)
+    for operation in node.operations(at):
+        with store.write() as tx:
+            effects = operation(tx)
+        for event in node.committed(effects, at):
+            ...
+    for effect in node.transport_effects():
+        ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from mqis.protocol.clock import Instant
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.ownchange import OwnChange
+from mqis.protocol.directory.rules import Profile
+from mqis.protocol.ports import Entropy, Transaction
+from mqis.protocol.queueing.events import (
+    Delivered,
+    SessionClosed,
+    SessionOpened,
+)
+from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.replication.effects import Effect, Send
+from mqis.protocol.replication.machine import Received, Replication
+from mqis.protocol.replication.transport import TransportEvent
+
+T = TypeVar("T")
+
+Operation = Callable[[Transaction], list[Effect]]
+#: What is left for the application once the transport has its messages.
+Outcome = Effect | SessionOpened | SessionClosed
+
+
+class Node:
+    """One server; everything it does to the store goes through its operations."""
+
+    def __init__(
+        self,
+        replication: Replication,
+        queue: QueueManager,
+        entropy: Entropy,
+        profile: Profile = Profile.OWN_STORE,
+    ) -> None:
+        self.replication = replication
+        self.queue = queue
+        self._entropy = entropy
+        self._profile = profile
+        self._sessions: list[SessionOpened | SessionClosed] = []
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def start(self, at: Instant, *, restored: bool = False) -> Operation:
+        """The first operation, and the one after a commit has failed."""
+        return lambda tx: self.replication.start(tx, at, restored=restored)
+
+    def operations(self, at: Instant) -> list[Operation]:
+        """What has come through the transport, and what time has brought, since the last call."""
+        found: list[Operation] = []
+        told: list[TransportEvent] = []
+        while (event := self.queue.next_event()) is not None:
+            if isinstance(event, Delivered):
+                found.append(self._receive(event, at))
+            elif isinstance(event, (SessionOpened, SessionClosed)):
+                self._sessions.append(event)
+            else:
+                told.append(event)
+        if told:
+            found.append(lambda tx: self.replication.transported(tx, told, at))
+        wake = self.replication.next_timer()
+        if wake is not None and wake <= at.monotonic:
+            found.append(lambda tx: self.replication.handle_timer(tx, at))
+        return found
+
+    def _receive(self, event: Delivered, at: Instant) -> Operation:
+        received = Received(
+            event.body,
+            event.identifier,
+            event.identifier.source,
+            event.authenticated,
+            event.session,
+        )
+        return lambda tx: self.replication.receive(tx, received, at)
+
+    def change(
+        self, operation: Callable[[DirectoryEvents], T], at: Instant
+    ) -> Callable[[Transaction], tuple[T, list[Effect]]]:
+        """A client's change; ``NotAuthority`` says that it has to be asked for elsewhere."""
+
+        def run(tx: Transaction) -> tuple[T, list[Effect]]:
+            made: list[OwnChange] = []
+            events = DirectoryEvents(
+                tx,
+                int(at.unix),
+                self._entropy,
+                self._profile,
+                self.replication.me.site,
+                owns=self.replication.may_change(tx, at),
+                observe=made.append,
+            )
+            result = operation(events)
+            return result, self.replication.changed(tx, made, at) if made else []
+
+        return run
+
+    def request(self, change: OwnChange, local: int, at: Instant) -> Operation:
+        """Ask the authority for a change; ``Answered`` with the number ``local`` is the end."""
+        return lambda tx: self.replication.request(tx, change, local, at)
+
+    def committed(self, effects: Iterable[Effect], at: Instant) -> list[Outcome]:
+        """Carry out what a committed operation decided; what is left is the application's."""
+        left: list[Outcome] = []
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.queue.send(
+                    effect.machine,
+                    effect.message,
+                    at.monotonic,
+                    int(at.unix),
+                    effect.identifier,
+                )
+            else:
+                left.append(effect)
+        left += self._sessions
+        self._sessions = []
+        return left
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def next_timer(self) -> float | None:
+        times = [self.queue.next_timer(), self.replication.next_timer()]
+        return min((time for time in times if time is not None), default=None)
+
+    def handle_timer(self, now: float) -> None:
+        """The transport's timers; replication's come out of ``operations``."""
+        self.queue.handle_timer(now)

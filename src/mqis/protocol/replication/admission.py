@@ -1,0 +1,85 @@
+"""Whom a server believes what (E57).
+
+The text believes everybody who can reach the queue. Here a message counts as coming from the
+queue manager that opened the session; its machine object in the directory gives the name, and the
+name decides: changes come from the authority, to a BSC from its PSC, requests from controllers.
+"""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, name_key
+from mqis.protocol.directory.service import Service
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+
+
+def name_of(view: View, me: Server, source: Guid) -> str | None:
+    """The machine name of a queue manager; None for a stranger."""
+    machine = view.get(ObjectType.MACHINE, source)
+    if machine is not None:
+        return machine.path
+    return me.seeds.get(source)
+
+
+def owns(view: View, me: Server, partition: Guid) -> bool:
+    """Whether this server is the authority of a partition.
+
+    Its role says what it may own, the directory says whether it does: a PSC whose site names
+    another one has been replaced.
+    """
+    if me.is_bsc:
+        return False
+    state = view.partition(partition)
+    mine = state is None or not state.owner or me.is_called(state.owner)
+    if partition == ENTERPRISE_PARTITION:
+        return me.is_pec and mine
+    if partition == me.site:
+        return mine
+    return me.is_pec and state is not None and _stands_in(view, state)
+
+
+def _stands_in(view: View, state: Partition) -> bool:
+    """The PEC creates the machine of a new site's PSC, which could not do so without it."""
+    return bool(state.owner) and view.find(ObjectType.MACHINE, state.owner) is None
+
+
+def may_change(work: Work, partition: Guid) -> bool:
+    """``owns``, for a change to be made now; an authority that is being restored makes none."""
+    if not owns(work.tx, work.me, partition):
+        return False
+    if partition in work.memory.recoveries:
+        raise DirectoryError(
+            HResult.MQ_ERROR_DS_ERROR,
+            "this server's copy of the partition is being restored; try again in a few minutes",
+        )
+    return True
+
+
+def refusal_of_change(work: Work, sender: Sender, state: Partition) -> str | None:
+    """Why changes and numbers of a partition are not taken from a sender; None: they are."""
+    if owns(work.tx, work.me, state.id):
+        return "this server is the authority of the partition"
+    if sender.name is None:
+        return f"{sender.id} is no server of this enterprise"
+    source = work.memory.psc if work.me.is_bsc else state.owner
+    if name_key(sender.name) != name_key(source):
+        return f"{sender.name} is not who this server takes the partition from"
+    return None
+
+
+def is_controller(work: Work, sender: Sender) -> bool:
+    """Whether a sender is a server of the directory: requests of others are not answered."""
+    if sender.id in work.me.seeds:
+        return True
+    machine = work.tx.get(ObjectType.MACHINE, sender.id)
+    if machine is None:
+        return False
+    if Service.of(machine).role is not None:
+        return True
+    name = name_key(machine.path or "")
+    return any(name_key(state.owner) == name for state in work.tx.partitions())

@@ -1,0 +1,194 @@
+"""One change that another authority made, put into this replica (3.1.7.2.3 to 3.1.7.2.8).
+
+The rules for clients do not hold here (E69): the authority has decided. What cannot be done is a
+``DirectoryError``, and then the replica asks for the whole object (E56).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from mqis.protocol.directory.objects import (
+    IDENTIFIER_PROPERTY,
+    NAME_PROPERTY,
+    DeletedObject,
+    DirectoryObject,
+    Scope,
+    deleted_type_of,
+    object_type_of,
+)
+from mqis.protocol.directory.ownership import SITE_TYPES, enterprise
+from mqis.protocol.directory.paths import check_path
+from mqis.protocol.directory.rules import STORED_AS
+from mqis.protocol.directory.service import Service
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import Transaction, View
+from mqis.protocol.replication.replicated import FILLERS
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.propvariant import PropVariant, VarType
+
+#: Empty, these mean that the authority has no value.
+_EMPTIABLE = frozenset({VarType.BLOB, VarType.LPWSTR, VarType.CLSID, VarType.VECTOR_CLSID})
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a change did to the replica; both None: the object was not there, and still is not."""
+
+    before: DirectoryObject | None
+    after: DirectoryObject | None
+
+
+def type_of(change: DirectoryChange) -> ObjectType:
+    """What a change is about (3.1.1.4): by its first property, a deletion by its second (E59)."""
+    properties = dict(change.properties)
+    found = None
+    if change.command is Command.DELETE:
+        found = deleted_type_of(properties)
+    elif change.properties:
+        found = object_type_of(change.properties[0][0])
+    if found is None:
+        raise DirectoryError(HResult.MQ_ERROR, "the change does not tell what it is about")
+    return found
+
+
+def apply(tx: Transaction, change: DirectoryChange, *, keep_tombstones: bool) -> Applied:
+    """Make the replica hold what the change says, under the change's number."""
+    object_type = type_of(change)
+    if (object_type in SITE_TYPES) == (change.partition == Guid.NULL):
+        raise DirectoryError(
+            HResult.MQ_ERROR_INVALID_PARAMETER,
+            f"a {object_type.label} does not lie in partition {change.partition}",
+        )
+    if change.command is Command.DELETE:
+        return _delete(tx, object_type, change, keep_tombstones)
+    if change.command is Command.UPDATE:
+        return _update(tx, object_type, change)
+    return _put(tx, object_type, change)
+
+
+def find(view: View, object_type: ObjectType, change: DirectoryChange) -> DirectoryObject | None:
+    """The object that a change names; there is one enterprise (E19)."""
+    if object_type is ObjectType.ENTERPRISE:
+        return enterprise(view)
+    if change.guid is not None:
+        return view.get(object_type, change.guid)
+    return view.find(object_type, change.path) if change.path else None
+
+
+def _delete(
+    tx: Transaction, object_type: ObjectType, change: DirectoryChange, keep_tombstones: bool
+) -> Applied:
+    """What is not there is deleted already (E11); the tombstone is for those who ask us (E12)."""
+    obj = find(tx, object_type, change)
+    identifier = obj.id if obj is not None else change.guid
+    if obj is not None:
+        tx.delete(obj)
+    if keep_tombstones and identifier is not None:
+        scope = dict(change.properties).get(PropId.D_SCOPE)
+        known_in_site = scope is not None and scope.value == Scope.SITE
+        reach = Scope.SITE if known_in_site else Scope.ENTERPRISE
+        tx.bury(DeletedObject(identifier, change.partition, change.seq, object_type, reach))
+    return Applied(obj, None)
+
+
+def _update(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> Applied:
+    old = find(tx, object_type, change)
+    if old is None:
+        raise DirectoryError(
+            HResult.MQDS_OBJECT_NOT_FOUND, f"the {object_type.label} to update is not here"
+        )
+    properties = {**old.properties, **stored(dict(change.properties))}
+    new = DirectoryObject(object_type, old.id, change.partition, change.seq, properties)
+    _make_way(tx, new)
+    tx.update(old, new)
+    return Applied(old, new)
+
+
+def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> Applied:
+    """Create, or overwrite whole: a create may come again, or behind a sync (E11, E19, E61)."""
+    properties = dict(change.properties)
+    kept = stored(properties)
+    if change.path and object_type in NAME_PROPERTY:
+        kept.setdefault(NAME_PROPERTY[object_type], PropVariant(VarType.LPWSTR, change.path))
+    new = DirectoryObject(
+        object_type, _identity(object_type, change, properties), change.partition, change.seq, kept
+    )
+    if object_type in NAME_PROPERTY:
+        check_path(object_type, new.path or "")
+    old = tx.get(object_type, new.id)
+    if object_type is ObjectType.ENTERPRISE and old is None:
+        other = enterprise(tx)
+        if other is not None:
+            tx.delete(other)
+    _make_way(tx, new)
+    if old is None:
+        tx.insert(new)
+    else:
+        tx.update(old, new)
+    tx.unbury(new.id)
+    return Applied(old, new)
+
+
+def _identity(
+    object_type: ObjectType, change: DirectoryChange, properties: dict[int, PropVariant]
+) -> Guid:
+    """A sync names the object by GUID (E18), a create has the identifier among its properties."""
+    if change.guid is not None:
+        return change.guid
+    found = properties.get(IDENTIFIER_PROPERTY[object_type])
+    if found is None or not isinstance(found.value, Guid) or not found.value:
+        raise DirectoryError(
+            HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, f"the new {object_type.label} has no GUID"
+        )
+    return found.value
+
+
+def _make_way(tx: Transaction, new: DirectoryObject) -> None:
+    """An object of the same partition that holds the name is one the authority has no more."""
+    holder = None if new.path is None else tx.find(new.type, new.path)
+    if holder is None or holder.id == new.id:
+        return
+    if holder.partition != new.partition:
+        raise DirectoryError(
+            HResult.MQ_ERROR_QUEUE_EXISTS,
+            f"the name {new.path!r} is taken in partition {holder.partition}",
+        )
+    tx.delete(holder)
+
+
+def stored(properties: dict[int, PropVariant]) -> dict[int, PropVariant]:
+    """Received properties under the identifiers that the directory stores them by."""
+    result: dict[int, PropVariant] = {}
+    for propid, variant in properties.items():
+        if propid in _UNKEPT:
+            continue
+        if propid == PropId.QM_SERVICE:
+            bits = variant.value
+            assert isinstance(bits, int)
+            result.update(Service.from_bits(bits).as_properties())
+        elif propid == PropId.QM_SITE_ID:
+            assert isinstance(variant.value, Guid)
+            result[PropId.QM_SITE_IDS] = PropVariant(VarType.VECTOR_CLSID, (variant.value,))
+        elif variant.value or not _may_be_absent(propid):
+            target = STORED_AS.get(propid, propid)
+            entry = PROPERTIES[target]
+            result[target] = (
+                variant if entry.vt is variant.vt else PropVariant(entry.vt, variant.value)
+            )
+    return result
+
+
+_UNKEPT = FILLERS | frozenset(IDENTIFIER_PROPERTY.values())
+
+
+@cache
+def _may_be_absent(propid: int) -> bool:
+    entry = PROPERTIES[propid]
+    return entry.default is None and entry.vt in _EMPTIABLE

@@ -1,0 +1,94 @@
+"""From objects to the changes that travel (MC-MQDSRP 2.2.4)."""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.objects import (
+    IDENTIFIER_PROPERTY,
+    DeletedObject,
+    DirectoryObject,
+    Scope,
+)
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.ports import Change
+from mqis.protocol.replication.replicated import changed_properties, whole_object
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+
+_MIN = SequenceNumber.MIN
+_Listed = tuple[tuple[int, PropVariant], ...]
+
+
+def propagated(change: OwnChange, purged_seq: SequenceNumber) -> DirectoryChange:
+    """A change that the authority made, as its neighbours are told (3.1.7.1.2).
+
+    A create goes by path with the identifier among the properties, all else by GUID (E17).
+    """
+    seq = change.obj.seq if change.tombstone is None else change.tombstone.seq
+    command, path, guid, properties = _parts(change)
+    return DirectoryChange(
+        command,
+        path,
+        guid,
+        change.obj.partition,
+        seq.decrement(),
+        seq,
+        purged_seq,
+        properties,
+    )
+
+
+def requested(change: OwnChange) -> DirectoryChange:
+    """The same for the authority to decide: it has no numbers yet (3.1.7.1.1, E16)."""
+    command, path, guid, properties = _parts(change)
+    return DirectoryChange(command, path, guid, change.obj.partition, _MIN, _MIN, _MIN, properties)
+
+
+def _parts(change: OwnChange) -> tuple[Command, str | None, Guid | None, _Listed]:
+    obj = change.obj
+    if change.kind is ChangeKind.CREATE:
+        identity = (IDENTIFIER_PROPERTY[obj.type], PropVariant(VarType.CLSID, obj.id))
+        return Command.CREATE, obj.path or "", None, (identity, *whole_object(obj))
+    if change.kind is ChangeKind.UPDATE:
+        return Command.UPDATE, None, obj.id, changed_properties(obj, change.changed)
+    return Command.DELETE, None, obj.id, deletion(obj.type, scope_of(obj))
+
+
+def synchronized(
+    change: Change, previous_seq: SequenceNumber, purged_seq: SequenceNumber
+) -> DirectoryChange:
+    """An object or a tombstone as a sync reply holds it (3.2.7.3, 3.2.7.8)."""
+    if isinstance(change, DeletedObject):
+        command = Command.DELETE
+        properties = deletion(change.object_type, change.scope)
+    else:
+        command = Command.SYNC
+        properties = whole_object(change)
+    return DirectoryChange(
+        command,
+        None,
+        change.id,
+        change.partition,
+        previous_seq,
+        change.seq,
+        purged_seq,
+        properties,
+    )
+
+
+def deletion(object_type: ObjectType, scope: Scope) -> _Listed:
+    """What every handler of a deletion reads (E14): the scope, then the type."""
+    return (
+        (PropId.D_SCOPE, PropVariant(VarType.UI1, int(scope))),
+        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, int(object_type))),
+    )
+
+
+def scope_of(obj: DirectoryObject) -> Scope:
+    """A queue may be known in its site alone; everything else the enterprise knows."""
+    if obj.type is ObjectType.QUEUE and obj.value(PropId.Q_SCOPE) == Scope.SITE:
+        return Scope.SITE
+    return Scope.ENTERPRISE

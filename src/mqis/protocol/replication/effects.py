@@ -1,0 +1,57 @@
+"""What replication asks of its driver, once the transaction that decided it is committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqis.protocol.queueing.message import Message
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqqb.identifier import MessageIdentifier
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Put a message into another machine's replication queue, under this identifier."""
+
+    machine: str
+    identifier: MessageIdentifier
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A change that was forwarded for a caller here has its result."""
+
+    request: int
+    hresult: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Objects of these types are different now; whoever computes from them computes again."""
+
+    object_types: frozenset[ObjectType]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A message or a part of it was not taken; nothing has changed by it."""
+
+    sender: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A restored authority serves again.
+
+    ``unique`` are the objects that only its own store had: nobody else has seen their last change.
+    """
+
+    partition: str
+    unique: tuple[str, ...]
+    asked: tuple[str, ...]
+    silent: tuple[str, ...]
+
+
+Effect = Send | Answered | Changed | Refusal | Recovered

@@ -1,0 +1,295 @@
+"""The replication machine of one server: everything that can happen to it.
+
+    with store.write() as tx:
+        effects = replication.receive(tx, message, at)
+    carry_out(effects)
+
+Each call is one operation in one transaction, and no two run at a time. If the commit fails
+nothing of what was decided may happen, and the memory may be ahead of the store: ``start`` again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from mqis.protocol.clock import Instant
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.ports import Entropy, Transaction
+from mqis.protocol.replication import (
+    acknowledging,
+    admission,
+    asking,
+    propagation,
+    quarantine,
+    receiving,
+    recovery,
+    requests,
+    serving,
+    survivors,
+    synchronization,
+    topology,
+    transport,
+)
+from mqis.protocol.replication.changes import propagated
+from mqis.protocol.replication.effects import Effect
+from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.settings import DEFAULTS, Settings
+from mqis.protocol.replication.transport import TransportEvent
+from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.messages import (
+    AlreadyPurged,
+    BscAck,
+    ChangePropagation,
+    ChangeReply,
+    ChangeRequest,
+    Message,
+    PscAck,
+    SyncReply,
+    SyncRequest,
+    decode_message,
+)
+from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message that the transport delivered."""
+
+    body: bytes
+    identifier: MessageIdentifier
+    #: The queue manager at the other end of the session.
+    source: Guid
+    authenticated: bool = False
+    session: int = 0
+
+
+class Replication:
+    """One server's part in replication."""
+
+    def __init__(
+        self,
+        me: Server,
+        entropy: Entropy,
+        settings: Settings = DEFAULTS,
+        *,
+        journaled: bool = True,
+    ) -> None:
+        self.me = me
+        self.settings = settings
+        self._entropy = entropy
+        self._journaled = journaled
+        self._memory = Memory()
+        self._wake: float | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """For those who watch; nothing in it is to be changed from outside."""
+        return self._memory
+
+    # --- life -------------------------------------------------------------------------------------
+
+    def start(self, tx: Transaction, at: Instant, *, restored: bool = False) -> list[Effect]:
+        """Initialization (3.1.3, 3.3.3), also after a failed commit.
+
+        ``restored``: the store is a backup, or this server takes the place of another.
+        """
+        self._memory = Memory(psc=self.me.psc)
+        # A number that no earlier life of this server has used (E46).
+        self._memory.last_request = int.from_bytes(self._entropy.guid().raw[:4], "little")
+        return self._run(tx, at, lambda work: self._initialize(work, restored))
+
+    def _initialize(self, work: Work, restored: bool) -> None:
+        me, memory = self.me, self._memory
+        if work.partition(ENTERPRISE_PARTITION) is None:
+            work.put(Partition(ENTERPRISE_PARTITION, me.name if me.is_pec else me.pec))
+        for site in list(work.tx.objects(ObjectType.SITE)):
+            topology.put_site(work, site)
+        topology.read_neighbors(work)
+        quarantine.load(work)
+        for state in work.tx.partitions():
+            memory.progress(state.id)
+            if admission.owns(work.tx, me, state.id):
+                self._take_office(work, state, restored)
+            else:
+                synchronization.resume_sync0(work, state)
+                asking.ask(work, state.id)
+        if me.is_bsc:
+            memory.bsc_ack_at = work.now + self.settings.first_bsc_ack_s
+
+    def _take_office(self, work: Work, state: Partition, restored: bool) -> None:
+        """An owned partition: its last number is at least that of its last change (E27)."""
+        for change in work.tx.changes(state.id, state.last_seq):
+            state = replace(state, last_seq=change.seq)
+        work.put(state)
+        if restored:
+            recovery.begin(work, state.id)
+        elif state.id in (ENTERPRISE_PARTITION, self.me.site):
+            recovery.begin_if_new(work, state)
+
+    # --- what happens -----------------------------------------------------------------------------
+
+    def receive(self, tx: Transaction, received: Received, at: Instant) -> list[Effect]:
+        """Receiving Replication Messages (3.1.5.1)."""
+        return self._run(tx, at, lambda work: self._receive(work, received))
+
+    def changed(self, tx: Transaction, changes: Iterable[OwnChange], at: Instant) -> list[Effect]:
+        """Propagate Directory Change (3.1.7.1.2): what this server has changed, in this ``tx``."""
+        return self._run(tx, at, lambda work: _changed(work, changes))
+
+    def request(self, tx: Transaction, change: OwnChange, local: int, at: Instant) -> list[Effect]:
+        """Change Remote Object (3.1.7.1.1): another server decides, ``Answered`` says how."""
+        return self._run(tx, at, lambda work: requests.change_remote_object(work, change, local))
+
+    def transported(
+        self, tx: Transaction, events: Iterable[TransportEvent], at: Instant
+    ) -> list[Effect]:
+        """What has become of messages: written down, and heeded where they did not arrive."""
+        return self._run(tx, at, lambda work: transport.transported(work, events))
+
+    def may_change(self, tx: Transaction, at: Instant) -> Callable[[Guid], bool]:
+        """What ``DirectoryEvents.owns`` asks in this transaction."""
+        work = self._work(tx, at)
+        return lambda partition: admission.may_change(work, partition)
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def next_timer(self) -> float | None:
+        return self._wake
+
+    def handle_timer(self, tx: Transaction, at: Instant) -> list[Effect]:
+        return self._run(tx, at, self._ring)
+
+    def _ring(self, work: Work) -> None:
+        asking.repeat_due(work)
+        requests.repeat_or_give_up(work)
+        memory = self._memory
+        if memory.bsc_ack_at is not None and memory.bsc_ack_at <= work.now:
+            acknowledging.send_bsc_ack(work)
+            requests.forget_old_answers(work)
+            memory.bsc_ack_at = work.now + self.settings.bsc_ack_s
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _work(self, tx: Transaction, at: Instant) -> Work:
+        return Work(
+            tx,
+            at,
+            self.me,
+            self.settings,
+            self._memory,
+            self._entropy,
+            journaled=self._journaled,
+        )
+
+    def _run(self, tx: Transaction, at: Instant, operation: Callable[[Work], None]) -> list[Effect]:
+        work = self._work(tx, at)
+        operation(work)
+        survivors.advance(work)
+        propagation.propagate_due(work)
+        self._wake = self._next_wake(work)
+        return work.finish()
+
+    def _next_wake(self, work: Work) -> float | None:
+        memory = self._memory
+        times = [propagation.due_at(n, work) for n in memory.neighbors.values()]
+        times += [p.asked.retry_at for p in memory.partitions.values() if p.asked is not None]
+        times += [min(w.deadline, w.repeat_at) for w in memory.waiting.values()]
+        retry_s = self.settings.recovery_retry_s
+        times += [survivors.next_step(r, retry_s) for r in memory.recoveries.values()]
+        if memory.bsc_ack_at is not None:
+            times.append(memory.bsc_ack_at)
+        return min(times, default=None)
+
+    def _receive(self, work: Work, received: Received) -> None:
+        name = admission.name_of(work.tx, self.me, received.source)
+        sender = Sender(
+            received.source, name, received.authenticated, received.identifier, received.session
+        )
+        work.sender = sender
+        try:
+            message = decode_message(received.body)
+        except WireError as error:
+            return work.refuse(f"not a replication message: {error}")
+        work.record(
+            JournalRecord(
+                work.at.unix_us,
+                RecordKind.MESSAGE,
+                RecordState.RECEIVED,
+                peer=sender.label,
+                message=received.identifier,
+                session=received.session,
+                operation=message.OPERATION,
+                body=received.body,
+            )
+        )
+        return _dispatch(work, sender, message)
+
+
+def _dispatch(work: Work, sender: Sender, message: Message) -> None:
+    """3.1.5.1: what each operation is about."""
+    match message:
+        case ChangePropagation():
+            receiving.receive_change_propagation(work, sender, message)
+        case ChangeRequest():
+            requests.receive_change_request(work, sender, message, _changed)
+        case SyncRequest():
+            serving.receive_sync_request(work, sender, message)
+        case SyncReply():
+            synchronization.receive_sync_reply(work, sender, message)
+        case ChangeReply():
+            requests.receive_change_reply(work, sender, message)
+        case AlreadyPurged():
+            synchronization.receive_already_purged(work, sender, message)
+        case PscAck():
+            acknowledging.receive_psc_ack(work, sender, message)
+        case BscAck():
+            acknowledging.receive_bsc_ack(work, sender, message)
+
+
+def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
+    """Changes of ours: written down, told to neighbours, and heeded ourselves (E30)."""
+    for change in changes:
+        partition = change.obj.partition
+        state = work.partition(partition)
+        purged = change.obj.seq if state is None else state.purged_seq
+        outgoing = propagated(change, purged)
+        _record(work, change, outgoing)
+        if partition in (ENTERPRISE_PARTITION, work.me.site):
+            propagation.offer(work, outgoing, to_pscs=True)
+        after = None if change.kind is ChangeKind.DELETE else change.obj
+        topology.after_change(work, change.before, after)
+        work.changed(change.obj.type)
+        acknowledging.purge_if_due(work, partition)
+
+
+def _record(work: Work, change: OwnChange, outgoing: DirectoryChange) -> None:
+    """A local change with everything that was set, whether or not it travels."""
+    obj = change.obj
+    properties = tuple(
+        (propid, obj.properties[propid]) for propid in change.changed if propid in obj.properties
+    )
+    body = Writer()
+    replace(outgoing, properties=properties or outgoing.properties).encode(body)
+    work.record(
+        JournalRecord(
+            work.at.unix_us,
+            RecordKind.CHANGE,
+            RecordState.LOCAL,
+            operation=outgoing.command,
+            partition=outgoing.partition,
+            seq=outgoing.seq,
+            previous_seq=outgoing.previous_seq,
+            object_type=obj.type,
+            object_id=obj.id,
+            body=body.getvalue(),
+        )
+    )

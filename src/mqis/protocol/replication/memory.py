@@ -1,0 +1,120 @@
+"""What replication remembers between operations and may forget at any time.
+
+All of it comes back by itself: who is a neighbour from the directory, what is missing from the
+numbers that neighbours tell (E26).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mqis.protocol.directory.objects import name_key
+from mqis.wire.guid import Guid
+from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.messages import ChangeRequest
+from mqis.wire.seqnum import SequenceNumber
+
+
+@dataclass(slots=True)
+class Asked:
+    """A sync request that has no answer yet (E05)."""
+
+    machine: str
+    retry_at: float
+    delay_s: float
+
+
+@dataclass(slots=True)
+class Progress:
+    """A replica's way through the changes of one partition."""
+
+    #: PendingChangeCollection: what came ahead of its turn, by number.
+    pending: dict[SequenceNumber, DirectoryChange] = field(default_factory=dict)
+    asked: Asked | None = None
+    #: How long the next unanswered request waits; an answer makes it short again.
+    delay_s: float = 0.0
+    #: Between the parts of a reply: changes that come now wait for the last part (E54).
+    in_round: bool = False
+    #: The last number that the authority was told we have (E24).
+    acked: SequenceNumber = SequenceNumber.MIN
+    #: PreviousPurgedSeqNumber.
+    purge_looked_at: SequenceNumber = SequenceNumber.MIN
+    #: Objects that a reply could not be applied for, and how often.
+    failures: dict[Guid, int] = field(default_factory=dict)
+    #: Objects that were set aside, with the number that each was seen under (E56).
+    quarantine: dict[Guid, SequenceNumber] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Neighbor:
+    """DirectoryNeighbor (3.1.1.2.4), and when it hears from us next."""
+
+    name: str
+    #: PartitionID: the site that it belongs to.
+    site: Guid
+    #: A PSC of another site, or a BSC of ours.
+    intersite: bool
+    available: list[DirectoryChange] = field(default_factory=list)
+    last_sent: float = float("-inf")
+    #: The first message after a start carries the numbers (E52).
+    heartbeat_at: float = float("-inf")
+    #: Messages that the transport has not seen acknowledged.
+    in_flight: int = 0
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A change request that was passed on: for a caller here, or for one of our BSCs (E45)."""
+
+    request: ChangeRequest
+    next_hop: str
+    deadline: float
+    repeat_at: float
+    #: What the caller here calls it; None: the requester is another server.
+    local: int | None
+
+
+@dataclass(slots=True)
+class Survivor:
+    """What one server holds of a partition whose authority is being restored."""
+
+    name: str
+    is_bsc: bool
+    asked_at: float = float("-inf")
+    from_seq: SequenceNumber = SequenceNumber.MIN
+    last_seq: SequenceNumber = SequenceNumber.MIN
+    purged_seq: SequenceNumber = SequenceNumber.MIN
+    complete: bool = False
+    holds: dict[Guid, DirectoryChange] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Recovery:
+    """A restored authority on its way back into service."""
+
+    deadline: float
+    survivors: dict[str, Survivor] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Memory:
+    """The memory of one server."""
+
+    partitions: dict[Guid, Progress] = field(default_factory=dict)
+    neighbors: dict[str, Neighbor] = field(default_factory=dict)
+    waiting: dict[tuple[str, int], Waiting] = field(default_factory=dict)
+    recoveries: dict[Guid, Recovery] = field(default_factory=dict)
+    #: MyPSCName of a BSC.
+    psc: str = ""
+    bsc_ack_at: float | None = None
+    last_request: int = 0
+    last_message_id: int = 0
+    message_ids_left: int = 0
+    #: Messages that were refused for their signature, and how often they were sent again.
+    resent: dict[bytes, int] = field(default_factory=dict)
+
+    def progress(self, partition: Guid) -> Progress:
+        return self.partitions.setdefault(partition, Progress())
+
+    def neighbor(self, name: str) -> Neighbor | None:
+        return self.neighbors.get(name_key(name))

@@ -1,0 +1,30 @@
+"""Objects that could not be taken, set aside so that they do not hold up their partition (E56).
+
+They stay on a list in the store and are asked for with every further request; the usual reason is
+a name that another partition holds still, which passes.
+"""
+
+from __future__ import annotations
+
+from mqis.protocol.replication.work import Work
+from mqis.wire.guid import Guid
+from mqis.wire.seqnum import SequenceNumber
+
+_FAMILY = "quarantine"
+
+
+def set_aside(work: Work, partition: Guid, guid: Guid, seq: SequenceNumber) -> None:
+    work.memory.progress(partition).quarantine[guid] = seq
+    work.tx.put_state(_FAMILY, partition.raw + guid.raw, seq.to_bytes())
+
+
+def take_back(work: Work, partition: Guid, guid: Guid) -> None:
+    if work.memory.progress(partition).quarantine.pop(guid, None) is not None:
+        work.tx.drop_state(_FAMILY, partition.raw + guid.raw)
+
+
+def load(work: Work) -> None:
+    for key, value in work.tx.states(_FAMILY):
+        partition, guid = Guid(key[:16]), Guid(key[16:])
+        seq = SequenceNumber(int.from_bytes(value, "big"))
+        work.memory.progress(partition).quarantine[guid] = seq

@@ -1,0 +1,191 @@
+"""Changes that an authority made, coming in: in order, ahead of their turn, or again.
+
+3.1.7.2.2 Handle Directory Change, 3.1.7.2.3 Handle In-Sync Change, 3.1.7.2.4 Check Pending
+Changes, 3.2.7.1 Receive Change Propagation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mqis.protocol.directory.objects import Partition, PurgeState, name_key
+from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.replication import topology
+from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
+from mqis.protocol.replication.admission import refusal_of_change
+from mqis.protocol.replication.applying import apply
+from mqis.protocol.replication.asking import ask
+from mqis.protocol.replication.memory import Progress
+from mqis.protocol.replication.propagation import offer
+from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.messages import ChangePropagation, Heartbeat, PartitionSeqNumbers
+
+
+def receive_change_propagation(work: Work, sender: Sender, message: ChangePropagation) -> None:
+    """Receive Change Propagation (3.2.7.1)."""
+    refused: set[str] = set()
+    for change in message.changes:
+        state = work.partition(change.partition)
+        reason = "the partition is unknown here"
+        if state is not None:
+            reason = refusal_of_change(work, sender, state) or ""
+        if state is None or reason:
+            if reason not in refused:  # one word for all changes of a message
+                refused.add(reason)
+                work.refuse(reason, change)
+            continue
+        handle_change(work, state, change)
+    receive_numbers(work, sender, message.heartbeat)
+
+
+# --- one change -----------------------------------------------------------------------------------
+
+
+def handle_change(work: Work, state: Partition, change: DirectoryChange) -> None:
+    """Handle Directory Change: apply it, keep it for later, or drop what is known already."""
+    if change.seq <= state.last_seq or change.purged_seq < state.purged_seq:
+        return None
+    if change.seq.value > state.last_seq.value + work.settings.max_jump:
+        return work.refuse(f"number {change.seq} is out of all proportion", change)
+    progress = work.memory.progress(state.id)
+    if state.purge_state is not PurgeState.NORMAL or progress.in_round:
+        return _keep(work, progress, change)
+    if is_ahead(state, change):
+        _keep(work, progress, change)
+        return ask(work, state.id)
+    if apply_in_turn(work, state, change):
+        drain(work, state.id)
+    return None
+
+
+def is_ahead(state: Partition, change: DirectoryChange) -> bool:
+    """Whether something is missing before a change."""
+    return change.previous_seq > state.last_seq
+
+
+def _keep(work: Work, progress: Progress, change: DirectoryChange) -> None:
+    """PendingChangeCollection, which has an end: what does not fit is asked for."""
+    if len(progress.pending) < work.settings.max_pending:
+        progress.pending.setdefault(change.seq, change)
+
+
+def apply_in_turn(work: Work, state: Partition, change: DirectoryChange) -> bool:
+    """Handle In-Sync Change; what fails is asked for as a whole object (E56)."""
+    if not apply_one(work, change):
+        ask(work, state.id)
+        return False
+    current = work.partition(state.id) or state
+    current = work.put(replace(current, last_seq=change.seq))
+    offer(work, change, to_pscs=False)
+    purge_if_due(work, state.id)
+    acknowledge(work, work.partition(state.id) or current)
+    return True
+
+
+def apply_one(work: Work, change: DirectoryChange) -> bool:
+    """Put one change into the replica; a failure leaves no trace but the record of it."""
+    try:
+        with work.tx.savepoint():
+            applied = apply(work.tx, change, keep_tombstones=work.me.is_psc)
+    except DirectoryError as error:
+        work.refuse(error.detail, change)
+        return False
+    obj = applied.after or applied.before
+    topology.after_change(work, applied.before, applied.after)
+    if obj is not None:
+        work.changed(obj.type)
+    sender = work.sender
+    work.record(
+        JournalRecord(
+            work.at.unix_us,
+            RecordKind.CHANGE,
+            RecordState.APPLIED,
+            peer="" if sender is None else sender.label,
+            message=None if sender is None else sender.identifier,
+            session=0 if sender is None else sender.session,
+            operation=change.command,
+            partition=change.partition,
+            seq=change.seq,
+            previous_seq=change.previous_seq,
+            object_type=0 if obj is None else obj.type,
+            object_id=change.guid or (Guid.NULL if obj is None else obj.id),
+        )
+    )
+    return True
+
+
+def drain(work: Work, partition: Guid) -> None:
+    """Check Pending Changes: apply what has its turn now, ask if there is a gap still (E02)."""
+    progress = work.memory.progress(partition)
+    for seq in sorted(progress.pending):
+        state = work.partition(partition)
+        if state is None or state.purge_state is not PurgeState.NORMAL or progress.in_round:
+            return
+        change = progress.pending[seq]
+        if seq <= state.last_seq or change.purged_seq < state.purged_seq:
+            del progress.pending[seq]
+        elif is_ahead(state, change):
+            ask(work, partition)
+            return
+        else:
+            del progress.pending[seq]
+            if not apply_in_turn(work, state, change):
+                return
+
+
+# --- the numbers ----------------------------------------------------------------------------------
+
+
+def receive_numbers(work: Work, sender: Sender, heartbeat: Heartbeat) -> None:
+    """The SeqNumberHeader part of 3.2.7.1."""
+    refused: set[str] = set()
+    for numbers in heartbeat.partitions:
+        state = work.partition(numbers.partition)
+        if state is None:
+            continue
+        _follow(work, sender, heartbeat.machine, state)
+        state = work.partition(numbers.partition) or state
+        reason = refusal_of_change(work, sender, state)
+        if reason is None:
+            _compare(work, state, numbers)
+        elif reason not in refused:
+            refused.add(reason)
+            work.refuse(f"a heartbeat: {reason}")
+
+
+def _compare(work: Work, state: Partition, numbers: PartitionSeqNumbers) -> None:
+    if numbers.purged_seq < state.purged_seq:
+        return None
+    if numbers.last_seq.value > state.last_seq.value + work.settings.max_jump:
+        return work.refuse(f"a heartbeat: number {numbers.last_seq} is out of all proportion")
+    if numbers.purged_seq > numbers.last_seq:
+        return work.refuse("a heartbeat: more is purged than there is")
+    if numbers.purged_seq > state.allowed_purge_seq:
+        state = work.put(replace(state, allowed_purge_seq=numbers.purged_seq))
+    aside = work.memory.progress(state.id).quarantine
+    if numbers.last_seq > state.last_seq or aside:
+        # With a request on its way its own retry sees to it (E05, E06).
+        ask(work, state.id)
+    return None
+
+
+def _follow(work: Work, sender: Sender, machine: str, state: Partition) -> None:
+    """A new authority makes itself known; only a signature of that site's PSC proves it (E57)."""
+    if not sender.authenticated or sender.name is None:
+        return
+    if name_key(machine) != name_key(sender.name) or state.id == Guid.NULL:
+        return
+    obj = work.tx.get(ObjectType.MACHINE, sender.id)
+    if obj is None or obj.partition != state.id:
+        return
+    if Service.of(obj).role not in (ServiceBits.PSC, ServiceBits.PEC):
+        return
+    if work.me.is_bsc and state.id == work.me.site:
+        work.memory.psc = sender.name
+    elif work.me.is_psc and not work.me.is_called(state.owner):
+        topology.set_owner(work, state, sender.name)

@@ -1,0 +1,47 @@
+"""Whether an authority may give out numbers.
+
+A server that was restored from a backup, or took the place of another, does not know which numbers
+its predecessor gave out last. Until it has asked the others (``survivors``) it changes nothing. The
+mark is in the store, so that a crash on the way does not put it into service.
+"""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
+from mqis.protocol.replication.memory import Recovery
+from mqis.protocol.replication.work import Work
+from mqis.wire.guid import Guid
+
+_FAMILY = "authority"
+_SERVING = b"serving"
+_RESTORING = b"restoring"
+
+
+def begin(work: Work, partition: Guid) -> None:
+    """Stop changing a partition until the others have been asked."""
+    work.tx.put_state(_FAMILY, partition.raw, _RESTORING)
+    deadline = work.now + work.settings.recovery_wait_s
+    work.memory.recoveries.setdefault(partition, Recovery(deadline))
+
+
+def begin_if_new(work: Work, state: Partition) -> None:
+    """An authority that has never served this partition has to ask first.
+
+    The PEC is where an enterprise begins: before it there is nobody to ask, unless it is told that
+    it was restored.
+    """
+    mark = work.tx.state(_FAMILY, state.id.raw)
+    first = work.me.is_pec and state.id in (ENTERPRISE_PARTITION, work.me.site)
+    if mark == _RESTORING or (mark is None and not first):
+        begin(work, state.id)
+    elif mark is None:
+        serve(work, state.id)
+
+
+def is_running(work: Work, partition: Guid) -> bool:
+    return work.tx.state(_FAMILY, partition.raw) == _RESTORING
+
+
+def serve(work: Work, partition: Guid) -> None:
+    work.tx.put_state(_FAMILY, partition.raw, _SERVING)
+    work.memory.recoveries.pop(partition, None)

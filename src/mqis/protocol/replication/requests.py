@@ -1,0 +1,235 @@
+"""Changes for another authority: asking, passing on, deciding, answering.
+
+3.1.7.1.1 Change Remote Object, 3.3.7.1 Process Change Request, 3.2.7.2 Receive Change Request,
+3.2.7.6 Send Change Reply, 3.3.7.6 Receive Change Reply, 3.3.7.8 Receive Change Request Nack.
+
+A request that gets no answer is unknown, not failed: the authority keeps its answer in the
+transaction that made the change, so that the same request gets the same answer again.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import (
+    IDENTIFIER_PROPERTY,
+    NAME_PROPERTY,
+    DirectoryObject,
+    name_key,
+)
+from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.replication.admission import is_controller, may_change, owns
+from mqis.protocol.replication.applying import find, type_of
+from mqis.protocol.replication.changes import requested
+from mqis.protocol.replication.effects import Answered
+from mqis.protocol.replication.memory import Waiting
+from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.hresult import HResult
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import ChangeReply, ChangeRequest
+from mqis.wire.propvariant import PropVariant, VarType
+
+_FAMILY = "reply"
+_ANSWER = struct.Struct(">Id")
+_MODULUS = 1 << 32
+
+Decide = Callable[[Work, list[OwnChange]], None]
+
+#: The text's MQDS_NO_RSP_FROM_OWNER and MQDS_OWNER_NOT_REACHED have no values (E66).
+NO_RESPONSE = HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
+NOT_REACHED = HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE
+
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+def change_remote_object(work: Work, change: OwnChange, local: int) -> None:
+    """Change Remote Object: ``local`` is what the caller calls it in ``Answered``."""
+    memory, me = work.memory, work.me
+    memory.last_request = (memory.last_request + 1) % _MODULUS
+    request = ChangeRequest(
+        me.site,
+        change.obj.partition,
+        memory.last_request,
+        me.name,
+        memory.psc if me.is_bsc else None,
+        requested(change),
+    )
+    hop = next_hop(work, request)
+    if not hop:
+        work.effects.append(Answered(local, HResult.MQDS_UNKNOWN_SOURCE))
+        return
+    _pass_on(work, request, hop, local)
+
+
+def next_hop(work: Work, request: ChangeRequest) -> str:
+    """A BSC asks its PSC, a PSC the authority; empty where that is nobody."""
+    if work.me.is_bsc:
+        return work.memory.psc
+    state = work.partition(request.partition)
+    return "" if state is None or work.me.is_called(state.owner) else state.owner
+
+
+def _pass_on(work: Work, request: ChangeRequest, hop: str, local: int | None) -> None:
+    """Send it and remember who waits; the loop goes on meanwhile (E45)."""
+    settings = work.settings
+    key = (name_key(request.requester), request.request_id)
+    work.memory.waiting[key] = Waiting(
+        request, hop, work.now + settings.reply_wait_s, work.now + settings.repeat_s, local
+    )
+    work.send(hop, request)
+
+
+def repeat_or_give_up(work: Work) -> None:
+    """Requests whose answers are late."""
+    for key, waiting in list(work.memory.waiting.items()):
+        if waiting.deadline <= work.now:
+            del work.memory.waiting[key]
+            _conclude(work, waiting, NO_RESPONSE)
+        elif waiting.repeat_at <= work.now:
+            waiting.repeat_at = work.now + work.settings.repeat_s
+            work.send(waiting.next_hop, waiting.request)
+
+
+def _conclude(work: Work, waiting: Waiting, result: int) -> None:
+    if waiting.local is not None:
+        work.effects.append(Answered(waiting.local, result))
+    else:
+        reply(work, waiting.request, result)
+
+
+def receive_change_reply(work: Work, sender: Sender, message: ChangeReply) -> None:
+    """Receive Change Reply: both names of a request tell whose it is (E46)."""
+    key = (name_key(message.requester), message.request_id)
+    waiting = work.memory.waiting.get(key)
+    if waiting is None:
+        return work.refuse("an answer that nobody waits for")
+    if sender.name is None or name_key(sender.name) != name_key(waiting.next_hop):
+        return work.refuse(f"{sender.label} answers for {waiting.next_hop}")
+    del work.memory.waiting[key]
+    _conclude(work, waiting, message.result)
+    return None
+
+
+def receive_nack(work: Work, request: ChangeRequest) -> None:
+    """Receive Change Request Nack: the next server could not be reached."""
+    waiting = work.memory.waiting.get((name_key(request.requester), request.request_id))
+    if waiting is not None and waiting.request == request:
+        del work.memory.waiting[name_key(request.requester), request.request_id]
+        _conclude(work, waiting, NOT_REACHED)
+
+
+# --- deciding -------------------------------------------------------------------------------------
+
+
+def receive_change_request(
+    work: Work, sender: Sender, request: ChangeRequest, changed: Decide
+) -> None:
+    """Receive Change Request: decide, pass on for an own BSC, or say no (E48)."""
+    if not is_controller(work, sender) or sender.name is None:
+        return work.refuse(f"{sender.label} is no directory server, its changes are not made")
+    if name_key(sender.name) not in _speakers(request):
+        return work.refuse(f"{sender.name} asks in the name of {request.requester}")
+    if owns(work.tx, work.me, request.partition):
+        return reply(work, request, decide_once(work, request, changed))
+    if work.me.is_bsc:
+        return reply(work, request, HResult.MQ_ERROR)
+    hop = next_hop(work, request)
+    if request.psc is None or not work.me.is_called(request.psc) or not hop:
+        return reply(work, request, HResult.MQDS_UNKNOWN_SOURCE)
+    if (name_key(request.requester), request.request_id) not in work.memory.waiting:
+        _pass_on(work, request, hop, None)
+    return None
+
+
+def _speakers(request: ChangeRequest) -> set[str]:
+    """Who may bring a request: its author, and the PSC that passes it on."""
+    return {name_key(request.requester), name_key(request.psc or request.requester)}
+
+
+def decide_once(work: Work, request: ChangeRequest, changed: Decide) -> int:
+    """The first answer to this request, given now or before."""
+    key = name_key(request.requester).encode() + b"\0" + request.request_id.to_bytes(4, "big")
+    known = work.tx.state(_FAMILY, key)
+    if known is not None:
+        result, at_unix = _ANSWER.unpack(known)
+        if at_unix + work.settings.reply_memory_s > work.at.unix:
+            return int(result)
+    result = _decide(work, request, changed)
+    work.tx.put_state(_FAMILY, key, _ANSWER.pack(result, work.at.unix))
+    return result
+
+
+def _decide(work: Work, request: ChangeRequest, changed: Decide) -> int:
+    """Make the change as any other of ours; the caller's rights were checked where he called."""
+    made: list[OwnChange] = []
+    events = DirectoryEvents(
+        work.tx,
+        int(work.at.unix),
+        work.entropy,
+        own_site=work.me.site,
+        owns=lambda partition: may_change(work, partition),
+        observe=made.append,
+    )
+    try:
+        with work.tx.savepoint():
+            _make(events, request.change)
+    except DirectoryError as error:
+        return error.hresult
+    except NotAuthority:
+        return HResult.MQDS_UNKNOWN_SOURCE
+    changed(work, made)
+    return HResult.MQ_OK
+
+
+def _make(events: DirectoryEvents, change: DirectoryChange) -> None:
+    object_type = type_of(change)
+    found = find(events.transaction, object_type, change)
+    properties = dict(change.properties)
+    if change.command is Command.CREATE or (change.command is Command.SYNC and found is None):
+        if change.path and object_type in NAME_PROPERTY:
+            name = PropVariant(VarType.LPWSTR, change.path)
+            properties.setdefault(NAME_PROPERTY[object_type], name)
+        if change.guid is not None:
+            identity = PropVariant(VarType.CLSID, change.guid)
+            properties[IDENTIFIER_PROPERTY[object_type]] = identity
+        events.create_directory_object(object_type, properties, partition=change.partition)
+        return
+    obj = _there(found, change)
+    if change.command is Command.DELETE:
+        events.delete_directory_object(obj)
+    else:
+        events.update_directory_object(obj, properties)
+
+
+def _there(obj: DirectoryObject | None, change: DirectoryChange) -> DirectoryObject:
+    if obj is None:
+        raise DirectoryError(
+            HResult.MQDS_OBJECT_NOT_FOUND, f"no object {change.path or change.guid}"
+        )
+    return obj
+
+
+def reply(work: Work, request: ChangeRequest, result: int) -> None:
+    """Send Change Reply: straight to a neighbour, else through the requester's PSC (E47)."""
+    requester = request.requester
+    known = work.memory.neighbor(requester) is not None
+    machine = requester if known or not request.psc else request.psc
+    if work.me.is_called(machine):
+        machine = requester
+    answer = ChangeReply(work.me.site, request.request_id, result & 0xFFFFFFFF, requester)
+    work.send(machine, answer)
+
+
+def forget_old_answers(work: Work) -> None:
+    """Answers are remembered for a day, and not more than a store should carry."""
+    answers = work.tx.states(_FAMILY)
+    horizon = work.at.unix - work.settings.reply_memory_s
+    aged = sorted((_ANSWER.unpack(value)[1], key) for key, value in answers)
+    surplus = max(0, len(aged) - work.settings.max_replies)
+    for index, (at_unix, key) in enumerate(aged):
+        if index < surplus or at_unix < horizon:
+            work.tx.drop_state(_FAMILY, key)

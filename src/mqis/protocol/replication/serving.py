@@ -1,0 +1,111 @@
+"""Answering those who lack something (3.2.7.3, 3.2.7.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mqis.protocol.directory.objects import DirectoryObject, Partition, PurgeState, Scope, name_key
+from mqis.protocol.ports import Change
+from mqis.protocol.replication.admission import is_controller
+from mqis.protocol.replication.changes import scope_of, synchronized
+from mqis.protocol.replication.propagation import size_of
+from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply, SyncRequest
+
+
+def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> None:
+    """Receive Sync Request: a reply, or word that only the whole partition helps.
+
+    A partition that is itself being synchronised answers nobody (3.1.1.5.3); who asked asks again.
+    """
+    state = work.partition(request.partition)
+    reason = _refusal(work, sender, request, state)
+    if state is None or reason is not None:
+        return work.refuse(reason or "")
+    if state.purge_state is not PurgeState.NORMAL or state.id in work.memory.recoveries:
+        return None
+    if is_purged(request, state):
+        gone = AlreadyPurged(work.me.site, state.id, state.purged_seq)
+        return work.send(request.requester, gone)
+    return work.send(request.requester, reply_to(work, state, request))
+
+
+def _refusal(
+    work: Work, sender: Sender, request: SyncRequest, state: Partition | None
+) -> str | None:
+    if not is_controller(work, sender):
+        return f"{sender.label} is no directory server, nothing is sent to it"
+    if sender.name is None or name_key(sender.name) != name_key(request.requester):
+        return f"{sender.label} asks in the name of {request.requester}"
+    if state is None:
+        return f"partition {request.partition} is unknown here"
+    if work.me.is_bsc and not _restores(request, state):
+        return "a backup controller serves nobody"
+    return None
+
+
+def _restores(request: SyncRequest, state: Partition) -> bool:
+    """The authority that is being restored asks even its backup controllers."""
+    return request.is_sync0 and name_key(request.requester) == name_key(state.owner)
+
+
+def is_purged(request: SyncRequest, state: Partition) -> bool:
+    """Whether tombstones that the requester has not seen are gone."""
+    return request.from_seq < state.purged_seq and request.known_purged_seq < state.purged_seq
+
+
+def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
+    """Everything above From, whatever To says (E03), or as much as one message holds (E54)."""
+    chosen, complete = _fitting(work, state, request)
+    to_seq = state.last_seq if complete else chosen[-1].seq
+    more = Sync0.NONE if complete else Sync0.MORE
+    if request.is_sync0 and complete:
+        more = Sync0.COMPLETE
+    return SyncReply(
+        work.me.site,
+        state.id,
+        request.from_seq,
+        to_seq,
+        state.purged_seq,
+        more,
+        in_order(chosen),
+    )
+
+
+def in_order(changes: list[DirectoryChange]) -> tuple[DirectoryChange, ...]:
+    """Ascending, each naming the one before it (E01)."""
+    return tuple(changes)
+
+
+def _fitting(
+    work: Work, state: Partition, request: SyncRequest
+) -> tuple[list[DirectoryChange], bool]:
+    settings = work.settings
+    chosen: list[DirectoryChange] = []
+    size, previous = 0, request.from_seq
+    for found in visible(wanted(work, state, request), request.scope):
+        change = synchronized(found, previous, state.purged_seq)
+        size += size_of(change)
+        if chosen and (len(chosen) >= settings.max_changes or size > settings.max_bytes):
+            return chosen, False
+        chosen.append(change)
+        previous = change.seq
+    return chosen, True
+
+
+def wanted(work: Work, state: Partition, request: SyncRequest) -> Iterator[Change]:
+    """Objects and tombstones of the partition, whoever owns it (E09), and of no other (E10)."""
+    return work.tx.changes(state.id, request.from_seq)
+
+
+def visible(changes: Iterable[Change], scope: int) -> Iterator[Change]:
+    """Another site does not see queues that are known in their own alone (E58)."""
+    for change in changes:
+        hidden = (
+            scope == Scope.ENTERPRISE
+            and isinstance(change, DirectoryObject)
+            and scope_of(change) is Scope.SITE
+        )
+        if not hidden:
+            yield change

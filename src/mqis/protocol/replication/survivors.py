@@ -1,0 +1,185 @@
+"""A restored or promoted authority collects what the other servers hold of its partition.
+
+The history of a partition has one author, so copies differ only in how far they got: the version
+with the highest number is the last one. An object that a copy lacks although it is further than
+the object's number was deleted. Nobody else may be asked about a partition one owns (E57); this is
+the one exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mqis.protocol.directory.objects import (
+    DeletedObject,
+    DirectoryObject,
+    Partition,
+    PurgeState,
+    Scope,
+    name_key,
+)
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.replication import recovery
+from mqis.protocol.replication.applying import type_of
+from mqis.protocol.replication.changes import synchronized
+from mqis.protocol.replication.effects import Recovered
+from mqis.protocol.replication.memory import Recovery, Survivor
+from mqis.protocol.replication.receiving import apply_one
+from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
+from mqis.wire.seqnum import SequenceNumber
+
+_MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
+
+
+def advance(work: Work) -> None:
+    """Ask who has not answered; go into service when all have, or have had their time."""
+    for partition, running in list(work.memory.recoveries.items()):
+        for neighbor in work.memory.neighbors.values():
+            key = name_key(neighbor.name)
+            if key not in running.survivors:
+                running.survivors[key] = Survivor(neighbor.name, not neighbor.intersite)
+        silent = [s for s in running.survivors.values() if not s.complete]
+        if not silent or work.now >= running.deadline:
+            finish(work, partition, running)
+            continue
+        for survivor in silent:
+            if work.now >= survivor.asked_at + work.settings.recovery_retry_s:
+                _ask(work, partition, survivor)
+
+
+def next_step(running: Recovery, retry_s: float) -> float:
+    times = [s.asked_at + retry_s for s in running.survivors.values() if not s.complete]
+    return min([running.deadline, *times])
+
+
+def _ask(work: Work, partition: Guid, survivor: Survivor) -> None:
+    """For everything, tombstones purged or not, and queues of a single site too."""
+    survivor.asked_at = work.now
+    request = SyncRequest(
+        work.me.site, partition, survivor.from_seq, _MAX, _MAX, True, 0, work.me.name
+    )
+    work.send(survivor.name, request, acknowledge=True)
+
+
+def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply) -> None:
+    """A part of what one server holds."""
+    survivor = running.survivors.get(name_key(sender.name or ""))
+    if survivor is None or survivor.complete or reply.from_seq != survivor.from_seq:
+        return work.refuse(f"{sender.label} was not asked for this")
+    for change in reply.changes:
+        if change.guid is None or change.partition != reply.partition:
+            return work.refuse("a copy has changes without identity")
+        survivor.holds[change.guid] = change
+    survivor.last_seq = survivor.from_seq = max(survivor.from_seq, reply.to_seq)
+    survivor.purged_seq = reply.purged_seq
+    if reply.complete_sync0 is Sync0.MORE:
+        _ask(work, reply.partition, survivor)
+    else:
+        survivor.complete = True
+    return None
+
+
+# --- putting it together --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """One server's holdings, ours included."""
+
+    last_seq: SequenceNumber
+    holds: dict[Guid, DirectoryChange]
+    #: PSCs of other sites do not hold queues that are known in one site only (E58).
+    has_all: bool
+
+
+def finish(work: Work, partition: Guid, running: Recovery) -> None:
+    """Take the last version of everything, skip numbers that may have been used, and serve."""
+    state = work.partition(partition)
+    if state is None:
+        work.memory.recoveries.pop(partition, None)
+        return
+    answers = [s for s in running.survivors.values() if s.complete]
+    own = _Copy(state.last_seq, dict(_own_holdings(work, state)), True)
+    others = [_Copy(s.last_seq, s.holds, s.is_bsc) for s in answers]
+    last = max([own.last_seq, *(copy.last_seq for copy in others)])
+    purged = max([state.purged_seq, *(s.purged_seq for s in answers)])
+    if running.survivors:
+        last += work.settings.restore_jump
+    unique = []
+    for guid in dict.fromkeys(guid for copy in (own, *others) for guid in copy.holds):
+        last, alone = _settle(work, guid, own, others, last)
+        if alone is not None:
+            unique.append(alone)
+    current = work.partition(partition) or state
+    work.put(replace(current, last_seq=last, purged_seq=purged, purge_state=PurgeState.NORMAL))
+    recovery.serve(work, partition)
+    for neighbor in work.memory.neighbors.values():
+        neighbor.heartbeat_at = work.now
+    silent = tuple(s.name for s in running.survivors.values() if not s.complete)
+    asked = tuple(s.name for s in running.survivors.values())
+    work.effects.append(Recovered(str(partition), tuple(unique), asked, silent))
+
+
+def _own_holdings(work: Work, state: Partition) -> Iterator[tuple[Guid, DirectoryChange]]:
+    for change in work.tx.changes(state.id, _MIN):
+        yield change.id, synchronized(change, _MIN, state.purged_seq)
+
+
+def _settle(
+    work: Work, guid: Guid, own: _Copy, others: list[_Copy], last: SequenceNumber
+) -> tuple[SequenceNumber, str | None]:
+    """Bring one object to its last version; the label of one that nobody else has."""
+    holders = [copy for copy in (own, *others) if guid in copy.holds]
+    best = max((copy.holds[guid] for copy in holders), key=lambda change: change.seq)
+    mine = own.holds.get(guid)
+    if best.command is not Command.DELETE and _is_gone(guid, best, (own, *others)):
+        last = last.increment()
+        best = _deletion(best, last)
+    if mine is None or mine.seq < best.seq:
+        apply_one(work, best)
+    alone = mine is not None and all(
+        guid not in copy.holds and copy.last_seq < mine.seq for copy in others
+    )
+    label = _label(work, best) if alone and others and best.command is not Command.DELETE else None
+    return last, label
+
+
+def _is_gone(guid: Guid, best: DirectoryChange, copies: tuple[_Copy, ...]) -> bool:
+    """Whether some copy is past the object's number and has it no more."""
+    in_site_only = _known_in_site(best)
+    return any(
+        guid not in copy.holds
+        for copy in copies
+        if copy.last_seq >= best.seq and (copy.has_all or not in_site_only)
+    )
+
+
+def _known_in_site(change: DirectoryChange) -> bool:
+    scope = dict(change.properties).get(PropId.Q_SCOPE)
+    return scope is not None and scope.value == Scope.SITE
+
+
+def _deletion(change: DirectoryChange, seq: SequenceNumber) -> DirectoryChange:
+    """A deletion whose own number is lost, under a new one."""
+    scope = Scope.SITE if _known_in_site(change) else Scope.ENTERPRISE
+    assert change.guid is not None
+    gone = DeletedObject(change.guid, change.partition, seq, type_of(change), scope)
+    return synchronized(gone, seq.decrement(), change.purged_seq)
+
+
+def _label(work: Work, change: DirectoryChange) -> str:
+    try:
+        object_type = type_of(change)
+    except DirectoryError:
+        return str(change.guid)
+    obj = None if change.guid is None else work.tx.get(object_type, change.guid)
+    return f"{object_type.label} {change.guid}" if obj is None else _name(obj)
+
+
+def _name(obj: DirectoryObject) -> str:
+    return f"{obj.type.label} {obj.path or obj.id}"

@@ -1,0 +1,226 @@
+"""Answers to sync requests (3.3.7.5, 3.3.7.7) and the full synchronisation of a partition (sync0).
+
+A reply is one unit: all of its changes and the new last number, or nothing (E04). Changes that
+came meanwhile wait and are looked at afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mqis.protocol.directory.objects import Partition, PurgeState
+from mqis.protocol.directory.partitions import mark, objects_of
+from mqis.protocol.replication import topology
+from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
+from mqis.protocol.replication.admission import refusal_of_change
+from mqis.protocol.replication.asking import answered, ask
+from mqis.protocol.replication.memory import Progress
+from mqis.protocol.replication.propagation import offer
+from mqis.protocol.replication.quarantine import set_aside, take_back
+from mqis.protocol.replication.receiving import apply_one, drain
+from mqis.protocol.replication.survivors import receive_copy
+from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.guid import Guid
+from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply
+from mqis.wire.seqnum import SequenceNumber
+
+
+class _Incomplete(Exception):
+    """A reply could not be applied whole."""
+
+
+def receive_sync_reply(work: Work, sender: Sender, reply: SyncReply) -> None:
+    """Receive Sync Reply (3.3.7.5)."""
+    running = work.memory.recoveries.get(reply.partition)
+    if running is not None:
+        return receive_copy(work, sender, running, reply)
+    state = work.partition(reply.partition)
+    if state is None:
+        return work.refuse("a reply for a partition that is unknown here")
+    reason = refusal_of_change(work, sender, state) or _unusable(work, state, reply)
+    if reason is not None:
+        return work.refuse(reason)
+    progress = work.memory.progress(state.id)
+    if not apply_reply(work, state, progress, reply):
+        return None  # the request is open still: it is repeated when its time comes
+    answered(progress)
+    _go_on(work, progress, reply)
+    return None
+
+
+def _unusable(work: Work, state: Partition, reply: SyncReply) -> str | None:
+    """Why a reply is not taken, the first of the reasons that holds; None: it is."""
+    end = _end(reply)
+    reasons = (
+        (work.memory.progress(state.id).asked is None, "a reply that nobody asked for"),
+        (reply.from_seq > state.last_seq, f"a reply from {reply.from_seq} on leaves a gap"),
+        (reply.to_seq < reply.from_seq, "a reply that ends before it starts"),
+        (reply.purged_seq < state.purged_seq, "a reply from before the purge"),
+        (
+            end.value > state.last_seq.value + work.settings.max_jump,
+            f"number {end} is out of all proportion",
+        ),
+        (
+            any(change.partition != state.id for change in reply.changes),
+            "a reply with changes of another partition",
+        ),
+    )
+    return next((reason for holds, reason in reasons if holds), None)
+
+
+def _end(reply: SyncReply) -> SequenceNumber:
+    """Where the replica is afterwards: what the server states as its own last number (E06)."""
+    last = max((change.seq for change in reply.changes), default=reply.from_seq)
+    return last if reply.to_seq == SequenceNumber.MAX else max(last, reply.to_seq)
+
+
+def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncReply) -> bool:
+    """All changes of a reply in ascending order (E01), and the number that it reaches (E07)."""
+    effects, available = len(work.effects), _snapshot(work)
+    failed: list[DirectoryChange] = []
+    try:
+        with work.tx.savepoint():
+            news = (c for c in arranged(reply) if _is_news(state, progress, c))
+            failed += [change for change in news if not _apply(work, progress, change)]
+            if failed:
+                raise _Incomplete
+            current = work.partition(state.id) or state
+            end = max(current.last_seq, _end(reply))
+            work.put(replace(current, last_seq=end))
+    except _Incomplete:
+        del work.effects[effects:]
+        _restore(work, available)
+        topology.reread(work)
+        for change in failed:
+            work.refuse("this change stops a whole reply", change)
+        return False
+    progress.pending = {seq: c for seq, c in progress.pending.items() if seq > end}
+    return True
+
+
+def arranged(reply: SyncReply) -> list[DirectoryChange]:
+    """The order on the wire is not relied on: a literal peer sends it backwards (E01)."""
+    return sorted(reply.changes, key=lambda change: change.seq)
+
+
+def _is_news(state: Partition, progress: Progress, change: DirectoryChange) -> bool:
+    return change.seq > state.last_seq or change.guid in progress.quarantine
+
+
+def _apply(work: Work, progress: Progress, change: DirectoryChange) -> bool:
+    """One change; an object that fails again and again is set aside so that the rest goes on."""
+    guid = change.guid or Guid.NULL
+    if apply_one(work, change):
+        progress.failures.pop(guid, None)
+        take_back(work, change.partition, guid)
+        state = work.partition(change.partition)
+        if state is not None and state.purge_state is PurgeState.NORMAL:
+            offer(work, change, to_pscs=False)
+        return True
+    progress.failures[guid] = progress.failures.get(guid, 0) + 1
+    if guid not in progress.quarantine and progress.failures[guid] < work.settings.max_failures:
+        return False
+    set_aside(work, change.partition, guid, change.seq)
+    return True
+
+
+def _snapshot(work: Work) -> dict[str, int]:
+    return {name: len(n.available) for name, n in work.memory.neighbors.items()}
+
+
+def _restore(work: Work, available: dict[str, int]) -> None:
+    """What was offered from a reply that does not count is not offered."""
+    for name, neighbor in work.memory.neighbors.items():
+        del neighbor.available[available.get(name, 0) :]
+
+
+def _go_on(work: Work, progress: Progress, reply: SyncReply) -> None:
+    """The next part, the end of a full synchronisation, or what has waited."""
+    state = work.partition(reply.partition)
+    if state is None:
+        return
+    progress.in_round = reply.complete_sync0 is Sync0.MORE
+    if progress.in_round:
+        ask(work, state.id)
+        return
+    if state.purge_state is PurgeState.IN_SYNC0:
+        if reply.complete_sync0 is not Sync0.COMPLETE:
+            ask(work, state.id)
+            return
+        complete_sync0(work, state)
+    purge_if_due(work, reply.partition)
+    state = work.partition(reply.partition)
+    if state is not None:
+        acknowledge(work, state, always=True)
+        drain(work, state.id)
+
+
+# --- sync0 ----------------------------------------------------------------------------------------
+
+
+def receive_already_purged(work: Work, sender: Sender, message: AlreadyPurged) -> None:
+    """Receive Already Purged (3.3.7.7); only an answer to a request of ours counts (E42)."""
+    state = work.partition(message.partition)
+    if state is None:
+        return work.refuse("a purge of a partition that is unknown here")
+    reason = refusal_of_change(work, sender, state)
+    if reason is None and work.memory.progress(state.id).asked is None:
+        reason = "a purge that nobody asked about"
+    if reason is not None:
+        return work.refuse(reason)
+    if state.last_seq >= message.purged_seq or state.purged_seq >= message.purged_seq:
+        return work.refuse("a purge that this replica is past")
+    if message.purged_seq.value > state.last_seq.value + work.settings.max_jump:
+        return work.refuse(f"number {message.purged_seq} is out of all proportion")
+    start_sync0(work, state, message.purged_seq)
+    return None
+
+
+def start_sync0(work: Work, state: Partition, purged_seq: SequenceNumber) -> None:
+    """Start Sync0 State (3.3.7.10): mark everything, then ask for everything.
+
+    Marking is part of this transaction, so the state between the two is never seen; a store that
+    has it all the same goes on from there (E40).
+    """
+    state = work.put(
+        replace(
+            state,
+            purge_state=PurgeState.STARTING_SYNC0,
+            last_seq=SequenceNumber.MIN,
+            purged_seq=purged_seq,
+        )
+    )
+    progress = work.memory.progress(state.id)
+    progress.pending.clear()
+    progress.in_round = False
+    mark(work.tx, state.id)
+    work.tx.purge(state.id, SequenceNumber.MAX)
+    work.put(replace(state, purge_state=PurgeState.IN_SYNC0))
+    answered(progress)
+    ask(work, state.id, again=True)
+
+
+def complete_sync0(work: Work, state: Partition) -> None:
+    """Complete Sync0 State (3.3.7.11): what still bears the mark is not at the authority."""
+    work.put(replace(state, purge_state=PurgeState.COMPLETING_SYNC0))
+    for obj in list(objects_of(work.tx, state.id)):
+        if obj.seq == SequenceNumber.MIN:
+            work.tx.delete(obj)
+            work.changed(obj.type)
+            topology.after_change(work, obj, None)
+    current = work.partition(state.id)
+    if current is not None:
+        work.put(replace(current, purge_state=PurgeState.NORMAL))
+        # Our backup controllers have seen nothing of this: the numbers tell them.
+        for neighbor in work.memory.neighbors.values():
+            if not neighbor.intersite:
+                neighbor.heartbeat_at = work.now
+
+
+def resume_sync0(work: Work, state: Partition) -> None:
+    """After a start, in whatever state a crash has left the partition (E40)."""
+    if state.purge_state is PurgeState.STARTING_SYNC0:
+        start_sync0(work, state, state.purged_seq)
+    elif state.purge_state is PurgeState.COMPLETING_SYNC0:
+        complete_sync0(work, state)

@@ -1,0 +1,192 @@
+"""What sites, machines and the enterprise object mean for replication (3.1.7.2.5 to .12).
+
+Partitions and neighbours follow from the directory: a partition for each site, a neighbour for the
+PSC of each other site and for each BSC of our own. So whatever way a change came, and however
+often, the result is the same (E30, E33 to E37, E44, E61).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    DirectoryObject,
+    Partition,
+    name_key,
+)
+from mqis.protocol.directory.partitions import objects_of
+from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.replication import recovery
+from mqis.protocol.replication.acknowledging import forget
+from mqis.protocol.replication.admission import owns
+from mqis.protocol.replication.asking import ask
+from mqis.protocol.replication.memory import Neighbor
+from mqis.protocol.replication.work import Work
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.seqnum import SequenceNumber
+
+
+def after_change(work: Work, before: DirectoryObject | None, after: DirectoryObject | None) -> None:
+    """Called once for every change of an object, whoever made it."""
+    obj = after or before
+    if obj is None:
+        return
+    if obj.type is ObjectType.SITE:
+        if after is None:
+            drop_site(work, obj.id)
+        else:
+            put_site(work, after)
+    elif obj.type is ObjectType.ENTERPRISE and after is not None:
+        _put_enterprise(work, after)
+    elif obj.type is ObjectType.MACHINE:
+        _machine(work, before, after)
+
+
+# --- sites ----------------------------------------------------------------------------------------
+
+
+def put_site(work: Work, site: DirectoryObject) -> None:
+    """A site has a partition, whose authority is its PSC (3.1.7.2.5, 3.1.7.2.11)."""
+    psc = site.value(PropId.S_PSC)
+    name = psc if isinstance(psc, str) else ""
+    state = work.partition(site.id)
+    if state is None:
+        state = work.put(Partition(site.id, name))
+        _introduce(work, state)
+    elif name and name_key(name) != name_key(state.owner):
+        set_owner(work, state, name)
+    if work.me.is_bsc and site.id == work.me.site and name:
+        work.memory.psc = name
+
+
+def set_owner(work: Work, state: Partition, name: str) -> None:
+    """The authority has another name now: what is asked for, and told, goes there."""
+    owned = owns(work.tx, work.me, state.id)
+    _remove_neighbor(work, state.owner, state.id)
+    state = work.put(replace(state, owner=name))
+    work.memory.progress(state.id).asked = None
+    if work.me.is_bsc and state.id == work.me.site:
+        work.memory.psc = name
+    if not owned and owns(work.tx, work.me, state.id):
+        recovery.begin(work, state.id)
+    _introduce(work, state)
+
+
+def _introduce(work: Work, state: Partition) -> None:
+    """Make the authority of a site a neighbour, and ask it for what it has."""
+    if state.id == ENTERPRISE_PARTITION or work.me.is_called(state.owner):
+        if owns(work.tx, work.me, state.id):
+            recovery.begin_if_new(work, state)
+        return
+    if work.me.is_psc and state.owner:
+        add_neighbor(work, state.owner, state.id, intersite=True)
+    ask(work, state.id)
+
+
+def drop_site(work: Work, site: Guid) -> None:
+    """Every server forgets the partition of a deleted site (E35), but for the site's own."""
+    state = work.partition(site)
+    if state is None or site == ENTERPRISE_PARTITION:
+        return
+    _remove_neighbor(work, state.owner, site)
+    if site == work.me.site:
+        return
+    for obj in list(objects_of(work.tx, site)):
+        work.tx.delete(obj)
+        work.changed(obj.type)
+    work.tx.purge(site, SequenceNumber.MAX)
+    work.tx.drop_partition(site)
+    work.memory.partitions.pop(site, None)
+    work.memory.recoveries.pop(site, None)
+
+
+# --- the enterprise -------------------------------------------------------------------------------
+
+
+def _put_enterprise(work: Work, enterprise: DirectoryObject) -> None:
+    """PROPID_E_PECNAME names the authority of the enterprise partition (3.1.7.2.10)."""
+    name = enterprise.value(PropId.E_PECNAME)
+    state = work.partition(ENTERPRISE_PARTITION)
+    if state is None or not isinstance(name, str) or not name:
+        return
+    if name_key(name) != name_key(state.owner):
+        owned = owns(work.tx, work.me, state.id)
+        work.put(replace(state, owner=name))
+        work.memory.progress(state.id).asked = None
+        if not owned and owns(work.tx, work.me, state.id):
+            recovery.begin(work, state.id)
+        ask(work, state.id)
+
+
+# --- machines -------------------------------------------------------------------------------------
+
+
+def is_bsc(machine: DirectoryObject) -> bool:
+    """The bit, not the number: a BSC that routes is one too (E71)."""
+    return Service.of(machine).role is ServiceBits.BSC
+
+
+def _machine(work: Work, before: DirectoryObject | None, after: DirectoryObject | None) -> None:
+    """A BSC of the own site is a neighbour of its PSC (3.1.7.2.12)."""
+    if not work.me.is_psc:
+        return
+    was = _neighbor_name(work, before)
+    now = _neighbor_name(work, after)
+    if was is not None and (now is None or name_key(was) != name_key(now)):
+        _remove_neighbor(work, was, work.me.site)
+    if now is not None:
+        add_neighbor(work, now, work.me.site, intersite=False)
+
+
+def _neighbor_name(work: Work, machine: DirectoryObject | None) -> str | None:
+    if machine is None or machine.partition != work.me.site or not is_bsc(machine):
+        return None
+    name = machine.path
+    return None if name is None or work.me.is_called(name) else name
+
+
+# --- neighbours -----------------------------------------------------------------------------------
+
+
+def add_neighbor(work: Work, name: str, site: Guid, *, intersite: bool) -> None:
+    neighbors = work.memory.neighbors
+    if not work.me.is_called(name) and name_key(name) not in neighbors:
+        neighbors[name_key(name)] = Neighbor(name, site, intersite)
+
+
+def _remove_neighbor(work: Work, name: str, site: Guid) -> None:
+    """Unless it is one for another reason: a machine can be the PSC of two sites."""
+    found = work.memory.neighbor(name)
+    if found is not None and found.site == site:
+        del work.memory.neighbors[name_key(name)]
+        forget(work, name)
+
+
+def reread(work: Work) -> None:
+    """After something was undone: back to what the store says, keeping what is still true."""
+    known = work.memory.neighbors
+    work.memory.neighbors = {}
+    read_neighbors(work)
+    for key, fresh in work.memory.neighbors.items():
+        old = known.get(key)
+        if old is not None and old.site == fresh.site:
+            work.memory.neighbors[key] = old
+    for partition in list(work.memory.recoveries):
+        if not recovery.is_running(work, partition):
+            del work.memory.recoveries[partition]
+
+
+def read_neighbors(work: Work) -> None:
+    """All neighbours, from what the directory holds (3.1.3.2)."""
+    if not work.me.is_psc:
+        return
+    for state in work.tx.partitions():
+        if state.id != ENTERPRISE_PARTITION and state.owner:
+            add_neighbor(work, state.owner, state.id, intersite=True)
+    for machine in work.tx.owned_by(ObjectType.MACHINE, work.me.site):
+        name = _neighbor_name(work, machine)
+        if name is not None:
+            add_neighbor(work, name, work.me.site, intersite=False)

@@ -1,0 +1,168 @@
+"""One operation of replication: the transaction it runs in, and what it asks for afterwards.
+
+Every function of this package takes a ``Work`` first. What it reads and writes of the directory
+goes through ``tx``; what it remembers between operations is in ``memory``; what is to happen in
+the world is an effect, for after the commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from mqis.protocol.clock import Instant
+from mqis.protocol.directory.objects import Partition
+from mqis.protocol.ports import Entropy, Transaction
+from mqis.protocol.queueing.message import (
+    REPLICATION_LIFETIME_S,
+    REQUEST_LIFETIME_S,
+    REQUEST_PRIORITY,
+    Message,
+)
+from mqis.protocol.replication.effects import Changed, Effect, Refusal, Send
+from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.settings import Settings
+from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.messages import ChangeReply, ChangeRequest, encode_message
+from mqis.wire.mqdsrp.messages import Message as ReplicationMessage
+from mqis.wire.mqqb.identifier import MessageIdentifier
+
+#: Message numbers are taken from the store in blocks, so that none comes twice after a restart.
+_BLOCK = 4096
+_MODULUS = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Where a message came from, as far as that is known."""
+
+    id: Guid
+    #: The machine name that the directory, or the administrator, has for it; None: unknown.
+    name: str | None
+    authenticated: bool
+    identifier: MessageIdentifier
+    session: int
+
+    @property
+    def label(self) -> str:
+        return self.name or str(self.id)
+
+
+@dataclass(slots=True)
+class Work:
+    """What one operation works with."""
+
+    tx: Transaction
+    at: Instant
+    me: Server
+    settings: Settings
+    memory: Memory
+    entropy: Entropy
+    #: Whether changes and messages are written down; a server without a journal needs no records.
+    journaled: bool = True
+    #: The message that is being handled.
+    sender: Sender | None = None
+    effects: list[Effect] = field(default_factory=list)
+    _changed: set[ObjectType] = field(default_factory=set)
+
+    @property
+    def now(self) -> float:
+        return self.at.monotonic
+
+    # --- what goes out ----------------------------------------------------------------------------
+
+    def send(self, machine: str, message: ReplicationMessage, *, acknowledge: bool = False) -> None:
+        """Send Replication Message (3.1.7.2.1)."""
+        urgent = isinstance(message, (ChangeRequest, ChangeReply))
+        body = encode_message(message)
+        outgoing = Message(
+            body,
+            priority=REQUEST_PRIORITY if urgent else 3,
+            lifetime_s=REQUEST_LIFETIME_S if urgent else REPLICATION_LIFETIME_S,
+            acknowledge=acknowledge or urgent,
+        )
+        neighbor = self.memory.neighbor(machine)
+        if neighbor is not None:
+            neighbor.in_flight += 1
+        identifier = self._next_identifier()
+        self.record(
+            JournalRecord(
+                self.at.unix_us,
+                RecordKind.MESSAGE,
+                RecordState.QUEUED,
+                peer=machine,
+                message=identifier,
+                operation=message.OPERATION,
+                body=body,
+            )
+        )
+        self.effects.append(Send(machine, identifier, outgoing))
+
+    def _next_identifier(self) -> MessageIdentifier:
+        memory = self.memory
+        if not memory.message_ids_left:
+            known = self.tx.state("queueing", b"message-id")
+            last = int.from_bytes(known or self._first_message_id(), "big")
+            reserved = (last + _BLOCK) % _MODULUS
+            self.tx.put_state("queueing", b"message-id", reserved.to_bytes(4, "big"))
+            memory.last_message_id, memory.message_ids_left = last, _BLOCK - 1
+        memory.message_ids_left -= 1
+        memory.last_message_id = (memory.last_message_id + 1) % _MODULUS or 1
+        return MessageIdentifier(self.me.id, memory.last_message_id)
+
+    def _first_message_id(self) -> bytes:
+        """A store that is new, or was restored without its counter, starts ahead of what it was."""
+        return ((int(self.at.unix) << 8) % _MODULUS).to_bytes(4, "big")
+
+    # --- what is told -----------------------------------------------------------------------------
+
+    def record(self, record: JournalRecord) -> None:
+        if self.journaled:
+            self.tx.append(record)
+
+    def refuse(self, reason: str, change: DirectoryChange | None = None) -> None:
+        """A message, or one change of it, is not taken."""
+        sender = self.sender
+        label = "" if sender is None else sender.label
+        self.effects.append(Refusal(label, reason))
+        kind = RecordKind.MESSAGE if change is None else RecordKind.CHANGE
+        record = JournalRecord(
+            self.at.unix_us,
+            kind,
+            RecordState.REFUSED,
+            peer=label,
+            message=None if sender is None else sender.identifier,
+            session=0 if sender is None else sender.session,
+            reason=reason,
+        )
+        if change is not None:
+            record = replace(
+                record,
+                operation=change.command,
+                partition=change.partition,
+                seq=change.seq,
+                previous_seq=change.previous_seq,
+                object_id=change.guid or Guid.NULL,
+            )
+        self.record(record)
+
+    def changed(self, object_type: ObjectType) -> None:
+        """An object is different now."""
+        self._changed.add(object_type)
+
+    def finish(self) -> list[Effect]:
+        if self._changed:
+            self.effects.append(Changed(frozenset(self._changed)))
+        return self.effects
+
+    # --- what is asked everywhere -----------------------------------------------------------------
+
+    def partition(self, id: Guid) -> Partition | None:  # noqa: A002
+        return self.tx.partition(id)
+
+    def put(self, partition: Partition) -> Partition:
+        self.tx.put_partition(partition)
+        return partition

@@ -1,0 +1,94 @@
+"""All-pairs next hops: SciPy's Dijkstra for the distances, one pass over the edges for the hops.
+
+Towards a fixed destination the next hop is a local matter: of the neighbours ``w`` of ``s`` with
+``cost(s, w) + distance(w, d) == distance(s, d)`` the smallest. That is the smallest first hop of
+all cheapest paths, so ties need no second search, and blocks of destinations are independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import dijkstra
+
+from mqis.protocol.routing.bulk.sitegraph import Ints, SiteGraph, Vertices
+from mqis.protocol.routing.table import UNREACHABLE
+
+#: So many destinations at a time: their rows stay in the processor's caches.
+_BLOCK = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """``distance[s, d]`` and ``next_hop[s, d]``; ``UNREACHABLE`` in both where there is no way."""
+
+    graph: SiteGraph
+    distance: Ints
+    next_hop: Vertices
+
+
+def all_pairs(graph: SiteGraph) -> Routes:
+    distance = np.empty((graph.count, graph.count), dtype=np.int64)
+    next_hop = np.empty((graph.count, graph.count), dtype=np.int32)
+    for begin in range(0, graph.count, _BLOCK):
+        block = np.arange(begin, min(begin + _BLOCK, graph.count))
+        distance[:, block], next_hop[:, block] = routes_to(graph, block)
+    return Routes(graph, distance, next_hop)
+
+
+def routes_to(graph: SiteGraph, destinations: npt.ArrayLike) -> tuple[Ints, Vertices]:
+    """(distance, next hop), a row per source and a column per destination."""
+    wanted = np.atleast_1d(np.asarray(destinations, dtype=np.int64))
+    # Links work both ways: the way there costs what the way back does.
+    far = _whole(np.ascontiguousarray(dijkstra(graph.rows.matrix, indices=wanted).T))
+    hop = np.full(far.shape, UNREACHABLE, dtype=np.int32)
+    for here, edge in graph.rows.slots:
+        there = graph.rows.neighbour[edge]
+        tight = far[there] + graph.rows.cost[edge][:, np.newaxis] == far[here]
+        chosen = hop[here]
+        np.copyto(chosen, there[:, np.newaxis], where=tight)
+        hop[here] = chosen
+    hop[wanted, np.arange(len(wanted))] = wanted
+    return far, hop
+
+
+def routes_from(graph: SiteGraph, roots: npt.ArrayLike) -> tuple[Ints, Vertices]:
+    """(distance, next hop) of one table, rooted at several sites if need be, by destination."""
+    own = np.atleast_1d(np.asarray(roots, dtype=np.int64))
+    rows = graph.rows
+    far = _whole(dijkstra(rows.matrix, indices=own, min_only=True))
+    here = np.repeat(np.arange(graph.count), np.diff(rows.start))
+    tight = (far[here] + rows.cost == far[rows.neighbour]) & (far[here] != UNREACHABLE)
+    before, after = here[tight], rows.neighbour[tight]
+    hop = np.full(graph.count, graph.count, dtype=np.int32)
+    first = far[before] == 0
+    np.minimum.at(hop, after[first], after[first])
+    before, after = before[~first], after[~first]
+    while True:  # once per site of the longest path
+        known = hop.copy()
+        np.minimum.at(hop, after, hop[before])
+        if np.array_equal(known, hop):
+            break
+    hop[hop == graph.count] = UNREACHABLE
+    hop[own] = own
+    return far, hop
+
+
+def from_roots(routes: Routes, roots: npt.ArrayLike) -> tuple[Ints, Vertices]:
+    """The same out of all pairs: of the nearest roots the smallest next hop."""
+    own = np.atleast_1d(np.asarray(roots, dtype=np.int64))
+    never = np.iinfo(np.int64).max
+    far = np.where(routes.distance[own] == UNREACHABLE, never, routes.distance[own])
+    nearest = far.min(axis=0)
+    hops = np.where(far == nearest, routes.next_hop[own], routes.graph.count).min(axis=0)
+    reached = nearest != never
+    found = np.where(reached, nearest, UNREACHABLE)
+    return found, np.where(reached, hops, UNREACHABLE).astype(np.int32)
+
+
+def _whole(far: npt.NDArray[np.float64]) -> Ints:
+    """SciPy counts in floating point, exactly up to 2**53: 9,000 million of the dearest links."""
+    far[np.isinf(far)] = UNREACHABLE
+    return far.astype(np.int64)

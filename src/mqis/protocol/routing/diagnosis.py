@@ -1,0 +1,56 @@
+"""Finds the objects behind a missing gate or a missing path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mqis.protocol.routing.breakage import Breakage, Fault
+from mqis.protocol.routing.graph import Graph
+from mqis.protocol.routing.model import LinkFault
+from mqis.protocol.routing.snapshot import Snapshot
+from mqis.wire.guid import Guid
+
+_LINK_FAULTS = {
+    LinkFault.UNKNOWN_SITE: Fault.LINK_UNKNOWN_SITE,
+    LinkFault.SELF_LINK: Fault.LINK_SELF,
+    LinkFault.COST: Fault.LINK_COST,
+}
+
+
+def no_gate(snapshot: Snapshot, site: Guid) -> Breakage:
+    """The site, and whoever is named as its gate in vain."""
+    candidates = snapshot.gate_candidates(site) if site in snapshot.sites else ()
+    found = ((named, _gate_fault(snapshot, named, site)) for named in candidates)
+    causes = tuple(Breakage(fault, named) for named, fault in found if fault is not None)
+    return Breakage(Fault.NO_GATE, site, causes)
+
+
+def _gate_fault(snapshot: Snapshot, named: Guid, site: Guid) -> Fault | None:
+    """Links name the gates of both ends, so a gate of somewhere else is no fault of its own."""
+    machine = snapshot.machines.get(named)
+    if machine is None:
+        return Fault.GATE_UNKNOWN
+    if site not in machine.sites:
+        return Fault.GATE_ELSEWHERE if named in snapshot.sites[site].gates else None
+    return None if machine.routing_server else Fault.GATE_NO_ROUTER
+
+
+def no_path(snapshot: Snapshot, own: Iterable[Guid], destination: Guid) -> Breakage:
+    """The destination's site, and the unusable links at either side of the gap."""
+    sides = _component(snapshot.graph, own) | _component(snapshot.graph, (destination,))
+    causes = []
+    for link in sorted(snapshot.links.values(), key=lambda link: link.id):
+        fault = link.fault(snapshot.sites)
+        if fault is not None and (link.site1 in sides or link.site2 in sides):
+            causes.append(Breakage(_LINK_FAULTS[fault], link.id))
+    return Breakage(Fault.NO_PATH, destination, tuple(causes))
+
+
+def _component(graph: Graph, sites: Iterable[Guid]) -> set[Guid]:
+    pending = [graph.index[site] for site in sites if site in graph.index]
+    seen = set(pending)
+    while pending:
+        fresh = graph.costs[pending.pop()].keys() - seen
+        seen |= fresh
+        pending += fresh
+    return {graph.sites[vertex] for vertex in seen}

@@ -1,0 +1,85 @@
+"""GetDirectoryData (MS-MQBR 3.1.5.9): how routing reads the directory.
+
+The text returns Nothing both for no match and for an error, and so would erase a good routing
+table whenever the directory is away for a moment. Here the error comes back beside the objects
+(E-MQBR-09, E-MQBR-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.query import Query
+from mqis.protocol.directory.restrictions import Restriction
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ports import View
+from mqis.wire.errors import MqisError
+from mqis.wire.mqds.objecttype import ObjectType
+
+#: What a read of the directory may fail with: any DirectoryOperationResult but Success.
+READ_ERRORS = (DirectoryError, StorageError)
+
+HandleT = TypeVar("HandleT")
+
+
+class DirectoryReads(Protocol[HandleT]):
+    """Read Directory Begin, Next and End (MS-MQDMPR 3.1.7.1.21 to .23); errors are raised."""
+
+    def begin(self, object_type: ObjectType, filters: Sequence[Restriction]) -> HandleT: ...
+
+    def next(self, handle: HandleT) -> DirectoryObject | None:
+        """The next object; None is EndOfData."""
+
+    def end(self, handle: HandleT) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryData:
+    """What was found. ``objects`` is None where the text says Nothing, ``error`` tells why."""
+
+    objects: tuple[DirectoryObject, ...] | None
+    error: MqisError | None = None
+
+
+def get_directory_data(
+    reads: DirectoryReads[HandleT], object_type: ObjectType, filters: Sequence[Restriction] = ()
+) -> DirectoryData:
+    """All objects of a type that meet every filter; nothing at all if reading breaks off."""
+    try:
+        handle = reads.begin(object_type, filters)
+    except READ_ERRORS as error:
+        return DirectoryData(None, error)
+    found: list[DirectoryObject] = []
+    try:
+        while (obj := reads.next(handle)) is not None:
+            found.append(obj)
+    except READ_ERRORS as error:
+        return DirectoryData(None, error)
+    finally:
+        with suppress(*READ_ERRORS):  # the text looks at no result of End
+            reads.end(handle)
+    return DirectoryData(tuple(found) or None)
+
+
+class ViewReads:
+    """The events over a view of a store. A handle is what is left to give out."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def begin(
+        self, object_type: ObjectType, filters: Sequence[Restriction]
+    ) -> Iterator[DirectoryObject]:
+        if not filters:
+            return self._view.objects(object_type)
+        return iter(Query(object_type, (), tuple(filters)).objects(self._view))
+
+    def next(self, handle: Iterator[DirectoryObject]) -> DirectoryObject | None:
+        return next(handle, None)
+
+    def end(self, handle: Iterator[DirectoryObject]) -> None:
+        """Nothing is held open beyond the view."""

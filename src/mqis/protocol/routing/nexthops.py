@@ -1,0 +1,214 @@
+"""GetNextHops and its helpers (MS-MQBR 3.1.5), as the errata correct them.
+
+    source is the destination                          deliver here
+    not a routing server
+        on the destination's in-routing list           the destination          (E-MQBR-12)
+        has out-routing servers                        these
+        shares a site with the destination             its in-routing servers, else itself
+        otherwise                                      a routing server of an own site
+    routing server
+        on the destination's in-routing list           the destination
+        shares a site with the destination             its in-routing servers, else itself
+        site gate                                      a gate of the next site of the table
+        otherwise                                      a gate of an own site
+
+Where the text takes one of several routing servers or gates, all come back, ascending by GUID: the
+first is the one, the others are for a caller who cannot reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mqis.protocol.routing.breakage import Breakage, Fault, NoRouteError
+from mqis.protocol.routing.diagnosis import no_gate, no_path
+from mqis.protocol.routing.graph import by_text
+from mqis.protocol.routing.model import QueueManager
+from mqis.protocol.routing.snapshot import Snapshot
+from mqis.protocol.routing.table import RoutingTable, Row
+from mqis.wire.guid import Guid
+
+Guids = tuple[Guid, ...]
+
+
+class Question(Enum):
+    """What the rules ask of the source, in the order of the sections."""
+
+    LOCAL = "is the destination itself"
+    ROUTING_SERVER = "is a routing server (3.1.5.1)"
+    ON_IN_LIST = "is an in-routing server of the destination (3.1.5.2, 3.1.5.3)"
+    HAS_OUT_LIST = "has out-routing servers (3.1.5.1)"
+    SITE_GATE = "is a site gate (3.1.5.8)"
+    SHARES_SITE = "shares a site with the destination (3.1.5.1 to 3.1.5.3)"
+    HAS_IN_LIST = "sends to a destination that has in-routing servers (3.1.5.1 to 3.1.5.3)"
+
+
+class Rule(Enum):
+    """Which rule chose the next hops."""
+
+    LOCAL = "delivers here"
+    DESTINATION = "sends to the destination itself"
+    OUT_LIST = "sends to one of its out-routing servers"
+    IN_LIST = "sends to one of the destination's in-routing servers"
+    ROUTING_SERVER = "sends to a routing server of its site"
+    OWN_GATE = "sends to a gate of its site"
+    NEXT_SITE = "sends to a gate of the next site on the cheapest path"
+    NOBODY = "sends to nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the rules say: the possible next hops, best first, and how they came about."""
+
+    rule: Rule
+    hops: Guids = ()
+    #: The row of the routing table that was followed, by gates between sites.
+    row: Row | None = None
+    #: Why there is no hop; None if there is one, or the message stays here.
+    breakage: Breakage | None = None
+    #: The questions on the way, with their answers.
+    answers: tuple[tuple[Question, bool], ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """The source is the destination: deliver, do not forward (E-MQBR-13)."""
+        return self.rule is Rule.LOCAL
+
+
+def next_hops(snapshot: Snapshot, table: RoutingTable, source: Guid, destination: Guid) -> Decision:
+    """GetNextHops (3.1.5.1); ``NoRouteError`` if there is nobody to send to."""
+    decision = decide(snapshot, table, source, destination)
+    if decision.breakage is not None:
+        raise NoRouteError(decision.breakage)
+    return decision
+
+
+def decide(snapshot: Snapshot, table: RoutingTable, source: Guid, destination: Guid) -> Decision:
+    """GetNextHops without the exception: a failed attempt is a decision with a breakage."""
+    here, there = (get_queue_manager(snapshot, machine) for machine in (source, destination))
+    if here is None or there is None:
+        unknown = source if here is None else destination
+        return Decision(Rule.NOBODY, breakage=Breakage(Fault.UNKNOWN_MACHINE, unknown))
+    return _Asked(snapshot, table, here, there).decision()
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One walk down the tree, noting the answers."""
+
+    snapshot: Snapshot
+    table: RoutingTable
+    source: QueueManager
+    destination: QueueManager
+    answers: list[tuple[Question, bool]] = field(default_factory=list)
+
+    def decision(self) -> Decision:
+        if self._is(Question.LOCAL, self.source.id == self.destination.id):
+            return self._sends(Rule.LOCAL)
+        if self._is(Question.ROUTING_SERVER, self.source.routing_server):
+            return self.for_router()
+        # Before the own out-routing servers: these would send the message back here (E-MQBR-12).
+        if self._on_in_list():
+            return self._sends(Rule.DESTINATION, (self.destination.id,))
+        if self._is(Question.HAS_OUT_LIST, bool(self.source.out_routing_servers)):
+            return self._sends(Rule.OUT_LIST, self.source.out_routing_servers)
+        if self._shares_site():
+            return self._into_own_site()
+        servers = get_routing_servers(self.snapshot, self.source.id)
+        return self._sends(Rule.ROUTING_SERVER, servers)
+
+    def for_router(self) -> Decision:
+        """GetNextHopsForRouter, GetNextHopsForSiteGate (3.1.5.2, 3.1.5.3)."""
+        gate = self._is(Question.SITE_GATE, is_site_gate(self.snapshot, self.source.id))
+        if self._on_in_list():
+            return self._sends(Rule.DESTINATION, (self.destination.id,))
+        if self._shares_site():
+            return self._into_own_site()
+        if gate:
+            return self._between_sites()
+        return self._sends(Rule.OWN_GATE, get_site_gates(self.snapshot, self.source.id))
+
+    def _into_own_site(self) -> Decision:
+        listed = self.destination.in_routing_servers
+        if self._is(Question.HAS_IN_LIST, bool(listed)):
+            return self._sends(Rule.IN_LIST, listed)
+        return self._sends(Rule.DESTINATION, (self.destination.id,))
+
+    def _between_sites(self) -> Decision:
+        row = self.table.nearest(self.destination.sites)
+        if row is None:
+            return self._sends(Rule.NEXT_SITE)
+        gates = get_site_gates_for_site(self.snapshot, row.next_hop)
+        return self._sends(Rule.NEXT_SITE, gates, row)
+
+    def _on_in_list(self) -> bool:
+        listed = self.source.id in self.destination.in_routing_servers
+        return self._is(Question.ON_IN_LIST, listed)
+
+    def _shares_site(self) -> bool:
+        shared = not set(self.source.sites).isdisjoint(self.destination.sites)
+        return self._is(Question.SHARES_SITE, shared)
+
+    def _is(self, question: Question, answer: bool) -> bool:
+        self.answers.append((question, answer))
+        return answer
+
+    def _sends(self, rule: Rule, hops: Iterable[Guid] = (), row: Row | None = None) -> Decision:
+        """Nobody sends to himself (E-MQBR-05, E-MQBR-11), nor to the null GUID (E-MQBR-10)."""
+        left = tuple(hop for hop in hops if hop and hop != self.source.id)
+        broken = None if left or rule is Rule.LOCAL else self._breakage(rule, row)
+        return Decision(rule, left, row, broken, tuple(self.answers))
+
+    def _breakage(self, rule: Rule, row: Row | None) -> Breakage:
+        own = [site for site in self.source.sites if site in self.snapshot.sites]
+        if rule is Rule.OUT_LIST:
+            return Breakage(Fault.OUT_SELF, self.source.id)
+        if not own:
+            return Breakage(Fault.NO_SITE, self.source.id)
+        if rule is Rule.ROUTING_SERVER:
+            return Breakage(Fault.NO_ROUTING_SERVER, own[0])
+        if rule is Rule.OWN_GATE or row is not None:
+            return no_gate(self.snapshot, own[0] if row is None else row.next_hop)
+        return self._unreachable(own)
+
+    def _unreachable(self, own: Iterable[Guid]) -> Breakage:
+        known = [site for site in self.destination.sites if site in self.snapshot.sites]
+        if not known:
+            return Breakage(Fault.NO_SITE, self.destination.id)
+        return no_path(self.snapshot, own, known[0])
+
+
+# --- the helpers ----------------------------------------------------------------------------------
+
+
+def get_queue_manager(snapshot: Snapshot, machine: Guid) -> QueueManager | None:
+    """3.1.5.4."""
+    return snapshot.machines.get(machine)
+
+
+def get_routing_servers(snapshot: Snapshot, machine: Guid) -> Guids:
+    """GetRoutingServer (3.1.5.5): of the sites of a machine, without itself (E-MQBR-11)."""
+    source = snapshot.machines.get(machine)
+    sites = source.sites if source else ()
+    found = {router for site in sites for router in snapshot.routers.get(site, ())} - {machine}
+    return tuple(sorted(found, key=by_text))
+
+
+def get_site_gates(snapshot: Snapshot, machine: Guid) -> Guids:
+    """GetSiteGate (3.1.5.6): of the first of a machine's sites that has one (E-MQBR-16)."""
+    source = snapshot.machines.get(machine)
+    sites = sorted(source.sites, key=by_text) if source else ()
+    return next((gates for site in sites if (gates := snapshot.gates.get(site))), ())
+
+
+def get_site_gates_for_site(snapshot: Snapshot, site: Guid) -> Guids:
+    """GetSiteGateForSite (3.1.5.7)."""
+    return snapshot.gates.get(site, ())
+
+
+def is_site_gate(snapshot: Snapshot, machine: Guid) -> bool:
+    """IsSiteGate (3.1.5.8): whether one of its sites has it in its gate collection."""
+    found = snapshot.machines.get(machine)
+    return found is not None and any(machine in snapshot.gates.get(s, ()) for s in found.sites)

@@ -1,0 +1,75 @@
+"""One view for all calls that a turn of the event loop answers.
+
+To begin and to end a transaction takes longer than to read an object, and calls that arrive
+together may as well see the same picture. Its end is put in the loop's queue when it begins, and
+what has been written is acknowledged through the same queue, after its commit: whoever was told
+that a change is done asks after the end of every view that did not show it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Store, View
+
+
+class SharedViews:
+    """Views of a store for what is done in an event loop."""
+
+    __slots__ = ("_now", "_store")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._now: _Shared | None = None
+
+    def view(self) -> AbstractContextManager[View]:
+        """The view of this turn; one of its own for whoever has no loop."""
+        if self._now is not None and not self._now.failed:
+            return self._now
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._store.read()
+        shared = self._now = _Shared(self._store.read())
+        loop.call_soon(self._turn, shared)
+        return shared
+
+    def _turn(self, shared: _Shared) -> None:
+        if self._now is shared:
+            self._now = None
+        shared.leave()
+
+
+class _Shared:
+    """A view that ends when the loop and all who use it have left."""
+
+    __slots__ = ("_lent", "_users", "_view", "failed")
+
+    def __init__(self, lent: AbstractContextManager[View]) -> None:
+        self._lent = lent
+        self._view = lent.__enter__()
+        self._users = 1
+        #: The store has failed in it: the next call deserves another.
+        self.failed = False
+
+    def __enter__(self) -> View:
+        self._users += 1
+        return self._view
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, StorageError):
+            self.failed = True
+        self.leave()
+
+    def leave(self) -> None:
+        self._users -= 1
+        if not self._users:
+            self._lent.__exit__(None, None, None)

@@ -1,0 +1,133 @@
+"""A discovery client's sockets and clock: one socket per network, opened when its turn comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mqis.protocol.discovery.client import DiscoveryClient
+from mqis.protocol.discovery.events import Broadcast, Event, Finished
+from mqis.protocol.discovery.model import Network
+from mqis.protocol.ports import Entropy
+from mqis.runtime.discovery.networks import LocalNetwork
+from mqis.runtime.discovery.responder import EVERY_ADDRESS, PORT
+from mqis.runtime.discovery.sockets import broadcasting_socket
+
+#: A host and a port.
+Endpoint = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A network to ask on: from which address, and to where.
+
+    Where no broadcast reaches the servers (a loopback without one, ports of their own), each
+    endpoint that is known gets the datagram instead.
+    """
+
+    network: Network
+    targets: tuple[Endpoint, ...]
+    broadcast: bool = True
+
+    @classmethod
+    def of(cls, local: LocalNetwork, port: int = PORT) -> Ground:
+        network = Network(local.address, local.point_to_point)
+        return cls(network, ((local.broadcast, port),))
+
+    @classmethod
+    def at_endpoints(cls, endpoints: Sequence[Endpoint], address: str = EVERY_ADDRESS) -> Ground:
+        return cls(Network(address), tuple(endpoints), broadcast=False)
+
+
+class Seeker:
+    """Drives a client through one run after another."""
+
+    def __init__(
+        self,
+        client: DiscoveryClient,
+        entropy: Entropy,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> None:
+        self.client = client
+        self._entropy = entropy
+        self._on_event = on_event
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        self._grounds: dict[str, Ground] = {}
+        self._transports: list[asyncio.DatagramTransport] = []
+
+    async def run(self, grounds: Sequence[Ground], *, force: bool = False) -> Finished:
+        """Get Directory Server List, to its end."""
+        self._grounds = {ground.network.address: ground for ground in grounds}
+        self.client.get_directory_server_list(
+            [ground.network for ground in grounds],
+            self._entropy.guid(),
+            self._loop.time(),
+            force=force,
+        )
+        try:
+            while True:
+                for effect in self.client.effects():
+                    await self._broadcast(effect)
+                finished = self._tell()
+                if finished is not None:
+                    return finished
+                await self._wait()
+        finally:
+            for transport in self._transports:
+                transport.close()
+            self._transports.clear()
+
+    def _tell(self) -> Finished | None:
+        while (event := self.client.next_event()) is not None:
+            if self._on_event is not None:
+                self._on_event(event)
+            if isinstance(event, Finished):
+                return event
+        return None
+
+    async def _wait(self) -> None:
+        """For a datagram, or for the timer."""
+        due = self.client.next_timer()
+        try:
+            async with asyncio.timeout_at(due):
+                await self._news.wait()
+        except TimeoutError:
+            self.client.handle_timer(self._loop.time())
+        self._news.clear()
+
+    async def _broadcast(self, effect: Broadcast) -> None:
+        ground = self._grounds[effect.network]
+        try:
+            transport, _ = await self._loop.create_datagram_endpoint(
+                lambda: _Inbox(self, effect.network), sock=broadcasting_socket(effect.network)
+            )
+        except OSError as error:
+            self.failed(effect.network, error)
+            return
+        self._transports.append(transport)
+        for target in ground.targets:
+            transport.sendto(effect.data, target)
+
+    def received(self, network: str, source: str, data: bytes) -> None:
+        self.client.receive(network, source, data, self._loop.time())
+        self._news.set()
+
+    def failed(self, network: str, error: Exception) -> None:
+        """The one datagram of a network was not sent; of several others may have been."""
+        if len(self._grounds[network].targets) == 1 and not isinstance(error, ConnectionError):
+            self.client.broadcast_failed(network, str(error), self._loop.time())
+            self._news.set()
+
+
+class _Inbox(asyncio.DatagramProtocol):
+    def __init__(self, seeker: Seeker, network: str) -> None:
+        self._seeker = seeker
+        self._network = network
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self._seeker.received(self._network, addr[0], data)
+
+    def error_received(self, exc: Exception) -> None:
+        self._seeker.failed(self._network, exc)

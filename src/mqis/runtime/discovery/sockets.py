@@ -1,0 +1,40 @@
+"""UDP sockets for discovery, ready for an event loop."""
+
+from __future__ import annotations
+
+import socket
+
+#: A burst of requests waits here; what does not fit is lost, as with any datagram.
+_RECEIVE_BUFFER = 4 * 1024 * 1024
+
+
+def listening_socket(address: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Bound to an address of a server.
+
+    ``shared``: others may bind the same one, and a broadcast reaches them all. That is for
+    broadcast addresses alone: an own address that two servers share would go to one of them.
+    """
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        made.setblocking(False)
+        if shared:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        made.bind((address, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def broadcasting_socket(address: str) -> socket.socket:
+    """Bound to an address of a client and to any free port (2.1)."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        made.bind((address, 0))
+    except BaseException:
+        made.close()
+        raise
+    return made

@@ -1,0 +1,1 @@
+"""OleTx connections on asyncio: MS-CMP over MS-CMPO over DCE/RPC. Start with ``endpoint``."""

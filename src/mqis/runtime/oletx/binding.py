@@ -1,0 +1,179 @@
+"""The binding handle of a session: one association with the partner, made when it is needed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TypeVar
+
+from mqis.protocol.authentication import (
+    AuthenticationError,
+    Authenticator,
+    AuthLevel,
+    AuthType,
+    Initiator,
+)
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.cmpo.security import SecurityLevel, attempts, principal
+from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
+from mqis.runtime.oletx.resolver import Resolver
+from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
+from mqis.runtime.rpc.typed import invoke
+from mqis.wire.cmpo.codes import CmResult
+from mqis.wire.cmpo.ixnremote import IXN_REMOTE, SYNTAX
+from mqis.wire.errors import WireError
+from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.syntax import NDR20
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+_RESULTS: dict[int, CmResult] = {
+    FaultStatus.OP_RNG_ERROR: CmResult.PROCNUM_OUT_OF_RANGE,
+    FaultStatus.SERVER_TOO_BUSY: CmResult.SERVER_TOO_BUSY,
+    FaultStatus.ACCESS_DENIED: CmResult.ACCESS_DENIED,
+    FaultStatus.SEC_PKG_ERROR: CmResult.ACCESS_DENIED,
+}
+_DENIED = frozenset({FaultStatus.ACCESS_DENIED, FaultStatus.SEC_PKG_ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """Who this side is, who may call it, and what both have to prove (2.1.3)."""
+
+    level: SecurityLevel = SecurityLevel.NONE
+    #: Own credentials; without them calls go out unauthenticated.
+    initiator: Initiator | None = None
+    #: The accounts of callers; without them authenticated calls are refused.
+    authenticator: Authenticator | None = None
+    auth_type: int = AuthType.SPNEGO
+
+    def __post_init__(self) -> None:
+        if self.level is SecurityLevel.MUTUAL and self.initiator is None:
+            raise ValueError("mutual authentication needs an initiator with credentials")
+        if self.level is not SecurityLevel.NONE and self.authenticator is None:
+            raise ValueError(f"{self.level.value} authentication needs an authenticator")
+
+
+def result_of(error: Exception) -> int:
+    """How a call that has no answer ends for the machine."""
+    if isinstance(error, RpcFault):
+        return int(_RESULTS.get(error.status, error.status))
+    if isinstance(error, RpcTimeoutError | TimeoutError):
+        return CmResult.CALL_CANCELLED
+    if isinstance(error, AuthenticationError):
+        return CmResult.ACCESS_DENIED
+    return CmResult.FAIL if isinstance(error, WireError) else CmResult.SERVER_UNAVAILABLE
+
+
+class Binding:
+    """Calls to the partner of one session. All go over one association, which keeps its handle."""
+
+    def __init__(self, name: NameObject, resolve: Resolver, security: Security) -> None:
+        self._name = name
+        self._resolve = resolve
+        self._security = security
+        #: Whom to expect at the other end.
+        self.principal = principal(name.host_name, None)
+        #: Authenticate or not, best first. What got through stays.
+        self._attempts = list(attempts(security.level, credentials=security.initiator is not None))
+        self._client: RpcClient | None = None
+        self._connecting = asyncio.Lock()
+        self._closed = False
+
+    @property
+    def authenticated(self) -> bool:
+        return self._attempts[0]
+
+    async def call(self, operation: Operation[Q, R], request: Q, limit_s: float) -> R:
+        """A call of an existing session: over its association or not at all."""
+        client = self._client
+        if client is None or not client.usable:
+            raise RpcConnectionError(f"the association with {self._name} is gone")
+        return await self._invoke(client, operation, request, limit_s)
+
+    async def call_connecting(self, operation: Operation[Q, R], request: Q, limit_s: float) -> R:
+        """A call of the set-up: connects first, and falls back as the security level allows."""
+        async with asyncio.timeout(limit_s):
+            while True:
+                try:
+                    client = await self._connected(limit_s)
+                    return await self._invoke(client, operation, request, limit_s)
+                except (AuthenticationError, RpcConnectionError, RpcFault) as error:
+                    if not self._falls_back(error):
+                        raise
+
+    def _falls_back(self, error: Exception) -> bool:
+        """Whether to try the same without authentication (2.1.3)."""
+        denied = isinstance(error, AuthenticationError) or (
+            isinstance(error, RpcFault) and error.status in _DENIED
+        )
+        refused = isinstance(error, _BindRefused)
+        if len(self._attempts) == 1 or not (denied or refused):
+            return False
+        del self._attempts[0]
+        self._drop()
+        return True
+
+    async def _invoke(
+        self, client: RpcClient, operation: Operation[Q, R], request: Q, limit_s: float
+    ) -> R:
+        return await invoke(
+            client, IXN_REMOTE, operation, request, target=self._name.cid, timeout_s=limit_s
+        )
+
+    async def _connected(self, limit_s: float) -> RpcClient:
+        async with self._connecting:
+            if self._client is not None and self._client.usable:
+                return self._client
+            address, port = await self._resolve(self._name)
+            client = await _connect(address, port, self._credentials(), limit_s)
+            if self._closed:
+                client.abort()
+                raise RpcConnectionError("the session is gone")
+            self._client = client
+            return client
+
+    def _credentials(self) -> Credentials | None:
+        security = self._security
+        if not self._attempts[0] or security.initiator is None:
+            return None
+        return Credentials(
+            security.initiator, security.auth_type, AuthLevel.PRIVACY, self.principal
+        )
+
+    def _drop(self) -> None:
+        if self._client is not None:
+            self._client.abort()
+            self._client = None
+
+    async def close(self) -> None:
+        """Orderly: what was written still goes out. The partner runs its handle down."""
+        self._closed = True
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+class _BindRefused(RpcConnectionError):
+    """The host was reached, the bind was not accepted."""
+
+
+async def _connect(
+    address: str, port: int, credentials: Credentials | None, limit_s: float
+) -> RpcClient:
+    try:
+        return await RpcClient.connect(
+            address,
+            port,
+            [SYNTAX],
+            transfers=[NDR20],
+            credentials=credentials,
+            timeout_s=limit_s,
+        )
+    except RpcTimeoutError:
+        raise
+    except RpcConnectionError as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        raise _BindRefused(str(error)) from error

@@ -1,0 +1,245 @@
+"""A connection as its user sees it: messages both ways."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from mqis.protocol.authentication import Identity
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.errors import ProtocolError
+from mqis.protocol.multiplexer import connection as multiplexed
+from mqis.protocol.multiplexer.errors import Congested, NotOpen
+from mqis.wire.cmp.packet import Packet
+from mqis.wire.cmpo.codes import result_text
+from mqis.wire.cmpo.versions import BoundVersionSet
+
+if TYPE_CHECKING:
+    from mqis.runtime.oletx.link import Link
+
+#: Beyond so many bytes that nobody has read, the messages stay with the multiplexer, which stops
+#: the partner when it has too many.
+_PAUSE_AT = 256 * 1024
+_RESUME_AT = _PAUSE_AT // 2
+_OVERHEAD = 128
+
+
+class ConnectionClosed(ProtocolError):
+    """The connection has ended, or its session has."""
+
+
+class ConnectionDenied(ConnectionClosed):
+    """The partner denied the connection."""
+
+    def __init__(self, reason: int) -> None:
+        super().__init__(f"the partner denied the connection: {result_text(reason)}")
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[ConnectionDenied], tuple[int]]:
+        return type(self), (self.reason,)
+
+
+class Message(NamedTuple):
+    """A user message: dwUserMsgType and its data."""
+
+    type: int
+    body: bytes
+
+
+class OleTxConnection:
+    """One connection, from either end.
+
+    ``async for message in connection`` ends when the opener disconnects. It raises
+    ``ConnectionDenied`` if the partner did not want it, ``ConnectionClosed`` if the session is
+    lost. Only the opener may ``disconnect``; leaving ``async with`` does so.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._raw: multiplexed.Connection | None = None
+        self._loop = asyncio.get_running_loop()
+        self._messages: deque[Message] = deque()
+        self._buffered = 0
+        self._paused = False
+        self._reader: asyncio.Future[None] | None = None
+        self._writers: list[asyncio.Future[None]] = []
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._error: ConnectionClosed | None = None
+        self._ended = False
+
+    def __repr__(self) -> str:
+        return f"<OleTxConnection with {self.partner}: {self._raw!r}>"
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def raw(self) -> multiplexed.Connection:
+        assert self._raw is not None, "the link attaches it"
+        return self._raw
+
+    @property
+    def partner(self) -> NameObject:
+        return self._link.session.name
+
+    @property
+    def connection_type(self) -> int:
+        return self.raw.type
+
+    @property
+    def id(self) -> int | None:
+        """dwConnectionId; None while there is no slot for it."""
+        return self.raw.id
+
+    @property
+    def outgoing(self) -> bool:
+        return self.raw.outgoing
+
+    @property
+    def version(self) -> BoundVersionSet:
+        return self._link.session.version
+
+    @property
+    def identity(self) -> Identity | None:
+        """Whom the partner has proven to be, if anybody."""
+        return self._link.identity
+
+    @property
+    def closed(self) -> bool:
+        return self._ended
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    def send_nowait(self, message_type: int, body: bytes | bytearray | memoryview = b"") -> None:
+        """Queue a message; ``Congested`` if there is no room for it."""
+        try:
+            self._link.mux.send(self.raw, message_type, body)
+        except NotOpen:
+            raise self._error or ConnectionClosed(f"{self!r} is closed") from None
+        self._link.touch()
+
+    async def send(self, message_type: int, body: bytes | bytearray | memoryview = b"") -> None:
+        """Queue a message, when there is room for it. Messages of one turn share a boxcar."""
+        while True:
+            try:
+                self.send_nowait(message_type, body)
+            except Congested:
+                self._link.touch()
+                waiter: asyncio.Future[None] = self._loop.create_future()
+                self._writers.append(waiter)
+                await waiter
+            else:
+                return
+
+    # --- receiving --------------------------------------------------------------------------------
+
+    async def receive(self) -> Message | None:
+        """The next message; None when the connection has ended in order. For one reader."""
+        while not self._messages:
+            if self._ended:
+                if self._error is not None:
+                    raise self._error
+                return None
+            if self._reader is not None:
+                raise RuntimeError("somebody else reads this connection")
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        return self._take()
+
+    def receive_nowait(self) -> Message | None:
+        """A message that is here already, or None."""
+        return self._take() if self._messages else None
+
+    def _take(self) -> Message:
+        message = self._messages.popleft()
+        self._buffered -= _OVERHEAD + len(message.body)
+        if self._paused and self._buffered <= _RESUME_AT:
+            self._paused = False
+            self._link.resume(self)
+        return message
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        while (message := await self.receive()) is not None:
+            yield message
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    async def opened(self) -> OleTxConnection:
+        """Wait for a slot; the partner is not asked for its opinion yet."""
+        await asyncio.shield(self._opened)
+        return self
+
+    async def disconnect(self) -> None:
+        """End a connection that was opened here, and wait until the partner has noticed."""
+        self._link.disconnect(self)
+        await asyncio.shield(self._gone)
+
+    async def wait_closed(self) -> None:
+        await asyncio.shield(self._gone)
+
+    async def __aenter__(self) -> OleTxConnection:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        if self.outgoing:
+            await self.disconnect()
+
+    # --- the link ---------------------------------------------------------------------------------
+
+    def attach(self, raw: multiplexed.Connection) -> None:
+        self._raw = raw
+
+    def on_opened(self) -> None:
+        if not self._opened.done():
+            self._opened.set_result(None)
+
+    def received(self, raw: multiplexed.Connection, packet: Packet) -> None:
+        message = Message(packet.user_msg_type, bytes(packet.data))
+        self._messages.append(message)
+        self._buffered += _OVERHEAD + len(message.body)
+        if self._buffered > _PAUSE_AT and not self._paused:
+            self._paused = True
+            self._link.mux.pause(raw)
+        self._wake_reader()
+
+    def denied(self, raw: multiplexed.Connection, reason: int) -> None:
+        """The opener disconnects it all the same (MS-CMP 4.2.1.1)."""
+        self._error = ConnectionDenied(reason)
+        self._wake_writers()
+        self._link.disconnect(self)
+
+    def disconnected(self, raw: multiplexed.Connection) -> None:
+        self._end(None)
+
+    def lost(self, reason: str) -> None:
+        """The session is down, or there was no slot."""
+        self._end(ConnectionClosed(reason))
+
+    def writable(self) -> None:
+        self._wake_writers()
+
+    def _end(self, error: ConnectionClosed | None) -> None:
+        self._ended = True
+        self._error = self._error or error
+        if not self._opened.done():
+            self._opened.set_exception(self._error or ConnectionClosed("the connection is gone"))
+            self._opened.exception()  # nobody may be waiting for it
+        if not self._gone.done():
+            self._gone.set_result(None)
+        self._wake_reader()
+        self._wake_writers()
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def _wake_writers(self) -> None:
+        writers, self._writers = self._writers, []
+        for writer in writers:
+            if not writer.done():
+                writer.set_result(None)

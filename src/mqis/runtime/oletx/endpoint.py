@@ -1,0 +1,298 @@
+"""OleTx connections for applications.
+
+    async with OleTxEndpoint(NameObject("ALPHA", cid), mapper_port=135) as endpoint:
+        async with await endpoint.connect(partner, connection_type=0x101) as connection:
+            await connection.send(0x2001, body)
+            async for message in connection: ...
+
+A partner that wants connections from others says for which types, and what becomes of them:
+
+    endpoint.accept(0x101, handler)     # async def handler(connection): ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from mqis.protocol.authentication import Identity
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.cmpo.session import Session, SessionState
+from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.setup import SessionError
+from mqis.protocol.cmpo.versions import VersionLimits
+from mqis.protocol.multiplexer.budget import Budget
+from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.multiplexer import Multiplexer
+from mqis.protocol.rpc.registry import EndpointRegistry
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.oletx.binding import Security
+from mqis.runtime.oletx.connection import OleTxConnection
+from mqis.runtime.oletx.link import Link
+from mqis.runtime.oletx.resolver import MapperResolver, Resolver
+from mqis.runtime.oletx.transport import Transport
+from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
+from mqis.runtime.rpc.server import RpcServer
+from mqis.wire.cmpo.codes import CmResult, TeardownType
+from mqis.wire.cmpo.versions import BoundVersionSet
+
+log = logging.getLogger(__name__)
+
+#: What a connection of a type that nobody accepts is denied with (MS-DTCO 3.1.5.1).
+NOT_A_TYPE = CmResult.INVALID_ARGUMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A connection that a partner asks for."""
+
+    partner: NameObject
+    connection_type: int
+    version: BoundVersionSet
+    identity: Identity | None
+
+
+Handler = Callable[[OleTxConnection], Awaitable[None]]
+#: 0 to accept a connection, else the reason to deny it with.
+Admission = Callable[[Request], int]
+
+
+class OleTxEndpoint:
+    """One partner: listens while it is entered, opens and accepts connections."""
+
+    def __init__(
+        self,
+        name: NameObject,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        mapper_port: int | None = None,
+        registry: EndpointRegistry | None = None,
+        resolver: Resolver | None = None,
+        level_three: tuple[int, int] = (1, 5),
+        security: Security | None = None,
+        settings: Settings | None = None,
+        limits: Limits | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        """``mapper_port`` runs an endpoint mapper here; ``registry`` is one that runs already."""
+        self.name = name
+        self.address = address
+        self.port = port
+        self.mapper_port = mapper_port
+        self._registry = registry
+        self._resolver = resolver or MapperResolver()
+        # MS-CMP 3.1.3.2: level two is 1 and nothing else.
+        self._versions = VersionLimits(level_two=(1, 1), level_three=level_three)
+        self._security = security or Security()
+        self._settings = settings
+        self._limits = limits or Limits()
+        self._budget = budget or Budget()
+        self._mapper: RpcServer | None = None
+        self._transport: Transport | None = None
+        self._links: dict[Session, Link] = {}
+        self._by_mux: dict[object, Link] = {}
+        self._acceptors: dict[int, tuple[Handler, Admission | None]] = {}
+        self._handlers: set[asyncio.Task[None]] = set()
+        self._open = False
+
+    # --- life -------------------------------------------------------------------------------------
+
+    @property
+    def transport(self) -> Transport:
+        if self._transport is None:
+            raise RuntimeError("enter the endpoint first: async with OleTxEndpoint(...)")
+        return self._transport
+
+    async def __aenter__(self) -> OleTxEndpoint:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Initialise (MS-CMP 3.1.3): whatever fails here leaves nothing behind and is raised."""
+        self._transport = Transport(
+            self.name,
+            self,
+            self._resolver,
+            versions=self._versions,
+            settings=self._settings,
+            security=self._security,
+        )
+        try:
+            registry = await self._start_mapper()
+            self.port = await self._transport.start(self.address, self.port, registry)
+        except BaseException:
+            await self.close(grace_s=0)
+            raise
+        self._open = True
+
+    async def _start_mapper(self) -> EndpointRegistry | None:
+        if self.mapper_port is None:
+            return self._registry
+        registry = self._registry or EndpointRegistry()
+        mapper = RpcServer(
+            [EndpointMapperService(registry), ManagementService(lambda: mapper.endpoint)],
+            SystemEntropy(),
+        )
+        self._mapper = mapper
+        self.mapper_port = await mapper.listen(self.address, self.mapper_port)
+        return registry
+
+    async def close(self, grace_s: float = 2.0) -> None:
+        """Disconnect what was opened here, tear sessions down, close."""
+        self._open = False
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + grace_s
+        await self._until(lambda: not self._disconnect_all(), deadline)
+        self._tear_down_all()
+        await self._until(lambda: not self._links, deadline)
+        for task in list(self._handlers):
+            task.cancel()
+        if self._handlers:
+            await asyncio.gather(*self._handlers, return_exceptions=True)
+        if self._transport is not None:
+            await self._transport.close(0.2)
+        if self._mapper is not None:
+            await self._mapper.close(0.2)
+            self._mapper = None
+
+    async def _until(self, done: Callable[[], bool], deadline: float) -> None:
+        loop = asyncio.get_running_loop()
+        while not done() and loop.time() < deadline:
+            await asyncio.sleep(0.005)
+
+    def _disconnect_all(self) -> bool:
+        """Whether a connection that was opened here is still there."""
+        left = False
+        for link in list(self._links.values()):
+            for raw in list(link.mux.outgoing.values()):
+                left = True
+                if raw.state in (State.OPEN, State.DENIED):
+                    link.mux.disconnect(raw)
+                    link.touch()
+        return left
+
+    def _tear_down_all(self) -> None:
+        for link in list(self._links.values()):
+            if link.session.state is SessionState.ACTIVE:
+                now = asyncio.get_running_loop().time()
+                self.transport.machine.tear_down(link.session, TeardownType.FORCE, now)
+        if self._transport is not None:
+            self._transport.act()
+
+    # --- connections ------------------------------------------------------------------------------
+
+    async def connect(self, partner: NameObject, connection_type: int) -> OleTxConnection:
+        """A connection that may be sent on; ``SessionError`` or ``ConnectionClosed`` if not.
+
+        Nobody acknowledges a connection: whether the partner takes it shows later.
+        """
+        link = await self.session(partner)
+        return await link.open(connection_type).opened()
+
+    def open(self, partner: NameObject, connection_type: int) -> OleTxConnection:
+        """The same without waiting for anything. Messages sent at once share the first boxcar."""
+        link = self._link(partner)
+        if not link.usable:
+            raise SessionError(CmResult.TEARING_DOWN, f"the session with {partner}")
+        connection = link.open(connection_type)
+        self.transport.act()
+        return connection
+
+    async def session(self, partner: NameObject) -> Link:
+        """A session that is up, with whoever asked for it."""
+        while True:
+            link = self._link(partner)
+            self.transport.act()
+            if link.usable:
+                await asyncio.shield(link.up)
+            if link.usable:
+                return link
+            await self.transport.released(link.session)
+
+    def _link(self, partner: NameObject) -> Link:
+        if not self._open:
+            raise RuntimeError("the endpoint is not open")
+        now = asyncio.get_running_loop().time()
+        return self._link_of(self.transport.machine.request_session(partner, now))
+
+    def _link_of(self, session: Session) -> Link:
+        """Every session has a multiplexer, whoever asked for it (E-CMP-17)."""
+        link = self._links.get(session)
+        if link is None:
+            link = Link(self, session, Multiplexer(self._limits, self._budget))
+            self._links[session] = self._by_mux[link.mux] = link
+        return link
+
+    def accept(
+        self, connection_type: int, handler: Handler, admit: Admission | None = None
+    ) -> None:
+        """Run ``handler`` for every connection of a type that ``admit`` lets in.
+
+        ``admit`` decides at once: messages of the connection may stand in the same boxcar.
+        """
+        self._acceptors[connection_type] = (handler, admit)
+
+    def requested(self, link: Link, raw: Connection) -> None:
+        """A partner asks for a connection."""
+        handler, admit = self._acceptors.get(raw.type, (None, None))
+        reason: int = NOT_A_TYPE
+        if handler is not None and self._open:
+            asked = Request(link.session.name, raw.type, link.session.version, link.identity)
+            reason = 0 if admit is None else admit(asked)
+        connection = link.decide(raw, reason)
+        if connection is not None and handler is not None:
+            task = asyncio.get_running_loop().create_task(_handle(handler, connection))
+            self._handlers.add(task)
+            task.add_done_callback(self._handlers.discard)
+
+    def wake_others(self) -> None:
+        """Sessions for which there is room in memory again."""
+        for mux in self._budget.woken():
+            link = self._by_mux.get(mux)
+            if link is not None:
+                link.touch()
+
+    # --- what the sessions tell (LevelTwo) --------------------------------------------------------
+
+    def session_up(self, session: Session, now: float) -> None:
+        self._link_of(session).session_up(now)
+
+    def session_failed(self, session: Session, result: int, now: float) -> None:
+        error = SessionError(result, f"no session with {session.name}")
+        self._drop(session, str(error), now, error)
+
+    def session_down(self, session: Session, teardown: TeardownType, now: float) -> None:
+        how = "torn down" if teardown is TeardownType.FORCE else "lost"
+        self._drop(session, f"the session with {session.name} was {how}", now, None)
+
+    def _drop(self, session: Session, reason: str, now: float, error: Exception | None) -> None:
+        link = self._links.pop(session, None)
+        if link is not None:
+            link.session_down(reason, now, error)
+            self._by_mux.pop(link.mux, None)
+
+    def grant(self, session: Session, requested: int, now: float) -> int:
+        return self._links[session].mux.resources_requested(requested)
+
+    def granted(self, session: Session, accepted: int, result: int, now: float) -> None:
+        self._links[session].granted(accepted, result, now)
+
+    def receive(self, session: Session, messages: int, boxcar: bytes, now: float) -> int | None:
+        return self._links[session].receive(messages, boxcar, now)
+
+    def sent(self, session: Session, now: float) -> None:
+        self._links[session].sent(now)
+
+
+async def _handle(handler: Handler, connection: OleTxConnection) -> None:
+    try:
+        await handler(connection)
+    except Exception:
+        log.exception("the handler of %r failed", connection)

@@ -1,0 +1,235 @@
+"""A session and its multiplexer, joined."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from math import inf
+from typing import TYPE_CHECKING
+
+from mqis.protocol.authentication import Identity
+from mqis.protocol.cmpo.session import Session
+from mqis.protocol.cmpo.session import SessionState as TransportState
+from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.errors import NotOpen
+from mqis.protocol.multiplexer.events import (
+    ConnectFailed,
+    ConnectionRequested,
+    Denied,
+    Disconnected,
+    Effect,
+    Event,
+    MessageReceived,
+    NegotiateResources,
+    Opened,
+    ReleaseCall,
+    SendBoxcar,
+    Writable,
+)
+from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
+from mqis.runtime.oletx.connection import OleTxConnection
+from mqis.wire.cmpo.codes import CmResult, TeardownType, result_text
+from mqis.wire.errors import WireError
+
+if TYPE_CHECKING:
+    from mqis.runtime.oletx.endpoint import OleTxEndpoint
+
+log = logging.getLogger(__name__)
+
+
+class Link:
+    """Carries effects of the multiplexer to the session, and events to the connections."""
+
+    def __init__(self, endpoint: OleTxEndpoint, session: Session, mux: Multiplexer) -> None:
+        self._endpoint = endpoint
+        self._transport = endpoint.transport
+        self._machine = endpoint.transport.machine
+        self._loop = asyncio.get_running_loop()
+        self.session = session
+        self.mux = mux
+        #: Done when the session is up, or cannot be had.
+        self.up: asyncio.Future[None] = self._loop.create_future()
+        self._touched = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = inf
+        self._pings: list[asyncio.Future[None]] = []
+
+    @property
+    def identity(self) -> Identity | None:
+        return self._transport.identity(self.session)
+
+    @property
+    def usable(self) -> bool:
+        """Whether a connection may still be asked for."""
+        return self.mux.state in (SessionState.STARTING, SessionState.UP)
+
+    # --- the connections --------------------------------------------------------------------------
+
+    def open(self, connection_type: int) -> OleTxConnection:
+        connection = OleTxConnection(self)
+        connection.attach(self.mux.connect(connection_type, connection))
+        self.touch()
+        return connection
+
+    def disconnect(self, connection: OleTxConnection) -> None:
+        raw = connection.raw
+        if raw.state is State.WAITING:
+            self.mux.abandon(raw)
+        elif raw.state in (State.OPEN, State.DENIED) or not raw.outgoing:
+            self.mux.disconnect(raw)
+        self.touch()
+
+    def resume(self, connection: OleTxConnection) -> None:
+        if connection.raw.paused:
+            self.mux.resume(connection.raw)
+            self.touch()
+
+    def touch(self) -> None:
+        """Send at the end of this turn of the loop, so that what belongs together goes together."""
+        if not self._touched:
+            self._touched = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        self._touched = False
+        self.pump()
+        self._transport.act()
+
+    # --- the multiplexer --------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Hand on what has happened and what is to be done, until there is nothing more."""
+        mux, deliver = self.mux, self._deliver
+        while True:
+            while (event := mux.next_event()) is not None:
+                deliver(event)
+            effects = mux.effects()
+            if not effects:
+                break
+            for effect in effects:
+                self._perform(effect)
+        self._arm()
+        self._endpoint.wake_others()
+
+    def _deliver(self, event: Event) -> None:
+        connection = event.connection.interface
+        if isinstance(event, MessageReceived):
+            if connection is not None:
+                connection.received(event.connection, event.packet)
+        elif isinstance(event, ConnectionRequested):
+            self._endpoint.requested(self, event.connection)
+        elif isinstance(connection, OleTxConnection):
+            _tell(connection, event)
+
+    def _perform(self, effect: Effect) -> None:
+        session, machine = self.session, self._machine
+        if isinstance(effect, SendBoxcar):
+            if session.state is TransportState.ACTIVE:
+                machine.send(session, effect.count, effect.data)
+        elif isinstance(effect, NegotiateResources):
+            if session.state is TransportState.ACTIVE:
+                machine.allocate(session, effect.count)
+        elif isinstance(effect, ReleaseCall):
+            machine.release(session, self._loop.time())
+        elif effect.problem or session.state is TransportState.ACTIVE:
+            kind = TeardownType.PROBLEM if effect.problem else TeardownType.FORCE
+            machine.tear_down(session, kind, self._loop.time())
+
+    def decide(self, raw: Connection, reason: int) -> OleTxConnection | None:
+        """Accept a connection of the partner, or deny it with a reason."""
+        now = self._loop.time()
+        if reason:
+            self.mux.deny(raw, reason, now)
+            return None
+        connection = OleTxConnection(self)
+        connection.attach(raw)
+        connection.on_opened()
+        self.mux.accept(raw, now, connection)
+        return connection
+
+    # --- the session ------------------------------------------------------------------------------
+
+    def session_up(self, now: float) -> None:
+        self.mux.session_up(now)
+        if not self.up.done():
+            self.up.set_result(None)
+        self.pump()
+
+    def session_down(self, reason: str, now: float, error: Exception | None = None) -> None:
+        if not self.up.done():
+            if error is None:
+                self.up.set_result(None)
+            else:
+                self.up.set_exception(error)
+                self.up.exception()  # nobody may be waiting for it
+        self.mux.session_down(reason=reason, now=now)
+        self._fail_pings(reason)
+        self.pump()
+        self._cancel_timer()
+
+    def receive(self, messages: int, boxcar: bytes, now: float) -> int | None:
+        try:
+            taken = self.mux.receive(boxcar, messages, now)
+        except WireError as error:
+            log.warning("a boxcar of %s is refused: %s", self.session.name, error)
+            return CmResult.INVALID_ARGUMENT
+        except NotOpen:
+            return CmResult.TEARING_DOWN
+        self.pump()
+        return CmResult.OK if taken else None
+
+    def granted(self, accepted: int, result: int, now: float) -> None:
+        if result:
+            self.mux.resources_refused(reason=result_text(result), now=now)
+        else:
+            self.mux.resources_granted(accepted, now)
+        self.pump()
+
+    def sent(self, now: float) -> None:
+        self.mux.boxcar_delivered(now)
+        pings, self._pings = self._pings, []
+        for ping in pings:
+            if not ping.done():
+                ping.set_result(None)
+        self.pump()
+
+    def _fail_pings(self, reason: str) -> None:
+        for ping in self._pings:
+            if not ping.done():
+                ping.set_exception(ConnectionError(reason))
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """A timer that rings no later than the multiplexer's next."""
+        due = self.mux.next_timer()
+        if due is not None and due < self._due:
+            self._cancel_timer()
+            self._due = due
+            self._timer = self._loop.call_at(due, self._tick)
+
+    def _tick(self) -> None:
+        self._timer, self._due = None, inf
+        self.mux.handle_timer(self._loop.time())
+        self.flush()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._due = None, inf
+
+
+def _tell(connection: OleTxConnection, event: Event) -> None:
+    if isinstance(event, Opened):
+        connection.on_opened()
+    elif isinstance(event, Writable):
+        connection.writable()
+    elif isinstance(event, Denied):
+        connection.denied(event.connection, event.reason)
+    elif isinstance(event, ConnectFailed):
+        connection.lost(event.reason)
+    elif isinstance(event, Disconnected):
+        if event.session_down:
+            connection.lost(f"the session with {connection.partner} is down")
+        else:
+            connection.disconnected(event.connection)

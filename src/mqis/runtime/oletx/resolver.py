@@ -1,0 +1,81 @@
+"""Where a partner is: from its name object to an address and a port (MS-CMPO 1.3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.rpc.faults import RpcConnectionError
+from mqis.runtime.rpc.client import RpcClient
+from mqis.runtime.rpc.typed import invoke
+from mqis.wire.cmpo.ixnremote import SYNTAX
+from mqis.wire.guid import Guid
+from mqis.wire.ndr import ContextHandle
+from mqis.wire.rpc import epmapper
+from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.tower import Tower
+
+MAPPER_PORT = 135
+_MAX_TOWERS = 4
+
+Address = tuple[str, int]
+#: The address at which a partner serves IXnRemote; ``RpcConnectionError`` if nobody knows.
+Resolver = Callable[[NameObject], Awaitable[Address]]
+
+
+class MapperResolver:
+    """Asks the endpoint mapper of the partner's host for the port of its CID.
+
+    ``hosts`` has the address and mapper port of hosts that cannot be found by their name on 135.
+    """
+
+    def __init__(self, hosts: Mapping[str, Address] | None = None, timeout_s: float = 5.0) -> None:
+        self._hosts = {host.upper(): address for host, address in (hosts or {}).items()}
+        self._timeout_s = timeout_s
+
+    def add(self, host_name: str, address: str, mapper_port: int = MAPPER_PORT) -> None:
+        self._hosts[host_name.upper()] = (address, mapper_port)
+
+    async def __call__(self, name: NameObject) -> Address:
+        known = self._hosts.get(name.host_name.upper())
+        address, mapper_port = known or (name.host_name, MAPPER_PORT)
+        return address, await find_port(address, mapper_port, name.cid, self._timeout_s)
+
+
+class FixedResolver:
+    """Partners at fixed ports, by CID, without any endpoint mapper (the Server TCP Port)."""
+
+    def __init__(self, addresses: Mapping[Guid, Address] | None = None) -> None:
+        self._addresses = dict(addresses or {})
+
+    def add(self, cid: Guid, address: str, port: int) -> None:
+        self._addresses[cid] = (address, port)
+
+    async def __call__(self, name: NameObject) -> Address:
+        found = self._addresses.get(name.cid)
+        if found is None:
+            raise RpcConnectionError(f"the address of {name} is not known")
+        return found
+
+
+async def find_port(address: str, mapper_port: int, cid: Guid, timeout_s: float = 5.0) -> int:
+    """ept_map for IXnRemote with the CID as object UUID."""
+    tower = epmapper.TowerOctets(Tower.tcp(SYNTAX, 0, "0.0.0.0", NDR20).to_bytes())
+    asked = epmapper.MapAsked(cid, tower, ContextHandle.NULL, _MAX_TOWERS)
+    client = await RpcClient.connect(
+        address, mapper_port, [epmapper.SYNTAX], transfers=[NDR20], timeout_s=timeout_s
+    )
+    async with client:
+        found = await invoke(
+            client,
+            epmapper.EPMAPPER,
+            epmapper.EPT_MAP,
+            asked,
+            given={"max_towers": _MAX_TOWERS},
+            timeout_s=timeout_s,
+        )
+    for octets in found.towers:
+        port = Tower.from_bytes(octets.octets).port if octets is not None else None
+        if port:
+            return port
+    raise RpcConnectionError(f"the endpoint mapper at {address}:{mapper_port} has no partner {cid}")

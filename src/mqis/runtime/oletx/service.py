@@ -1,0 +1,150 @@
+"""IXnRemote as a service: calls to the machine, answers back. It decides who may call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mqis.protocol.cmpo.events import ContextAnswer
+from mqis.protocol.cmpo.security import admits
+from mqis.protocol.cmpo.session import Session
+from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.typed import TypedService
+from mqis.wire.cmpo import ixnremote as idl
+from mqis.wire.guid import Guid
+from mqis.wire.ndr import ContextHandle
+
+if TYPE_CHECKING:
+    from mqis.runtime.oletx.transport import Transport
+
+
+@dataclass(slots=True, eq=False)
+class OpenCall:
+    """A call that the machine answers later. It is the machine's token for it."""
+
+    incoming: IncomingCall
+    answer: asyncio.Future[Any]
+
+
+class IXnRemoteService(TypedService):
+    """The eight methods. All but BuildContext are answered at once, as a rule."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._machine = transport.machine
+        self._loop = asyncio.get_running_loop()
+        super().__init__(
+            idl.IXN_REMOTE,
+            {
+                idl.POKE: self._poke,
+                idl.POKE_W: self._poke,
+                idl.BUILD_CONTEXT: self._build_context,
+                idl.BUILD_CONTEXT_W: self._build_context,
+                idl.NEGOTIATE_RESOURCES: self._negotiate_resources,
+                idl.SEND_RECEIVE: self._send_receive,
+                idl.TEAR_DOWN_CONTEXT: self._tear_down_context,
+                idl.BEGIN_TEAR_DOWN: self._begin_tear_down,
+            },
+        )
+
+    # --- set-up -----------------------------------------------------------------------------------
+
+    def _poke(self, call: IncomingCall, request: idl.Poke) -> idl.Result:
+        self._admit_caller(call, request.caller)
+        result = self._machine.poke(request, self._loop.time())
+        self._transport.act()
+        return idl.Result(result)
+
+    def _build_context(
+        self, call: IncomingCall, request: idl.BuildContext
+    ) -> idl.ContextBuilt | Awaitable[idl.ContextBuilt]:
+        self._admit_caller(call, request.caller)
+        token = OpenCall(call, self._loop.create_future())
+        answer = self._machine.build_context(request, token, self._loop.time())
+        session = self._session(request.caller)
+        if session is not None:
+            self._transport.identify(session, call.identity)
+        if answer is not None:
+            built = self.context_built(call, answer)
+            self._transport.act()
+            return built
+        self._transport.act()
+        return self._waited(token)
+
+    def context_built(self, call: IncomingCall, answer: ContextAnswer) -> idl.ContextBuilt:
+        """The answer on the wire, with a handle for the session if there is one."""
+        handle = ContextHandle.NULL
+        if answer.session is not None:
+            handle = ContextHandle(self._transport.issue(answer.session, call))
+        return idl.ContextBuilt(answer.guid_out, answer.bound, handle, answer.result)
+
+    async def _waited(self, token: OpenCall) -> Any:
+        try:
+            return await token.answer
+        except asyncio.CancelledError:  # the caller is gone
+            self._machine.abandoned(token, self._loop.time())
+            self._transport.act()
+            raise
+
+    # --- traffic ----------------------------------------------------------------------------------
+
+    def _negotiate_resources(
+        self, call: IncomingCall, request: idl.NegotiateResources
+    ) -> idl.ResourcesNegotiated | Awaitable[idl.ResourcesNegotiated]:
+        session = self._session_of(call, request.handle)
+        token = OpenCall(call, self._loop.create_future())
+        answer = self._machine.negotiate_resources(session, request, token, self._loop.time())
+        self._transport.act()
+        return self._waited(token) if answer is None else answer
+
+    def _send_receive(
+        self, call: IncomingCall, request: idl.SendReceive
+    ) -> idl.Result | Awaitable[idl.Result]:
+        session = self._session_of(call, request.handle)
+        token = OpenCall(call, self._loop.create_future())
+        result = self._machine.send_receive(session, request, token, self._loop.time())
+        self._transport.act()
+        return self._waited(token) if result is None else idl.Result(result)
+
+    # --- teardown ---------------------------------------------------------------------------------
+
+    def _tear_down_context(
+        self, call: IncomingCall, request: idl.TearDownContext
+    ) -> idl.ContextTornDown:
+        session = self._session_of(call, request.handle)
+        self._transport.revoke(session)
+        result = self._machine.tear_down_context(session, request, self._loop.time())
+        self._transport.act()
+        return idl.ContextTornDown(ContextHandle.NULL, result)
+
+    def _begin_tear_down(self, call: IncomingCall, request: idl.BeginTearDown) -> idl.Result:
+        session = self._session_of(call, request.handle)
+        result = self._machine.begin_tear_down(session, self._loop.time())
+        self._transport.act()
+        return idl.Result(result)
+
+    # --- who --------------------------------------------------------------------------------------
+
+    def _session(self, caller: str) -> Session | None:
+        try:
+            return self._machine.session(Guid.parse(caller))
+        except ValueError:
+            return None
+
+    def _admit_caller(self, call: IncomingCall, caller: str) -> None:
+        session = self._session(caller)
+        self._admit(call, initiated_here=session is not None and session.initiated_here)
+
+    def _session_of(self, call: IncomingCall, handle: ContextHandle) -> Session:
+        session = call.group.handle(handle.uuid, call.interface)
+        assert isinstance(session, Session)  # handles are strict: all of this interface
+        self._admit(call, initiated_here=session.initiated_here)
+        return session
+
+    def _admit(self, call: IncomingCall, *, initiated_here: bool) -> None:
+        level = self._transport.security.level
+        if not admits(level, call.level, call.identity, initiated_here=initiated_here):
+            raise RpcFault(FaultStatus.ACCESS_DENIED, "the call is not authenticated at privacy")

@@ -1,0 +1,262 @@
+"""The asyncio driver of a partner: its server, its associations, its clock. It decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from math import inf
+from typing import Any
+
+from mqis.protocol.authentication import Identity
+from mqis.protocol.cmpo.events import (
+    Answer,
+    Cancel,
+    ContextAnswer,
+    Effect,
+    Invoke,
+    LevelTwo,
+    Release,
+    Revoke,
+)
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.cmpo.partner import Partner
+from mqis.protocol.cmpo.security import principal
+from mqis.protocol.cmpo.session import SETTING_UP, Session, SessionState
+from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.versions import VersionLimits
+from mqis.protocol.errors import ProtocolError
+from mqis.protocol.ports import Entropy
+from mqis.protocol.rpc.faults import RpcFault
+from mqis.protocol.rpc.groups import AssociationGroup
+from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.oletx.binding import Binding, Security, result_of
+from mqis.runtime.oletx.resolver import Resolver
+from mqis.runtime.oletx.service import IXnRemoteService, OpenCall
+from mqis.runtime.rpc.builtin import ManagementService
+from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.server import RpcServer
+from mqis.wire.cmpo.ixnremote import SYNTAX
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+
+log = logging.getLogger(__name__)
+
+ANNOTATION = "MSDTC Connection Manager"
+
+
+class Transport:
+    """One partner on the network. ``start`` it, use ``machine``, and ``act`` after every use."""
+
+    def __init__(
+        self,
+        name: NameObject,
+        level_two: LevelTwo,
+        resolve: Resolver,
+        *,
+        versions: VersionLimits | None = None,
+        settings: Settings | None = None,
+        security: Security | None = None,
+        entropy: Entropy | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        entropy = entropy or SystemEntropy()
+        self.security = security or Security()
+        self.machine = Partner(name, level_two, entropy, versions=versions, settings=settings)
+        self._resolve = resolve
+        self._loop = asyncio.get_running_loop()
+        self._service = IXnRemoteService(self)
+        self._server = RpcServer(
+            [self._service, ManagementService(lambda: self._server.endpoint)],
+            entropy,
+            authenticator=self.security.authenticator,
+            limits=limits,
+            max_connections=2 * self.machine.settings.max_sessions,
+            max_connections_per_peer=2 * self.machine.settings.max_sessions,
+        )
+        self._registry: EndpointRegistry | None = None
+        self._bindings: dict[Session, Binding] = {}
+        self._issued: dict[Session, tuple[AssociationGroup, Guid]] = {}
+        self._identities: dict[Session, Identity] = {}
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._released: dict[Session, asyncio.Future[None]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = inf
+        self._acting = False
+
+    # --- life -------------------------------------------------------------------------------------
+
+    async def start(
+        self, address: str, port: int = 0, registry: EndpointRegistry | None = None
+    ) -> int:
+        """Listen, and register the port under the CID (3.3.3); the port."""
+        bound = await self._server.listen(address, port)
+        if registry is not None:
+            cid = self.machine.name.cid
+            registry.insert(Registration(SYNTAX, bound, address, ANNOTATION, cid))
+            self._registry = registry
+        return bound
+
+    async def close(self, grace_s: float = 1.0) -> None:
+        """Drop all sessions that are left, and stop listening."""
+        if self._registry is not None:
+            self._registry.delete(SYNTAX, self.machine.name.cid)
+        for task in list(self._calls.values()):
+            task.cancel()
+        await self._finish(self._calls.values())
+        for session in self.machine.sessions:
+            self.machine.rundown(session, self._loop.time())
+        self.act()
+        await self._finish(self._closing)
+        await self._server.close(grace_s)
+        self._cancel_timer()
+
+    async def _finish(self, tasks: Any) -> None:
+        if pending := list(tasks):
+            await asyncio.gather(*pending, return_exceptions=True)
+
+    # --- the machine ------------------------------------------------------------------------------
+
+    def act(self) -> None:
+        """Do what the machine wants."""
+        if self._acting:
+            return
+        self._acting = True
+        try:
+            while effects := self.machine.effects():
+                for effect in effects:
+                    self._perform(effect)
+        finally:
+            self._acting = False
+        self._arm()
+
+    def _perform(self, effect: Effect) -> None:
+        if isinstance(effect, Invoke):
+            task = self._loop.create_task(self._invoke(effect))
+            self._calls[effect.call] = task
+        elif isinstance(effect, Answer):
+            self._answer(effect)
+        elif isinstance(effect, Cancel):
+            self._calls.pop(effect.call).cancel()
+        elif isinstance(effect, Revoke):
+            self.revoke(effect.session)
+        else:
+            self._release(effect)
+
+    async def _invoke(self, effect: Invoke) -> None:
+        """A call to the partner; its end goes to the machine unless it was cancelled."""
+        session, request = effect.session, effect.request
+        binding = self._bindings.get(session)
+        if binding is None:
+            binding = self._bindings[session] = self._bind(session)
+        setting_up = session.state in SETTING_UP
+        call = binding.call_connecting if setting_up else binding.call
+        try:
+            answer = await call(effect.operation, request, effect.limit_s)
+        except (ProtocolError, WireError, OSError, TimeoutError) as error:
+            log.debug("%s to %s: %s", effect.operation.name, session.name, error)
+            del self._calls[effect.call]
+            self.machine.failed(effect.call, request, result_of(error), self._loop.time())
+        else:
+            del self._calls[effect.call]
+            self.machine.returned(effect.call, request, answer, self._loop.time())
+        self.act()
+
+    def _bind(self, session: Session) -> Binding:
+        binding = Binding(session.name, self._resolve, self.security)
+        identity = self._identities.get(session)
+        binding.principal = principal(session.name.host_name, identity)
+        return binding
+
+    def _answer(self, effect: Answer) -> None:
+        token, answer = effect.token, effect.answer
+        assert isinstance(token, OpenCall)
+        future = token.answer
+        if not isinstance(answer, ContextAnswer):
+            if not future.done():
+                future.set_result(answer)
+            return
+        try:
+            built = self._service.context_built(token.incoming, answer)
+        except RpcFault as fault:  # the caller is gone
+            if not future.done():
+                future.set_exception(fault)
+            if answer.session is not None:
+                self._loop.call_soon(self._rundown, answer.session)
+            return
+        if not future.done():
+            future.set_result(built)
+
+    def _release(self, effect: Release) -> None:
+        self.revoke(effect.session)
+        self._identities.pop(effect.session, None)
+        binding = self._bindings.pop(effect.session, None)
+        if binding is not None:
+            task = self._loop.create_task(binding.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        released = self._released.pop(effect.session, None)
+        if released is not None:
+            released.set_result(None)
+
+    async def released(self, session: Session) -> None:
+        """Wait until a session is no more."""
+        if session.state is not SessionState.CLOSED:
+            waiter = self._released.setdefault(session, self._loop.create_future())
+            await asyncio.shield(waiter)
+
+    # --- context handles --------------------------------------------------------------------------
+
+    def issue(self, session: Session, call: IncomingCall) -> Guid:
+        """A handle for a session, in the place of an older one."""
+        self.revoke(session)
+        handle = call.group.create_handle(
+            session, call.interface, lambda: self._rundown(session, handle)
+        )
+        self._issued[session] = (call.group, handle)
+        return handle
+
+    def revoke(self, session: Session) -> None:
+        group, handle = self._issued.pop(session, (None, None))
+        if group is not None and handle in group.handles:
+            group.close_handle(handle, self._service.interface)
+
+    def _rundown(self, session: Session, handle: Guid | None = None) -> None:
+        issued = self._issued.get(session)
+        if handle is not None and (issued is None or issued[1] != handle):
+            return
+        self._issued.pop(session, None)
+        self.machine.rundown(session, self._loop.time())
+        self.act()
+
+    # --- who --------------------------------------------------------------------------------------
+
+    def identify(self, session: Session, identity: Identity | None) -> None:
+        """Remember who called for a session."""
+        if identity is not None and session.state is not SessionState.CLOSED:
+            self._identities[session] = identity
+
+    def identity(self, session: Session) -> Identity | None:
+        return self._identities.get(session)
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """A timer that rings no later than the machine's next."""
+        due = self.machine.next_timer()
+        if due is not None and due < self._due:
+            self._cancel_timer()
+            self._due = due
+            self._timer = self._loop.call_at(due, self._tick)
+
+    def _tick(self) -> None:
+        self._timer, self._due = None, inf
+        self.machine.handle_timer(self._loop.time())
+        self.act()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._due = None, inf

@@ -1,0 +1,32 @@
+"""A snapshot: the directory as it was at one lsn, in the export format."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+from mqis.protocol.directory.exporting import exported_lines
+from mqis.protocol.ports import View
+from mqis.storage.journal.files import explained, flush, flush_directory, snapshot_name
+
+_LINES_A_WRITE = 500
+
+
+def write_snapshot(view: View, directory: Path, lsn: int) -> Path:
+    """Under another name first, so that a snapshot that has its name is complete and on disk."""
+    path = directory / snapshot_name(lsn)
+    aside = path.with_name(f"{path.name}.part")
+    with explained(path):
+        try:
+            with aside.open("wb") as out:
+                _, lines = exported_lines(view)
+                while batch := list(islice(lines, _LINES_A_WRITE)):
+                    out.write(("\n".join(batch) + "\n").encode("ascii"))
+                out.flush()
+                flush(out.fileno())
+            aside.replace(path)
+            flush_directory(directory)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+    return path

@@ -1,0 +1,105 @@
+"""Reading boxcars (MS-CMP 2.1.1, 2.2.1).
+
+     0  u32  dwSeqNumThisCar, 0, ignored
+     4  u32  dwAckSeqNum, 0, ignored
+     8  u32  dwcbTotal, all bytes of the boxcar, its filler included: 40 to 81,920
+    12  u32  dwcMessages, 1 to 3,412
+    16       the first packet
+
+What is wrong with the header, or between it and the call that brought it, condemns the whole
+boxcar. What is wrong further in, an unknown tag or a packet that runs past the end, ends the boxcar
+there: the packets before it stand, the rest is dropped (E-CMP-09, E-CMP-10).
+
+Every packet begins at a multiple of 8. Behind the last one filler may stand or not (E-CMP-05);
+nobody looks at it, however much it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+
+from mqis.wire.cmp.packet import PACKET, PACKET_SIZE, MsgTag, Packet
+from mqis.wire.errors import WireError
+
+HEADER_SIZE = 16
+MIN_SIZE = HEADER_SIZE + PACKET_SIZE
+MAX_SIZE = 81_920
+#: As many empty packets as fit; the count that RPC allows, 4,095, is out of reach (E-CMP-08).
+MAX_MESSAGES = 3_412
+ALIGNMENT = 8
+
+HEADER = Struct("<4I")
+_TAGS = frozenset(int(tag) for tag in MsgTag)
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What of a boxcar was dropped: from where, why, and how many packets that were announced."""
+
+    offset: int
+    reason: str
+    messages: int
+
+
+class BoxcarReader:
+    """The packets of a boxcar, one after the other, without copying any data.
+
+    The check of the header comes first and raises ``WireError``. ``count`` is the number of
+    messages that the call named. Once the iteration is over, ``remainder`` says what was dropped.
+    """
+
+    __slots__ = ("_view", "count", "remainder")
+
+    def __init__(self, data: bytes, count: int | None = None) -> None:
+        size = len(data)
+        if not MIN_SIZE <= size <= MAX_SIZE:
+            raise WireError(f"a boxcar of {size} bytes, {MIN_SIZE} to {MAX_SIZE} are allowed", 0)
+        _, _, total, messages = HEADER.unpack_from(data)
+        if total != size:
+            raise WireError(f"dwcbTotal says {total} bytes, there are {size}", 8)
+        if not 1 <= messages <= MAX_MESSAGES:
+            raise WireError(f"{messages} messages, 1 to {MAX_MESSAGES} are allowed", 12)
+        if count is not None and count != messages:
+            raise WireError(f"dwcMessages says {messages} messages, the call {count}", 12)
+        self.count: int = messages
+        self.remainder: Remainder | None = None
+        self._view = memoryview(data)
+
+    def __iter__(self) -> Iterator[Packet]:
+        view, unpack, tags, make = self._view, PACKET.unpack_from, _TAGS, Packet
+        size, at = len(view), HEADER_SIZE
+        for number in range(self.count):
+            start = at + PACKET_SIZE
+            if start > size:
+                self._stop(at, "the packet runs past the end", number)
+                return
+            tag, is_master, connection_id, user_msg_type, length, reserved = unpack(view, at)
+            if tag not in tags:
+                self._stop(at, f"0x{tag:x} is no MsgTag", number)
+                return
+            end = start + length
+            if end > size:
+                self._stop(at, f"{length} bytes of data run past the end", number)
+                return
+            data = view[start:end] if length else b""
+            yield make(tag, is_master, connection_id, user_msg_type, data, reserved)
+            at = end + -end % ALIGNMENT
+
+    def _stop(self, offset: int, reason: str, handled: int) -> None:
+        self.remainder = Remainder(offset, reason, self.count - handled)
+
+
+@dataclass(frozen=True, slots=True)
+class Boxcar:
+    """A boxcar that was read as a whole; its packets have their data as bytes of their own."""
+
+    packets: tuple[Packet, ...]
+    remainder: Remainder | None = None
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Boxcar:
+        reader = BoxcarReader(data)
+        packets = tuple(packet._replace(data=bytes(packet.data)) for packet in reader)
+        return cls(packets, reader.remainder)

@@ -1,0 +1,1 @@
+"""MS-CMPO: the RPC interface that carries sessions between connection managers."""

@@ -1,0 +1,248 @@
+"""The IXnRemote interface (MS-CMPO 3.3.4, appendix A): both partners serve it and call it.
+
+Enumerations travel in 16 bits, whatever 2.2.7 to 2.2.9 say (E-CMPO-01): the IDL has no v1_enum.
+Top-level pointers are reference pointers, of which nothing is on the wire. ``range`` is checked
+here, so that a violation is a fault of the runtime and never reaches a method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mqis.wire.cmpo.bindinfo import SIZE as BLOB_SIZE
+from mqis.wire.cmpo.codes import ResourceType, SessionRank, TeardownType
+from mqis.wire.cmpo.versions import (
+    BIND_VERSION_SET,
+    BOUND_VERSION_SET,
+    BindVersionSet,
+    BoundVersionSet,
+)
+from mqis.wire.guid import Guid
+from mqis.wire.ndr import (
+    CONTEXT_HANDLE,
+    U8,
+    U32,
+    Conformant,
+    ConformantString,
+    ContextHandle,
+    Description,
+    Enum,
+    Parameters,
+    Range,
+    Ref,
+)
+from mqis.wire.rpc.operation import InterfaceDescription, Operation
+from mqis.wire.rpc.syntax import NDR20, SyntaxId
+
+SYNTAX = SyntaxId(Guid.parse("906b0ce0-c70b-1067-b317-00dd010662da"), 1)
+
+#: GUID_LENGTH: 36 characters and the zero.
+GUID_LENGTH = 37
+#: MAX_COMPUTERNAME_LENGTH and the zero.
+HOST_NAME_LENGTH = 16
+MAX_MESSAGES = 4095
+MIN_BOXCAR, MAX_BOXCAR = 40, 0x14000
+#: The text of the null GUID, which pszGuidOut is until a bind has succeeded.
+NO_GUID = str(Guid.NULL)
+
+HRESULT = U32
+RANK = Enum(SessionRank)
+TEARDOWN_TYPE = Enum(TeardownType)
+RESOURCE_TYPE = Enum(ResourceType)
+
+
+@dataclass(frozen=True, slots=True)
+class Poke:
+    """A secondary asks the primary for a session. GUIDs are text here, as they travel."""
+
+    rank: int
+    callee: str
+    host_name: str
+    caller: str
+    blob: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """One half of the set-up. ``guid_out`` and ``bound`` are [in, out] and go in empty."""
+
+    rank: int
+    versions: BindVersionSet
+    callee: str
+    host_name: str
+    caller: str
+    guid_in: str
+    guid_out: str
+    bound: BoundVersionSet
+    blob: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBuilt:
+    guid_out: str
+    bound: BoundVersionSet
+    handle: ContextHandle
+    result: int
+
+
+@dataclass(frozen=True, slots=True)
+class NegotiateResources:
+    handle: ContextHandle
+    resource: int
+    requested: int
+    accepted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcesNegotiated:
+    accepted: int
+    result: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendReceive:
+    """A boxcar. How count and bytes relate is for the level above."""
+
+    handle: ContextHandle
+    messages: int
+    boxcar: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TearDownContext:
+    handle: ContextHandle
+    rank: int
+    teardown: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTornDown:
+    handle: ContextHandle
+    result: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTearDown:
+    handle: ContextHandle
+    teardown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Nothing but the HRESULT."""
+
+    result: int
+
+
+_RESULT: Parameters[Result] = Parameters(Result, result=HRESULT)
+_BLOB = {
+    "size": Range(U32, BLOB_SIZE, BLOB_SIZE),
+    "blob": Conformant(U8, size_is="size", maximum=BLOB_SIZE),
+}
+
+
+def _text(length: int, minimum: int, *, wide: bool) -> ConformantString:
+    return ConformantString(minimum=minimum, maximum=length, wide=wide)
+
+
+def _partners(*, wide: bool) -> dict[str, Description[Any]]:
+    """Whom the call is for, and where the caller is."""
+    guid = _text(GUID_LENGTH, GUID_LENGTH, wide=wide)
+    return {
+        "callee": guid,
+        "host_name": _text(HOST_NAME_LENGTH, 1, wide=wide),
+        "caller": guid,
+    }
+
+
+def _poke(opnum: int, name: str, *, wide: bool) -> Operation[Poke, Result]:
+    return Operation(
+        opnum, name, Parameters(Poke, rank=RANK, **_partners(wide=wide), **_BLOB), _RESULT
+    )
+
+
+def _build_context(opnum: int, name: str, *, wide: bool) -> Operation[BuildContext, ContextBuilt]:
+    guid = _text(GUID_LENGTH, GUID_LENGTH, wide=wide)
+    return Operation(
+        opnum,
+        name,
+        Parameters(
+            BuildContext,
+            rank=RANK,
+            versions=BIND_VERSION_SET,
+            **_partners(wide=wide),
+            guid_in=guid,
+            guid_out=guid,
+            bound=Ref(BOUND_VERSION_SET),
+            **_BLOB,
+        ),
+        Parameters(
+            ContextBuilt,
+            guid_out=guid,
+            bound=Ref(BOUND_VERSION_SET),
+            handle=CONTEXT_HANDLE,
+            result=HRESULT,
+        ),
+    )
+
+
+POKE = _poke(0, "Poke", wide=False)
+BUILD_CONTEXT = _build_context(1, "BuildContext", wide=False)
+NEGOTIATE_RESOURCES: Operation[NegotiateResources, ResourcesNegotiated] = Operation(
+    2,
+    "NegotiateResources",
+    Parameters(
+        NegotiateResources,
+        handle=CONTEXT_HANDLE,
+        resource=RESOURCE_TYPE,
+        requested=U32,
+        accepted=Ref(U32),
+    ),
+    Parameters(ResourcesNegotiated, accepted=Ref(U32), result=HRESULT),
+)
+SEND_RECEIVE: Operation[SendReceive, Result] = Operation(
+    3,
+    "SendReceive",
+    Parameters(
+        SendReceive,
+        handle=CONTEXT_HANDLE,
+        messages=Range(U32, 1, MAX_MESSAGES),
+        size=Range(U32, MIN_BOXCAR, MAX_BOXCAR),
+        boxcar=Conformant(U8, size_is="size", maximum=MAX_BOXCAR),
+    ),
+    _RESULT,
+)
+TEAR_DOWN_CONTEXT: Operation[TearDownContext, ContextTornDown] = Operation(
+    4,
+    "TearDownContext",
+    Parameters(TearDownContext, handle=CONTEXT_HANDLE, rank=RANK, teardown=TEARDOWN_TYPE),
+    Parameters(ContextTornDown, handle=CONTEXT_HANDLE, result=HRESULT),
+)
+BEGIN_TEAR_DOWN: Operation[BeginTearDown, Result] = Operation(
+    5,
+    "BeginTearDown",
+    Parameters(BeginTearDown, handle=CONTEXT_HANDLE, teardown=TEARDOWN_TYPE),
+    _RESULT,
+)
+POKE_W = _poke(6, "PokeW", wide=True)
+BUILD_CONTEXT_W = _build_context(7, "BuildContextW", wide=True)
+
+#: NDR20 only (2.2), context handles of this interface only (3.3.4).
+IXN_REMOTE = InterfaceDescription(
+    "IXnRemote",
+    SYNTAX,
+    (
+        POKE,
+        BUILD_CONTEXT,
+        NEGOTIATE_RESOURCES,
+        SEND_RECEIVE,
+        TEAR_DOWN_CONTEXT,
+        BEGIN_TEAR_DOWN,
+        POKE_W,
+        BUILD_CONTEXT_W,
+    ),
+    opnums=8,
+    transfer_syntaxes=(NDR20,),
+    strict_context_handles=True,
+)

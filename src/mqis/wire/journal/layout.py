@@ -1,0 +1,185 @@
+"""A journal record as bytes, version 1 (docs/journal.md): in the outbox as in a segment.
+
+The header has one size and its fields have fixed places, little-endian throughout, so that the
+headers of a whole segment can be read as one array. Peer and reason (UTF-8) and the body follow.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import TypeVar
+from zlib import crc32
+
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.journal.record import JournalRecord, RecordKind, RecordState
+from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.reader import Reader
+from mqis.wire.seqnum import SequenceNumber
+
+E = TypeVar("E", RecordKind, RecordState)
+
+VERSION = 1
+#: Far above any message; a length beyond it is damage, not a record.
+MAX_RECORD = 1 << 24
+
+#: Name and NumPy type of each field, in order and without gaps: ``numpy.dtype(list(FIELDS))``.
+FIELDS: tuple[tuple[str, str], ...] = (
+    ("length", "<u4"),
+    ("crc", "<u4"),
+    ("lsn", "<u8"),
+    ("time_us", "<i8"),
+    ("version", "u1"),
+    ("kind", "u1"),
+    ("state", "u1"),
+    ("flags", "u1"),
+    ("operation", "<u2"),
+    ("object_type", "<u2"),
+    ("session", "<u8"),
+    ("partition", "V16"),
+    ("seq", "<u8"),
+    ("previous_seq", "<u8"),
+    ("object_id", "V16"),
+    ("message_source", "V16"),
+    ("message_ordinal", "<u4"),
+    ("peer_length", "<u2"),
+    ("reason_length", "<u2"),
+    ("body_length", "<u4"),
+    ("reserved", "<u4"),
+)
+#: Everything behind the checksum, which covers it; then the two fields before.
+_COVERED = Struct("<QqBBBBHHQ16sQQ16s16sIHHII")
+_LENGTH_CRC = Struct("<II")
+COVERED_AT = _LENGTH_CRC.size
+HEADER_SIZE = COVERED_AT + _COVERED.size
+
+HAS_MESSAGE = 0x01
+
+_NO_MESSAGE = bytes(16)
+
+
+def encode_record(lsn: int, record: JournalRecord) -> bytes:
+    """The record under this number; ``ValueError`` for what the layout cannot hold."""
+    peer = record.peer.encode("utf-8", "surrogatepass")
+    reason = record.reason.encode("utf-8", "surrogatepass")
+    message = record.message
+    try:
+        covered = b"".join(
+            (
+                _COVERED.pack(
+                    lsn,
+                    record.time_us,
+                    VERSION,
+                    record.kind,
+                    record.state,
+                    0 if message is None else HAS_MESSAGE,
+                    record.operation,
+                    record.object_type,
+                    record.session,
+                    record.partition.raw,
+                    record.seq.value,
+                    record.previous_seq.value,
+                    record.object_id.raw,
+                    _NO_MESSAGE if message is None else message.source.raw,
+                    0 if message is None else message.ordinal,
+                    len(peer),
+                    len(reason),
+                    len(record.body),
+                    0,
+                ),
+                peer,
+                reason,
+                record.body,
+            )
+        )
+    except struct_error as error:
+        raise ValueError(f"a field of {record!r} does not fit: {error}") from None
+    length = COVERED_AT + len(covered)
+    if length > MAX_RECORD:
+        raise ValueError(f"a journal record has at most {MAX_RECORD} bytes, not {length}")
+    return _LENGTH_CRC.pack(length, crc32(covered)) + covered
+
+
+def decode_record(data: bytes) -> tuple[int, JournalRecord]:
+    """The one record that ``data`` holds, with its number."""
+    reader = Reader(data)
+    found = read_record(reader)
+    reader.expect_end("the journal record")
+    return found
+
+
+def read_record(reader: Reader) -> tuple[int, JournalRecord]:
+    """The record that stands next in ``reader``; its checksum is checked before anything else."""
+    at = reader.offset
+    length, crc = reader.u32(), reader.u32()
+    if not HEADER_SIZE <= length <= MAX_RECORD:
+        raise WireError(f"{length} cannot be the length of a journal record", at)
+    covered = reader.bytes(length - COVERED_AT, "the journal record")
+    if crc32(covered) != crc:
+        raise WireError("the journal record does not agree with its checksum", at)
+    return _fields(covered, at + COVERED_AT)
+
+
+def _fields(covered: bytes, at: int) -> tuple[int, JournalRecord]:
+    (
+        lsn,
+        time_us,
+        version,
+        kind,
+        state,
+        flags,
+        operation,
+        object_type,
+        session,
+        partition,
+        seq,
+        previous_seq,
+        object_id,
+        source,
+        ordinal,
+        peer_length,
+        reason_length,
+        body_length,
+        reserved,
+    ) = _COVERED.unpack_from(covered)
+    if version != VERSION:
+        raise WireError(f"journal record of version {version}, this mqis reads {VERSION}", at)
+    if flags & ~HAS_MESSAGE or reserved:
+        raise WireError("the journal record uses bits that version 1 does not have", at)
+    if not flags and (ordinal or source != _NO_MESSAGE):
+        raise WireError("the journal record names a message and says that there is none", at)
+    reason_at = _COVERED.size + peer_length
+    body_at = reason_at + reason_length
+    if body_at + body_length != len(covered):
+        raise WireError("the parts of the journal record do not add up to its length", at)
+    return lsn, JournalRecord(
+        time_us,
+        _known(RecordKind, kind, "kind", at),
+        _known(RecordState, state, "state", at),
+        _text(covered[_COVERED.size : reason_at], "peer", at),
+        MessageIdentifier(Guid(source), ordinal) if flags else None,
+        session,
+        operation,
+        Guid(partition),
+        SequenceNumber(seq),
+        SequenceNumber(previous_seq),
+        object_type,
+        Guid(object_id),
+        _text(covered[reason_at:body_at], "reason", at),
+        covered[body_at:],
+    )
+
+
+def _known(codes: type[E], value: int, what: str, at: int) -> E:
+    try:
+        return codes(value)
+    except ValueError:
+        raise WireError(f"{value} is not a {what} of journal records", at) from None
+
+
+def _text(raw: bytes, what: str, at: int) -> str:
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise WireError(f"the {what} of the journal record is not UTF-8", at) from None

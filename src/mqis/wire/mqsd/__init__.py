@@ -1,0 +1,1 @@
+"""Packets of MS-MQSD, by which clients find directory servers."""

@@ -1,0 +1,21 @@
+"""Any packet of MS-MQSD, by the type that its header names."""
+
+from __future__ import annotations
+
+from mqis.wire.errors import WireError
+from mqis.wire.mqsd.header import PacketType, TopologyPacketHeader
+from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.request import TopologyClientRequest
+from mqis.wire.reader import Reader
+
+Packet = TopologyClientRequest | TopologyServerReply
+
+
+def decode_packet(data: bytes) -> Packet:
+    """The whole of a datagram."""
+    found = TopologyPacketHeader.decode(Reader(data)).type
+    if found == PacketType.REQUEST:
+        return TopologyClientRequest.from_bytes(data)
+    if found == PacketType.REPLY:
+        return TopologyServerReply.from_bytes(data)
+    raise WireError(f"{found} is neither a request nor a reply", 1)

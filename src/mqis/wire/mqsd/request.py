@@ -1,0 +1,95 @@
+"""TopologyClientRequest (MS-MQSD 2.2.2): a client asks who serves the directory.
+
+0   4   TopologyPacketHeader, Type 1
+4   16  EnterpriseID
+20  16  RequestID
+36  16  SiteID; nil of a client that is in no site yet
+52  u32 IPXNetworkCount, 1..32          over IPX only
+56  u32 IPXNetworkNumberArray[count]    over IPX only
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import ClassVar
+
+from mqis.wire.guid import Guid
+from mqis.wire.mqsd.header import PacketType, TopologyPacketHeader, expect_type
+from mqis.wire.reader import Reader
+from mqis.wire.structure import Structure
+from mqis.wire.writer import Writer
+
+MAX_NETWORKS = 32
+#: Of a request over IP.
+REQUEST_SIZE = 52
+_FIXED = Struct("<4x16s16s16s")
+#: IPXNetworkCount and one entry: in what is shorter there is no IPX part (3.2.5.1).
+_IPX_PART = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyClientRequest(Structure):
+    """``ipx_networks`` is empty over IP."""
+
+    NAME: ClassVar[str] = "the request"
+
+    enterprise_id: Guid
+    request_id: Guid
+    site_id: Guid
+    ipx_networks: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.ipx_networks) > MAX_NETWORKS:
+            raise ValueError(
+                f"a request has at most {MAX_NETWORKS} networks, not {len(self.ipx_networks)}"
+            )
+
+    @classmethod
+    def decode(cls, reader: Reader) -> TopologyClientRequest:
+        """As 2.2.2 has it: nothing behind the site, or a whole IPX part."""
+        expect_type(reader, PacketType.REQUEST)
+        ids = reader.guid(), reader.guid(), reader.guid()
+        return cls(*ids, _ipx_networks(reader) if reader.remaining else ())
+
+    @classmethod
+    def received(cls, data: bytes, *, ipx: bool = False) -> TopologyClientRequest:
+        """As a server reads it (3.2.5.1, E-MQSD-17): what cannot be an IPX part is not looked at.
+
+        Over IP that is everything behind the site identifier.
+        """
+        enterprise_id, request_id, site_id = map(Guid, read_identifiers(data))
+        has_ipx_part = ipx and len(data) >= REQUEST_SIZE + _IPX_PART
+        networks = _ipx_networks(Reader(data, REQUEST_SIZE)) if has_ipx_part else ()
+        return cls(enterprise_id, request_id, site_id, networks)
+
+    def encode(self, writer: Writer) -> None:
+        TopologyPacketHeader(PacketType.REQUEST).encode(writer)
+        writer.guid(self.enterprise_id)
+        writer.guid(self.request_id)
+        writer.guid(self.site_id)
+        if self.ipx_networks:
+            writer.u32(len(self.ipx_networks))
+            for number in self.ipx_networks:
+                writer.u32(number)
+
+
+def read_identifiers(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """EnterpriseID, RequestID and SiteID of a request, which are all that a server looks at.
+
+    Raw, because a server reads tens of thousands in a second and compares no more than bytes.
+    """
+    if len(data) < REQUEST_SIZE or data[1] != PacketType.REQUEST:
+        reader = Reader(data)  # says what is wrong, and where
+        expect_type(reader, PacketType.REQUEST)
+        reader.bytes(REQUEST_SIZE - reader.offset, "the request")
+    found: tuple[bytes, bytes, bytes] = _FIXED.unpack_from(data)
+    return found
+
+
+def _ipx_networks(reader: Reader) -> tuple[int, ...]:
+    at = reader.offset
+    count = reader.count(MAX_NETWORKS, 4, "IPXNetworkNumberArray")
+    if not count:
+        raise reader.error("IPXNetworkCount is 0, at least 1 is wanted", at)
+    return tuple(reader.u32() for _ in range(count))
