@@ -16,7 +16,18 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from bench import boxcars, codecs, directory, discovery, lookup100k, ndr, rpc, stores, transfer
+from bench import (
+    boxcars,
+    codecs,
+    directory,
+    discovery,
+    journal,
+    lookup100k,
+    ndr,
+    rpc,
+    stores,
+    transfer,
+)
 from bench.environment import environment, load
 from bench.render import as_json, show
 from bench.run import Bench, Run
@@ -32,6 +43,7 @@ ENTRIES: dict[str, Bench] = {
         boxcars,
         rpc,
         directory,
+        journal,
         discovery,
     )
 }

@@ -48,8 +48,10 @@ class GroupCommitWriter:
     fails, every operation of the group fails with that ``StorageError``.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, after_commit: Callable[[], None] | None = None) -> None:
+        """``after_commit`` is called from the writer's thread and must not wait for anything."""
         self._store = store
+        self._after_commit = after_commit
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._closed = False
         self._closing = Lock()
@@ -111,6 +113,9 @@ class GroupCommitWriter:
         except Exception as error:
             for waiting in batch:
                 waiting.error = waiting.error or error
+        else:
+            if self._after_commit is not None:
+                self._after_commit()
         self.commits += 1
         self.operations += len(batch)
         for loop in {waiting.loop for waiting in batch}:

@@ -188,8 +188,10 @@ class _Listener(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         reply = self._answer(data, addr[0], self._time())
-        if reply is not None and addr[1] and self._answers is not None:
-            self._answers.sendto(reply, addr)
+        answers = self._answers
+        if reply is None or answers is None or answers.is_closing() or not addr[1]:
+            return
+        answers.sendto(reply, addr)
 
     def error_received(self, exc: Exception) -> None:
         if isinstance(exc, OSError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Lock
 from typing import Protocol, runtime_checkable
-from zlib import crc32
 
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
@@ -18,6 +17,7 @@ from mqis.storage.journal.journal import Journal
 from mqis.storage.journal.reader import load_behind
 from mqis.storage.journal.snapshot import write_snapshot
 from mqis.wire.journal import Whole, encode_record
+from mqis.wire.journal.layout import is_record
 
 #: How many records are read from the outbox at once.
 BATCH = 2000
@@ -42,7 +42,7 @@ class Appender:
         self._trimmed = 0
 
     def copy(self) -> int:
-        """Append what waits; how many records it was. They are in the files, not yet on the disk."""
+        """Append what waits, not yet on the disk; how many records it was."""
         with self._turn, self._store.read() as view:
             return self._copy(view)
 
@@ -124,8 +124,6 @@ def _waiting(view: View, after: int) -> list[tuple[int, bytes]]:
         return [(lsn, encode_record(lsn, record)) for lsn, record in view.outbox(after, BATCH)]
     rows = view.encoded_outbox(after, BATCH)
     for lsn, data in rows:
-        if int.from_bytes(data[:4], "little") != len(data) or int.from_bytes(
-            data[4:8], "little"
-        ) != crc32(memoryview(data)[8:]):
+        if not is_record(data):
             raise StorageError(f"outbox record {lsn} is damaged: see 'mqis store check'")
     return rows

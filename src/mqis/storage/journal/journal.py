@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from mqis.protocol.errors import StorageError
@@ -21,8 +22,15 @@ from mqis.storage.journal.files import (
     snapshots,
 )
 from mqis.storage.journal.reader import Segment
+from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.journal.segment import SegmentHeader, Torn, Whole
+from mqis.wire.journal.segment import (
+    FIXED_SIZE,
+    SegmentHeader,
+    Torn,
+    Whole,
+    segment_header,
+)
 
 SEGMENT_BYTES = 64 << 20
 #: How much is handed to the system at once.
@@ -89,8 +97,15 @@ class Journal:
 
     def _never_begun(self, path: Path) -> bool:
         """A segment whose header did not get to the disk has no records, which come after it."""
-        with explained(path):
-            return not path.read_bytes()[:64].strip(b"\0") or path.stat().st_size < 64
+        with explained(path), path.open("rb") as file:
+            start = file.read(1 << 16)
+            size = path.stat().st_size
+        try:
+            segment_header(start)
+        except WireError:
+            said = int.from_bytes(start[10:12], "little")
+            return not start.strip(b"\0") or size < max(FIXED_SIZE, said)
+        return False
 
     def _resume(self, segment: Segment) -> None:
         if segment.header.server_id != self._server_id:
@@ -118,6 +133,11 @@ class Journal:
             flush(self._file)
         self._end = self._durable_end = end
         self.durable_lsn = self.last_lsn
+        if (
+            self.last_lsn >= segment.header.first_lsn
+            and self._newest_snapshot()[0] >= self.last_lsn
+        ):
+            self._drop_file()  # the next record begins a segment, from that snapshot
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -126,7 +146,7 @@ class Journal:
         if not records:
             return
         lsns = [self.last_lsn, *(lsn for lsn, _ in records)]
-        if any(before >= lsn for before, lsn in zip(lsns, lsns[1:], strict=False)):
+        if any(before >= lsn for before, lsn in pairwise(lsns)):
             raise ValueError(f"numbers {lsns[1]} to {lsns[-1]} do not ascend from {lsns[0]}")
         start = size = 0
         for index, (lsn, data) in enumerate(records):
@@ -160,15 +180,10 @@ class Journal:
     def _begin(self, first_lsn: int) -> None:
         """A new segment, on the disk before anything is written behind its header."""
         self.seal()
-        taken = snapshots(self.directory)
-        lsn, snapshot = max(taken.items(), default=(0, None))
+        lsn, snapshot = self._newest_snapshot()
+        number = self._number + 1
         header = SegmentHeader(
-            self._server,
-            self._server_id,
-            self._number + 1,
-            first_lsn,
-            "" if snapshot is None else snapshot.name,
-            lsn,
+            self._server, self._server_id, number, first_lsn, snapshot, max(0, lsn)
         )
         path = self.directory / segment_name(header.number)
         with explained(path):
@@ -185,6 +200,11 @@ class Journal:
             raise
         self._number = header.number
         self._durable_end = self._end
+
+    def _newest_snapshot(self) -> tuple[int, str]:
+        """Its number and name; -1 and nothing where there is none."""
+        taken = snapshots(self.directory)
+        return max(((lsn, path.name) for lsn, path in taken.items()), default=(-1, ""))
 
     def seal(self) -> None:
         """End this segment; the next record begins another one."""
@@ -216,10 +236,9 @@ class Journal:
         if lsn < segment.header.first_lsn:
             return False
         end, last = segment.records_at, segment.header.first_lsn - 1
-        for entry in segment.entries():
-            if not isinstance(entry, Whole) or entry.lsn >= lsn:
-                break
-            end, last = entry.offset + entry.length, entry.lsn
+        for entry in segment.entries():  # past older damage, which is no reason to lose more
+            if isinstance(entry, Whole) and entry.lsn < lsn:
+                end, last = entry.offset + entry.length, entry.lsn
         with explained(segment.path):
             self._cut(end, last)
         self._durable_end, self.durable_lsn = end, last

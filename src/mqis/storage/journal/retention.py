@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from mqis.storage.journal.files import explained, flush_directory, segments, snapshots
@@ -21,7 +22,7 @@ def expendable(directory: Path, keep_snapshots: int) -> list[Path]:
     kept = list(taken)[-keep_snapshots]
     present = list(segments(directory).values())
     before = []
-    for path, following in zip(present, present[1:], strict=False):
+    for path, following in pairwise(present):
         if first_lsn(following) > kept + 1:
             break
         before.append(path)

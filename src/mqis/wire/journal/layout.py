@@ -121,6 +121,14 @@ def read_record(reader: Reader) -> tuple[int, JournalRecord]:
     return _fields(covered, at + COVERED_AT)
 
 
+def is_record(data: bytes) -> bool:
+    """Whether these bytes have the length and the checksum that they name."""
+    if len(data) < HEADER_SIZE:
+        return False
+    length, crc = _LENGTH_CRC.unpack_from(data)
+    return bool(length == len(data) and crc == crc32(memoryview(data)[COVERED_AT:]))
+
+
 def _fields(covered: bytes, at: int) -> tuple[int, JournalRecord]:
     (
         lsn,
