@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz.cmp_targets import CMP_TARGETS
+from fuzz.discovery_targets import DISCOVERY_TARGETS
 from fuzz.queueing_targets import QUEUEING_TARGETS
 from fuzz.rpc_targets import RPC_TARGETS
 from mqis.wire.decoders import DECODERS
@@ -37,5 +38,6 @@ TARGETS: tuple[Target, ...] = (
     *(Target(d.name, d.decode) for d in DECODERS),
     *(Target(*rpc) for rpc in RPC_TARGETS),
     *(Target(*queueing) for queueing in QUEUEING_TARGETS),
+    *(Target(*discovery) for discovery in DISCOVERY_TARGETS),
     *(Target(*cmp) for cmp in CMP_TARGETS),
 )

@@ -32,10 +32,6 @@ class Direct:
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         return self._database.execute(sql, *parameters)
 
-    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        for row in rows:
-            self.run(sql, row)
-
 
 def set_version(database: Database, version: int) -> None:
     if isinstance(database, SqliteFile):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
 from mqis.services.bulk import BulkTransaction
-from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from mqis.storage.outbox import ROW_BYTES
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import OTHER_SITE, SITE, guid, partition, queue, tombstone
 from tests.plugins.stores import Database
@@ -279,6 +281,28 @@ def test_numbers_go_on_behind_what_was_trimmed(store: Store) -> None:
     assert waiting(store) == [(5, 5)]
 
 
+def test_more_records_than_a_row_holds(database: Database) -> None:
+    """Written as several rows, read in pieces, trimmed in the middle of one."""
+    big = replace(RECORD, body=b"x" * (ROW_BYTES // 5))
+    with closing(database.open()) as store:
+        with store.write() as transaction:
+            assert [transaction.append(big) for _ in range(333)] == list(range(1, 334))
+        assert len(database.execute("SELECT lsn FROM outbox")) > 64
+        with store.read() as view:
+            assert view.outbox(0, ALL) == [(lsn, big) for lsn in range(1, 334)]
+            assert [lsn for lsn, _ in view.outbox(7, 300)] == list(range(8, 308))
+        with store.write() as transaction:
+            transaction.trim_outbox(7)
+            assert [lsn for lsn, _ in transaction.outbox(0, 3)] == [8, 9, 10]
+            with undone(transaction):
+                transaction.trim_outbox(333)
+            transaction.trim_outbox(3)
+        with store.read() as view:
+            assert [lsn for lsn, _ in view.outbox(0, ALL)] == list(range(8, 334))
+        assert store.check() == []
+        assert append(store, 1) == [334]
+
+
 def test_numbers_do_not_come_again_after_reopening(database: Database) -> None:
     with closing(database.open()) as store:
         append(store, 1, 2)
@@ -359,24 +383,40 @@ def faults(database: Database) -> list[str]:
 
 
 def test_a_damaged_record_is_named_and_not_read(filled: Database) -> None:
-    raw = bytearray(filled.execute("SELECT record FROM outbox WHERE lsn=2")[0][0])
+    raw = bytearray(filled.execute("SELECT records FROM outbox WHERE lsn=3")[0][0])
     raw[-1] ^= 1
-    filled.execute("UPDATE outbox SET record=? WHERE lsn=2", bytes(raw))
+    filled.execute("UPDATE outbox SET records=? WHERE lsn=3", bytes(raw))
     (fault,) = faults(filled)
-    assert fault.startswith("outbox record 2 is damaged: ")
+    assert fault.startswith("row 3 of the outbox is damaged: ")
     assert "checksum" in fault
     with (
         closing(filled.open()) as store,
         store.read() as view,
-        pytest.raises(StorageError, match="outbox record 2 is damaged"),
+        pytest.raises(StorageError, match="row 3 of the outbox is damaged"),
     ):
         view.outbox(0, ALL)
 
 
 def test_a_record_under_another_number(filled: Database) -> None:
-    filled.execute("DELETE FROM outbox WHERE lsn=2")
     filled.execute("UPDATE outbox SET lsn=2 WHERE lsn=3")
-    assert faults(filled) == ["outbox record 2 is damaged: it holds number 3"]
+    fault = "row 2 of the outbox is damaged: it does not end with record 2"
+    assert faults(filled) == [fault]
+
+
+def test_an_empty_row(filled: Database) -> None:
+    filled.execute("UPDATE outbox SET records=? WHERE lsn=3", b"")
+    fault = "row 3 of the outbox is damaged: it does not end with record 3"
+    assert faults(filled) == [fault]
+
+
+def test_a_record_that_says_nothing_known(filled: Database) -> None:
+    """Whole by its checksum, but of a kind that there is not."""
+    raw = bytearray(encode_record(3, RECORD))
+    raw[25] = 99
+    raw[4:8] = crc32(raw[8:]).to_bytes(4, "little")
+    filled.execute("UPDATE outbox SET records=? WHERE lsn=3", bytes(raw))
+    (fault,) = faults(filled)
+    assert fault.startswith("record 3 of the outbox is damaged: 99 is not a kind")
 
 
 def test_a_record_behind_the_counter(filled: Database) -> None:

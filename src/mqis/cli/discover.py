@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 #: MS-MQSD 1.9, 3.1.2.1.
 PORT = 1801
 TIMEOUT_S = 15.0
-ENDPOINTS = "MQIS_DISCOVERY_ENDPOINTS"
+ENDPOINTS, TIMEOUT = "MQIS_DISCOVERY_ENDPOINTS", "MQIS_DISCOVERY_TIMEOUT"
 #: Packets that do not count and are shown; anybody can send any number.
 MAX_DISCARDED = 5
 
@@ -81,7 +82,10 @@ def discover(
         typer.Option("--prefer-own-site", help="Take no list of others if the own site answers."),
     ] = False,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.01, help="How long to wait for a reply.")
+        float,
+        typer.Option(
+            metavar="SECONDS", envvar=TIMEOUT, min=0.01, help="How long to wait for a reply."
+        ),
     ] = TIMEOUT_S,
     json: JsonOption = False,
 ) -> None:
@@ -115,12 +119,17 @@ def discover(
 
 def discovered(mapper_port: int) -> list[ServerAddress]:
     """For ``--discover``: what the networks of this computer, or the endpoints, answer."""
-    import os  # noqa: PLC0415
-
     from mqis.client import discovery  # noqa: PLC0415
 
     known = endpoints(os.environ.get(ENDPOINTS, "").split(), PORT)
-    return asyncio.run(discovery.discover_servers(endpoints=known, mapper_port=mapper_port))
+    text = os.environ.get(TIMEOUT, str(TIMEOUT_S))
+    try:
+        timeout_s = float(text)
+    except ValueError:
+        raise typer.BadParameter(f"${TIMEOUT}: {text!r} is not a number of seconds") from None
+    return asyncio.run(
+        discovery.discover_servers(endpoints=known, mapper_port=mapper_port, timeout_s=timeout_s)
+    )
 
 
 def _networks(addresses: list[str] | None) -> list[str]:

@@ -18,6 +18,9 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 log = logging.getLogger(__name__)
 
+#: How old an answer may be.
+REFRESH_S = 5.0
+
 
 async def start_discovery(
     section: DiscoverySection, store: Store, server_name: str, site_id: Guid
@@ -40,7 +43,7 @@ async def start_discovery(
             "them in the machine object of %s",
             *(server.silent_because, server_name),
         )
-    responder = DiscoveryResponder(server, load)
+    responder = DiscoveryResponder(server, load, refresh_s=REFRESH_S)
     listening = await responder.listen(section.listen, section.port)
     log.info(
         "discovery",

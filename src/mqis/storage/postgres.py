@@ -115,13 +115,6 @@ class _PostgresSession(Session):
         except psycopg.Error as error:
             raise self._explained(error) from error
 
-    def _execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        try:
-            with self._database.cursor() as cursor:  # which sends them all before it waits
-                cursor.executemany(_rewritten(sql), rows)
-        except psycopg.Error as error:
-            raise self._explained(error) from error
-
     def _commit(self) -> None:
         # COMMIT of a transaction in which a statement failed rolls back, and does not complain.
         if self._status is TransactionStatus.INERROR:

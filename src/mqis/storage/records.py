@@ -15,7 +15,6 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.errors import StorageError
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.journal import JournalRecord, decode_record
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propertybag import PropertyBag, decode_properties, encode_properties
 from mqis.wire.seqnum import SequenceNumber
@@ -119,17 +118,6 @@ def read_state(row: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
     if not isinstance(key, bytes) or not isinstance(value, bytes):
         raise StorageError(f"state {hex_id(key)} is damaged: key and value have to be bytes")
     return key, value
-
-
-def read_outbox(row: tuple[int, bytes]) -> tuple[int, JournalRecord]:
-    """From (lsn, record)."""
-    try:
-        lsn, record = decode_record(row[1])
-        if lsn != row[0]:
-            raise ValueError(f"it holds number {lsn}")
-    except _DAMAGE as error:
-        raise StorageError(f"outbox record {row[0]} is damaged: {error}") from error
-    return lsn, record
 
 
 def hex_id(raw: object) -> str:

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from mqis.protocol.directory.indexing import index_keys
 from mqis.protocol.errors import StorageError
 from mqis.storage.faults import view_faults
+from mqis.storage.outbox import split_row
 from mqis.storage.records import (
     hex_id,
     object_row,
     read_object,
-    read_outbox,
     read_partition,
     read_state,
     read_tombstone,
@@ -20,6 +20,8 @@ from mqis.storage.records import (
 )
 from mqis.storage.session import Connection
 from mqis.storage.sql import PAGE, SqlView
+from mqis.wire.errors import WireError
+from mqis.wire.journal import decode_record
 
 T = TypeVar("T")
 
@@ -113,11 +115,19 @@ def _outbox_faults(connection: Connection) -> Iterator[str]:
     counters = [row[0] for row in connection.run("SELECT lsn FROM outbox_last")]
     if len(counters) != 1:
         yield f"the outbox has {len(counters)} counters instead of one"
-    sql = f"SELECT lsn, record FROM outbox WHERE lsn>? ORDER BY lsn LIMIT {PAGE}"
+    sql = f"SELECT lsn, records FROM outbox WHERE lsn>? ORDER BY lsn LIMIT {PAGE}"
     last = -1 << 63
     while rows := connection.run(sql, (last,)):
         for row in rows:
-            yield from _damage(read_outbox, row)
+            yield from _damage(_read_records, row)
         last = rows[-1][0]
         if counters and last > counters[0]:
             yield f"the outbox holds record {last}, but counts only to {counters[0]}"
+
+
+def _read_records(row: tuple[int, bytes]) -> None:
+    for lsn, record in split_row(row):
+        try:
+            decode_record(record)
+        except WireError as error:
+            raise StorageError(f"record {lsn} of the outbox is damaged: {error}") from error

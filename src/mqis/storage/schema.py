@@ -67,7 +67,7 @@ def _states_outbox(connection: Connection, blob: str) -> None:
         f"""CREATE TABLE states (
             family TEXT NOT NULL, key {blob} NOT NULL, value {blob} NOT NULL,
             PRIMARY KEY (family, key))""",
-        f"CREATE TABLE outbox (lsn {number} PRIMARY KEY, record {blob} NOT NULL)",
+        f"CREATE TABLE outbox (lsn {number} PRIMARY KEY, records {blob} NOT NULL)",
         f"CREATE TABLE outbox_last (lsn {number} NOT NULL)",
         "INSERT INTO outbox_last (lsn) VALUES (0)",
     ):

@@ -18,9 +18,6 @@ class Connection(Protocol):
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
 
-    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        """Run a statement that gives no rows once for each of ``rows``, in one call."""
-
 
 class Session(ABC):
     """``Connection`` that begins and ends transactions.
@@ -35,28 +32,13 @@ class Session(ABC):
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         if self._lost is not None:
-            self._refuse()
+            raise StorageError(f"{self._lost} (all of its transaction was undone)")
         try:
             return self._execute(sql, parameters)
         except StorageError as error:
-            self._notice_loss(error)
+            if self._begun and not self.in_transaction:
+                self._lost = error
             raise
-
-    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        if self._lost is not None:
-            self._refuse()
-        try:
-            self._execute_many(sql, rows)
-        except StorageError as error:
-            self._notice_loss(error)
-            raise
-
-    def _refuse(self) -> None:
-        raise StorageError(f"{self._lost} (all of its transaction was undone)")
-
-    def _notice_loss(self, error: StorageError) -> None:
-        if self._begun and not self.in_transaction:
-            self._lost = error
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[None]:
@@ -109,9 +91,6 @@ class Session(ABC):
     @abstractmethod
     def _execute(self, sql: str, parameters: Sequence[object]) -> list[Any]:
         """Run one statement; the database's errors come out as ``StorageError``."""
-
-    @abstractmethod
-    def _execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None: ...
 
     @abstractmethod
     def close(self) -> None: ...

@@ -15,12 +15,11 @@ from mqis.protocol.directory.indexing import index_keys, path_key
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change
-from mqis.storage.outbox import OutboxTail
+from mqis.storage.outbox import OutboxTail, read_outbox, trim_outbox
 from mqis.storage.records import (
     object_row,
     partition_row,
     read_object,
-    read_outbox,
     read_partition,
     read_state,
     read_tombstone,
@@ -28,7 +27,7 @@ from mqis.storage.records import (
 )
 from mqis.storage.session import Connection
 from mqis.wire.guid import Guid
-from mqis.wire.journal import JournalRecord
+from mqis.wire.journal import JournalRecord, decode_record
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
@@ -49,6 +48,7 @@ class SqlView:
 
     def __init__(self, connection: Connection) -> None:
         self._run = connection.run
+        self._connection = connection
 
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         rows = self._run(f"{_OBJECT} WHERE object_type=? AND id=?", (object_type, id.raw))
@@ -115,12 +115,11 @@ class SqlView:
         return list(self._each(read_state, rows))
 
     def outbox(self, after: int, limit: int) -> list[tuple[int, JournalRecord]]:
-        return list(self._each(read_outbox, self.encoded_outbox(after, limit)))
+        return [decode_record(record) for _, record in self.encoded_outbox(after, limit)]
 
     def encoded_outbox(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """The same, each record as the bytes that the journal takes."""
-        sql = "SELECT lsn, record FROM outbox WHERE lsn>? ORDER BY lsn LIMIT ?"
-        return self._run(sql, (after, limit))
+        return read_outbox(self._connection, after, limit)
 
     def _pages(
         self, sql: str, fixed: tuple[object, ...], start: bytes, key: Callable[[Any], bytes]
@@ -245,7 +244,7 @@ class SqlTransaction(SqlView):
 
     def trim_outbox(self, through: int) -> None:
         self._tail.write()
-        self._run("DELETE FROM outbox WHERE lsn<=?", (through,))
+        trim_outbox(self._connection, through)
 
     def finish(self) -> None:
         """Write what has waited; to be called before the commit."""

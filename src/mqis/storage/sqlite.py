@@ -69,12 +69,6 @@ class _SqliteSession(Session):
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
-    def _execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        try:
-            self._database.executemany(sql, rows)
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-
     def answers(self) -> Answers:
         """What is known already of the file as this transaction sees it.
 

@@ -160,6 +160,10 @@ class Node:
             return idl.Result(partner.poke(request, now))
         if isinstance(request, idl.BuildContext):
             return partner.build_context(request, call, now)
+        return self._on_handle(call)
+
+    def _on_handle(self, call: Call) -> AnyAnswer | idl.ContextTornDown | int | None:
+        partner, now, request = self.partner, self.net.now, call.request
         session, _ = self.handles.get(request.handle.uuid, (None, None))
         if session is None:
             return 0x1C00_001A  # context mismatch
@@ -198,6 +202,7 @@ class Node:
         """An answer, or the number of a fault."""
         if not call.wanted:
             return
+        call.wanted = False
         del self.calls[call.number]
         if isinstance(answer, int):
             self.partner.failed(call.number, call.request, answer, self.net.now)

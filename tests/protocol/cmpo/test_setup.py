@@ -18,6 +18,7 @@ from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, ComProtocol, SessionRank
 from mqis.wire.cmpo.versions import BindVersionSet, BoundVersionSet
 from mqis.wire.guid import Guid
+from mqis.wire.ndr import ContextHandle
 from tests.protocol.cmpo.net import OK, PRIMARY, SECONDARY, Call, Net, Node, pair
 
 ACTIVE, CONNECTING = SessionState.ACTIVE, SessionState.CONNECTING
@@ -191,13 +192,13 @@ def poke(**changes: Any) -> idl.Poke:
     return replace(right, **changes)
 
 
-def build(rank: SessionRank, callee: NameObject, caller: NameObject, **changes: Any) -> Any:
+def build(rank: SessionRank, to: NameObject, by: NameObject, **changes: Any) -> Any:
     right = idl.BuildContext(
         rank,
         BindVersionSet(1, 2, 1, 1, 1, 5),
-        str(callee.cid),
-        caller.host_name,
-        str(caller.cid),
+        str(to.cid),
+        by.host_name,
+        str(by.cid),
         "11111111-2222-3333-4444-555555555555",
         idl.NO_GUID,
         BoundVersionSet.NONE,
@@ -447,10 +448,6 @@ def test_the_secondary_waits_half_as_long_for_its_own_call() -> None:
 def test_an_unreachable_partner_is_tried_again_and_given_up() -> None:
     net = Net()
     primary = net.node(PRIMARY)
-    net.nodes[SECONDARY.cid] = net.nodes.pop(PRIMARY.cid)  # only to make a name
-    secondary = primary
-    net.nodes = {PRIMARY.cid: primary}
-    del secondary
     primary.partner.request_session(SECONDARY, 0.0)
     primary.act()
     net.wait(10)
@@ -475,7 +472,7 @@ def test_other_errors_are_tried_again(initiator: int, result: int) -> None:
             times -= 1
             if isinstance(call.request, idl.Poke):
                 return idl.Result(result)
-            return idl.ContextBuilt(idl.NO_GUID, BoundVersionSet.NONE, _null(), result)
+            return idl.ContextBuilt(idl.NO_GUID, BoundVersionSet.NONE, ContextHandle.NULL, result)
         return method(call)
 
     other.method = refuse  # type: ignore[method-assign]
@@ -495,7 +492,7 @@ def test_success_with_a_null_guid_is_a_refusal() -> None:
         nonlocal times
         if times:
             times -= 1
-            return idl.ContextBuilt(idl.NO_GUID, BoundVersionSet.NONE, _null(), 0)
+            return idl.ContextBuilt(idl.NO_GUID, BoundVersionSet.NONE, ContextHandle.NULL, 0)
         return method(call)
 
     secondary.method = refuse  # type: ignore[method-assign]
@@ -510,7 +507,9 @@ def test_success_without_a_callback_is_a_failure() -> None:
     net, primary, secondary = pair()
 
     def liar(call: Call) -> Any:
-        return idl.ContextBuilt(call.request.guid_in, BoundVersionSet(2, 1, 5), _null(), 0)
+        return idl.ContextBuilt(
+            call.request.guid_in, BoundVersionSet(2, 1, 5), ContextHandle.NULL, 0
+        )
 
     secondary.method = liar  # type: ignore[method-assign]
     primary.want(secondary)
@@ -539,7 +538,7 @@ def test_a_primary_that_dies_before_the_session_is_up() -> None:
 
 
 def test_a_lost_answer_of_the_primarys_call_is_made_good() -> None:
-    """The secondary is active, the primary does not know: its handle is run down, it tries again."""
+    """The secondary is active, the primary does not know; its handle is run down, it tries anew."""
     net, primary, secondary = pair()
     session = primary.want(secondary)
     while secondary.state is not ACTIVE:
@@ -552,9 +551,3 @@ def test_a_lost_answer_of_the_primarys_call_is_made_good() -> None:
     assert secondary.partner.sessions == ()
     net.wait(3)
     assert both_active(primary, secondary)
-
-
-def _null() -> Any:
-    from mqis.wire.ndr import ContextHandle
-
-    return ContextHandle.NULL

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from mqis.runtime.discovery import networks
 from mqis.runtime.discovery.networks import LocalNetwork, local_networks, network_of
 
 
@@ -36,14 +35,12 @@ def test_every_loopback_address_has_a_network() -> None:
 
 
 def test_where_no_ioctl_tells_the_hosts_name_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks.sys, "platform", "darwin")
-    monkeypatch.setattr(
-        networks.socket, "gethostbyname_ex", lambda _: ("h", [], ["127.0.0.1", "10.0.0.9"])
-    )
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(socket, "gethostbyname_ex", lambda _: ("h", [], ["127.0.0.1", "10.0.0.9"]))
     assert local_networks() == [LocalNetwork("10.0.0.9", "255.255.255.255")]
 
     def unknown(_name: str) -> None:
         raise socket.gaierror("unknown")
 
-    monkeypatch.setattr(networks.socket, "gethostbyname_ex", unknown)
+    monkeypatch.setattr(socket, "gethostbyname_ex", unknown)
     assert local_networks() == [LocalNetwork("127.0.0.1", "127.255.255.255")]

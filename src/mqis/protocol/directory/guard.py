@@ -37,31 +37,27 @@ _GET, _SET = 0x20, 0x10  # GET_*_PROPERTIES and SET_*_PROPERTIES are the same bi
 
 
 class Access(Enum):
-    """What a method does to an object."""
+    """What a method does to an object, and the right that it takes."""
 
-    READ = "read"
-    WRITE = "write"
-    DELETE = "delete"
-    READ_SECURITY = "read the permissions of"
-    WRITE_DACL = "change the permissions of"
-    WRITE_OWNER = "take ownership of"
-    SYSTEM_SECURITY = "use the audit list of"
+    READ = ("read", _GET, UserRights.DS_READ_PROPERTY)
+    WRITE = ("write", _SET, UserRights.DS_WRITE_PROPERTY)
+    DELETE = ("delete", Rights.DELETE, UserRights.DS_WRITE_PROPERTY)
+    READ_SECURITY = ("read the permissions of", Rights.READ_CONTROL)
+    WRITE_DACL = ("change the permissions of", Rights.WRITE_DAC)
+    WRITE_OWNER = ("take ownership of", Rights.WRITE_OWNER)
+    SYSTEM_SECURITY = ("use the audit list of", Rights.ACCESS_SYSTEM_SECURITY)
 
+    right: int
+    #: The same for a user, which has some rights of its own.
+    user_right: int
 
-_RIGHTS = {
-    Access.READ: _GET,
-    Access.WRITE: _SET,
-    Access.DELETE: int(Rights.DELETE),
-    Access.READ_SECURITY: int(Rights.READ_CONTROL),
-    Access.WRITE_DACL: int(Rights.WRITE_DAC),
-    Access.WRITE_OWNER: int(Rights.WRITE_OWNER),
-    Access.SYSTEM_SECURITY: int(Rights.ACCESS_SYSTEM_SECURITY),
-}
-_USER_RIGHTS = {
-    Access.READ: int(UserRights.DS_READ_PROPERTY),
-    Access.WRITE: int(UserRights.DS_WRITE_PROPERTY),
-    Access.DELETE: int(UserRights.DS_WRITE_PROPERTY),
-}
+    def __new__(cls, action: str, right: int, user_right: int | None = None) -> Access:
+        access = object.__new__(cls)
+        access._value_ = action
+        access.right = int(right)
+        access.user_right = int(right if user_right is None else user_right)
+        return access
+
 
 #: What a create is asked of its owner for.
 CREATE_RIGHT: dict[ObjectType, tuple[ObjectType, int]] = {
@@ -120,8 +116,8 @@ class Guard:
             wanted = Access.READ if access is Access.READ_SECURITY else access
             wanted = Access.WRITE if wanted is Access.DELETE else wanted
             return access is Access.READ if root is None else self.allows(root, wanted, view)
-        rights = _USER_RIGHTS if obj.type is ObjectType.USER else _RIGHTS
-        return self._granted(obj, rights.get(access, _RIGHTS[access]))
+        is_user = obj.type is ObjectType.USER
+        return self._granted(obj, access.user_right if is_user else access.right)
 
     def check(self, obj: DirectoryObject, access: Access, view: View) -> None:
         if not self.allows(obj, access, view):

@@ -14,17 +14,16 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
 _LINK_PATH_DIGITS = 64
+#: All but the tombstone, which is internal to replication (3.1.4.21.1).
+_FOR_CLIENTS = {int(kind): kind for kind in ObjectType if kind is not ObjectType.DELETEDOBJECT}
 
 
 def object_type_of(
     number: int, refusal: HResult = HResult.MQ_ERROR_INVALID_PARAMETER
 ) -> ObjectType:
     """The type that a client names; NDR lets 1 to 58 pass, eight of them mean something."""
-    try:
-        object_type = ObjectType(number)
-    except ValueError:
-        object_type = ObjectType.DELETEDOBJECT
-    if object_type is ObjectType.DELETEDOBJECT:  # internal to replication (3.1.4.21.1)
+    object_type = _FOR_CLIENTS.get(number)
+    if object_type is None:
         raise DirectoryError(refusal, f"object type {number} is not for clients")
     return object_type
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from mqis.protocol.directory.objects import (
     IDENTIFIER_PROPERTY,
@@ -66,11 +67,32 @@ def read_property(obj: DirectoryObject, propid: int, view: View) -> PropVariant 
     entry = PROPERTIES.get(propid)
     if entry is None or entry.object_type is not obj.type:
         return None
+    return reader_of(propid)(obj, view)
+
+
+#: ``read_property`` of one property, for an object that is of its type.
+Read = Callable[[DirectoryObject, View], PropVariant | None]
+
+
+@cache
+def reader_of(propid: int) -> Read:
+    """How the catalogue's ``propid`` is read."""
+    entry = PROPERTIES[propid]
     compute = COMPUTED.get(propid)
+    otherwise = entry.default or _UNSET.get(propid)
+
+    def read_stored(obj: DirectoryObject, _view: View) -> PropVariant | None:
+        return obj.properties.get(propid) or otherwise
+
     if compute is None:
-        return obj.properties.get(propid) or entry.default or _UNSET.get(propid)
-    value = compute(obj, view)
-    return None if value is None else PropVariant(entry.vt, value)
+        return read_stored
+    vt, of = entry.vt, compute
+
+    def read_computed(obj: DirectoryObject, view: View) -> PropVariant | None:
+        value = of(obj, view)
+        return None if value is None else PropVariant(vt, value)
+
+    return read_computed
 
 
 _Compute = Callable[[DirectoryObject, View], Value]

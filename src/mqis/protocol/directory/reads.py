@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 
 from mqis.protocol.directory.descriptors import descriptor_of
 from mqis.protocol.directory.guard import Access, Guard
@@ -15,7 +17,7 @@ from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.query import Order, Query, SortKey
-from mqis.protocol.directory.reading import check_readable, read_property
+from mqis.protocol.directory.reading import Read, check_readable, read_property, reader_of
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.retrieval import LookupState, begin_directory_lookup
 from mqis.protocol.directory.service import Service
@@ -27,6 +29,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.keys import KeyAlgorithm, PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.property import Property
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import ColumnSet, RestrictionSet, SortSet
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec
@@ -52,19 +55,41 @@ def get_properties(
     given: Sequence[PropVariant],
 ) -> tuple[PropVariant, ...]:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
-    wanted = [check_readable(target.object_type, propid) for propid in ids]
-    for propid, variant in zip(wanted, given, strict=True):
-        if variant.vt not in (VarType.NULL, PROPERTIES[propid].vt):
+    asked = _asked(target.object_type, tuple(ids))
+    for entry, variant in zip(asked.properties, given, strict=True):
+        if variant.vt is not VarType.NULL and variant.vt is not entry.vt:
             raise DirectoryError(
-                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
-                f"{PROPERTIES[propid].name} is asked for as {variant.vt}",
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT, f"{entry.name} is asked for as {variant.vt}"
             )
     if target.object_type is ObjectType.USER and target.path is not None:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")
     obj = locate(view, target)
-    for access in _access_for(wanted):
+    for access in asked.access:
         guard.check(obj, access, view)
-    return tuple(_value(obj, propid, view) for propid in wanted)
+    values = [read(obj, view) for read in asked.reads]
+    if None in values:
+        raise _no_value(obj, asked.properties[values.index(None)])
+    return tuple(values)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The list of one read, checked."""
+
+    properties: tuple[Property, ...]
+    reads: tuple[Read, ...]
+    access: tuple[Access, ...]
+
+
+@lru_cache(maxsize=1024)
+def _asked(object_type: ObjectType, ids: tuple[int, ...]) -> _Asked:
+    """Programs ask for the same few lists all the time; one that is refused is not remembered."""
+    wanted = [check_readable(object_type, propid) for propid in ids]
+    return _Asked(
+        tuple(PROPERTIES[propid] for propid in wanted),
+        tuple(map(reader_of, wanted)),
+        _access_for(wanted),
+    )
 
 
 def _access_for(ids: Iterable[PropId]) -> tuple[Access, ...]:
@@ -76,11 +101,15 @@ def _access_for(ids: Iterable[PropId]) -> tuple[Access, ...]:
 def _value(obj: DirectoryObject, propid: PropId, view: View) -> PropVariant:
     found = read_property(obj, propid, view)
     if found is None:
-        raise DirectoryError(
-            HResult.E_ADS_PROPERTY_NOT_FOUND,
-            f"{obj.type.label} {obj.path or obj.id} has no {PROPERTIES[propid].name}",
-        )
+        raise _no_value(obj, PROPERTIES[propid])
     return found
+
+
+def _no_value(obj: DirectoryObject, entry: Property) -> DirectoryError:
+    return DirectoryError(
+        HResult.E_ADS_PROPERTY_NOT_FOUND,
+        f"{obj.type.label} {obj.path or obj.id} has no {entry.name}",
+    )
 
 
 def get_property_ex(

@@ -339,7 +339,9 @@ class Multiplexer:
         """3.1.5.5: its opener is told, and has to disconnect it. The owner hears no more of it."""
         if self._undecided(connection):
             assert connection.id is not None
-            self._queue_answer(Packet.denied(connection.id, reason), now)
+            answer = Packet.denied(connection.id, reason)
+            connection.state = State.REFUSED
+            self._queue_answer(answer, now)
             self._decided(connection, State.REFUSED, now)
 
     def send(

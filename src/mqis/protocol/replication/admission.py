@@ -48,6 +48,14 @@ def _stands_in(view: View, state: Partition) -> bool:
     return bool(state.owner) and view.find(ObjectType.MACHINE, state.owner) is None
 
 
+def authority_of(view: View, state: Partition) -> str:
+    """Who decides about a partition now: its owner, or until that has a machine, the PEC."""
+    if state.id == ENTERPRISE_PARTITION or not _stands_in(view, state):
+        return state.owner
+    enterprise = view.partition(ENTERPRISE_PARTITION)
+    return "" if enterprise is None else enterprise.owner
+
+
 def may_change(work: Work, partition: Guid) -> bool:
     """``owns``, for a change to be made now; an authority that is being restored makes none."""
     if not owns(work.tx, work.me, partition):
@@ -66,7 +74,7 @@ def refusal_of_change(work: Work, sender: Sender, state: Partition) -> str | Non
         return "this server is the authority of the partition"
     if sender.name is None:
         return f"{sender.id} is no server of this enterprise"
-    source = work.memory.psc if work.me.is_bsc else state.owner
+    source = work.memory.psc if work.me.is_bsc else authority_of(work.tx, state)
     if name_key(sender.name) != name_key(source):
         return f"{sender.name} is not who this server takes the partition from"
     return None

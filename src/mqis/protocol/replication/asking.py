@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqis.protocol.directory.objects import Partition, PurgeState
-from mqis.protocol.replication.admission import owns
+from mqis.protocol.replication.admission import authority_of, owns
 from mqis.protocol.replication.memory import Asked, Progress
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
@@ -44,7 +44,7 @@ def ask(work: Work, partition: Guid, *, again: bool = False) -> None:
 
 def source_of(work: Work, state: Partition) -> str:
     """Who sends us a partition: a BSC's PSC, else the authority."""
-    return work.memory.psc if work.me.is_bsc else state.owner
+    return work.memory.psc if work.me.is_bsc else authority_of(work.tx, state)
 
 
 def from_seq(state: Partition, progress: Progress) -> SequenceNumber:

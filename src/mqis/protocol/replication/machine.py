@@ -263,8 +263,7 @@ def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
         purged = change.obj.seq if state is None else state.purged_seq
         outgoing = propagated(change, purged)
         _record(work, change, outgoing)
-        if partition in (ENTERPRISE_PARTITION, work.me.site):
-            propagation.offer(work, outgoing, to_pscs=True)
+        propagation.offer(work, outgoing, to_pscs=True)
         after = None if change.kind is ChangeKind.DELETE else change.obj
         topology.after_change(work, change.before, after)
         work.changed(change.obj.type)

@@ -21,7 +21,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication.admission import is_controller, may_change, owns
+from mqis.protocol.replication.admission import authority_of, is_controller, may_change, owns
 from mqis.protocol.replication.applying import find, type_of
 from mqis.protocol.replication.changes import requested
 from mqis.protocol.replication.effects import Answered
@@ -70,15 +70,18 @@ def next_hop(work: Work, request: ChangeRequest) -> str:
     if work.me.is_bsc:
         return work.memory.psc
     state = work.partition(request.partition)
-    return "" if state is None or work.me.is_called(state.owner) else state.owner
+    name = "" if state is None else authority_of(work.tx, state)
+    return "" if work.me.is_called(name) else name
 
 
 def _pass_on(work: Work, request: ChangeRequest, hop: str, local: int | None) -> None:
     """Send it and remember who waits; the loop goes on meanwhile (E45)."""
     settings = work.settings
     key = (name_key(request.requester), request.request_id)
+    relayed = work.me.is_bsc and request.partition != work.me.site
+    wait_s = settings.relayed_wait_s if relayed else settings.reply_wait_s
     work.memory.waiting[key] = Waiting(
-        request, hop, work.now + settings.reply_wait_s, work.now + settings.repeat_s, local
+        request, hop, work.now + wait_s, work.now + settings.repeat_s, local
     )
     work.send(hop, request)
 

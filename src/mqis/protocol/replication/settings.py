@@ -21,8 +21,10 @@ class Settings:
     #: An unanswered sync request is sent again after this, then after twice that, and so on (E05).
     retry_s: float = 60.0
     max_retry_s: float = 1200.0
-    #: How long a forwarded change may take (note 11), and when its request is repeated.
+    #: How long a change may take at another server, and where that one has to pass it on (note
+    #: 11); and when the request is repeated.
     reply_wait_s: float = 10.0
+    relayed_wait_s: float = 20.0
     repeat_s: float = 4.0
     #: Backup controllers acknowledge after the first, then every second time (notes 7, 8).
     first_bsc_ack_s: float = 5.0

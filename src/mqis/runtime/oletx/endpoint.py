@@ -30,7 +30,7 @@ from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.protocol.rpc.registry import EndpointRegistry
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.oletx.binding import Security
-from mqis.runtime.oletx.connection import OleTxConnection
+from mqis.runtime.oletx.connection import ConnectionClosed, OleTxConnection
 from mqis.runtime.oletx.link import Link
 from mqis.runtime.oletx.resolver import MapperResolver, Resolver
 from mqis.runtime.oletx.transport import Transport
@@ -193,8 +193,15 @@ class OleTxEndpoint:
 
         Nobody acknowledges a connection: whether the partner takes it shows later.
         """
-        link = await self.session(partner)
-        return await link.open(connection_type).opened()
+        while True:
+            link = await self.session(partner)
+            try:
+                return await link.open(connection_type).opened()
+            except ConnectionClosed:
+                # The partner found the session idle at that very moment (E-CMP-20). Nothing was
+                # sent yet, so nothing can be sent twice.
+                if not link.torn_down:
+                    raise
 
     def open(self, partner: NameObject, connection_type: int) -> OleTxConnection:
         """The same without waiting for anything. Messages sent at once share the first boxcar."""
@@ -270,6 +277,8 @@ class OleTxEndpoint:
 
     def session_down(self, session: Session, teardown: TeardownType, now: float) -> None:
         how = "torn down" if teardown is TeardownType.FORCE else "lost"
+        if session in self._links:
+            self._links[session].torn_down = teardown is TeardownType.FORCE
         self._drop(session, f"the session with {session.name} was {how}", now, None)
 
     def _drop(self, session: Session, reason: str, now: float, error: Exception | None) -> None:

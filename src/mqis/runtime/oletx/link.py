@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mqis.protocol.authentication import Identity
-from mqis.protocol.cmpo.session import Session
+from mqis.protocol.cmpo.session import ENDING, Session
 from mqis.protocol.cmpo.session import SessionState as TransportState
 from mqis.protocol.multiplexer.connection import Connection, State
 from mqis.protocol.multiplexer.errors import NotOpen
@@ -49,6 +49,8 @@ class Link:
         self.mux = mux
         #: Done when the session is up, or cannot be had.
         self.up: asyncio.Future[None] = self._loop.create_future()
+        #: The session ended in order, whoever wanted that.
+        self.torn_down = False
         self._touched = False
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
@@ -61,7 +63,8 @@ class Link:
     @property
     def usable(self) -> bool:
         """Whether a connection may still be asked for."""
-        return self.mux.state in (SessionState.STARTING, SessionState.UP)
+        ended = self.session.state in ENDING or self.session.state is TransportState.CLOSED
+        return not ended and self.mux.state in (SessionState.STARTING, SessionState.UP)
 
     # --- the connections --------------------------------------------------------------------------
 

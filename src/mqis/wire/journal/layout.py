@@ -51,6 +51,7 @@ FIELDS: tuple[tuple[str, str], ...] = (
 #: Everything behind the checksum, which covers it; then the two fields before.
 _COVERED = Struct("<QqBBBBHHQ16sQQ16s16sIHHII")
 _LENGTH_CRC = Struct("<II")
+_LENGTH_CRC_LSN = Struct("<IIQ")
 COVERED_AT = _LENGTH_CRC.size
 HEADER_SIZE = COVERED_AT + _COVERED.size
 
@@ -121,12 +122,22 @@ def read_record(reader: Reader) -> tuple[int, JournalRecord]:
     return _fields(covered, at + COVERED_AT)
 
 
-def is_record(data: bytes) -> bool:
-    """Whether these bytes have the length and the checksum that they name."""
-    if len(data) < HEADER_SIZE:
-        return False
-    length, crc = _LENGTH_CRC.unpack_from(data)
-    return bool(length == len(data) and crc == crc32(memoryview(data)[COVERED_AT:]))
+def split_records(data: bytes) -> list[tuple[int, bytes]]:
+    """Records that stand end to end, each with its number: whole, but not decoded."""
+    found = []
+    offset, end = 0, len(data)
+    while offset < end:
+        if end - offset < HEADER_SIZE:
+            raise WireError("the bytes end within the header of a journal record", offset)
+        length, crc, lsn = _LENGTH_CRC_LSN.unpack_from(data, offset)
+        if not HEADER_SIZE <= length <= end - offset:
+            raise WireError(f"{length} cannot be the length of this journal record", offset)
+        record = data[offset : offset + length]
+        if crc32(memoryview(record)[COVERED_AT:]) != crc:
+            raise WireError("the journal record does not agree with its checksum", offset)
+        found.append((lsn, record))
+        offset += length
+    return found
 
 
 def _fields(covered: bytes, at: int) -> tuple[int, JournalRecord]:
