@@ -1,4 +1,4 @@
-"""Both machines of discovery against hostile datagrams: whatever comes, they go on by themselves."""
+"""Both machines of discovery against hostile datagrams: whatever comes, they go on."""
 
 from __future__ import annotations
 

@@ -15,7 +15,11 @@ from bench.measure import Sample, contest, timed_alone, timed_tasks, timed_toget
 from bench.results import Aim, Row
 
 ROOT = Path(__file__).resolve().parents[2]
-ENTRIES = ["stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "rpc", "directory", "discovery"]
+ENTRIES = [
+    *("stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "rpc", "directory"),
+    "journal",
+    "discovery",
+]
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -57,18 +57,27 @@ class GroupCommitWriter:
         self._closing = Lock()
         self.commits = 0
         self.operations = 0
+        #: Commits that failed. Operations read it: whoever remembers things knows when to forget.
+        self.failures = 0
         self._thread = Thread(target=self._work, name="mqis-writer", daemon=True)
         self._thread.start()
 
     async def submit(self, operation: Callable[[Transaction], T]) -> T:
         """Run ``operation`` and return its result once it is committed."""
+        return await self.enqueue(operation)
+
+    def enqueue(self, operation: Callable[[Transaction], T]) -> asyncio.Future[T]:
+        """Take ``operation`` in its turn, at once; the result comes when it is committed.
+
+        Callbacks of the futures run in the order of the operations.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._closing:  # loops of several threads may submit: nothing goes behind the end
             if self._closed:
                 raise StorageError("the store is closed for writing")
             self._queue.put(_Waiting(operation, future, loop))
-        return await future
+        return future
 
     async def close(self) -> None:
         """Finish what was submitted, then stop."""
@@ -111,6 +120,7 @@ class GroupCommitWriter:
                     except Exception as error:  # it goes to whoever submitted the operation
                         waiting.error = error
         except Exception as error:
+            self.failures += 1
             for waiting in batch:
                 waiting.error = waiting.error or error
         else:

@@ -61,6 +61,10 @@ class Destination:
         self.way, self._due = Way.WAITING, now + self._delay
         self._delay = min(2 * self._delay, self._limits.retry_max_s)
 
+    def hurry(self, now: float) -> None:
+        """The next attempt is due now, and if it fails the following one soon."""
+        self._due, self._delay = now, self._limits.retry_s
+
     @property
     def disposable(self) -> bool:
         return self.way in (Way.IDLE, Way.WAITING) and not self.queue.messages

@@ -181,6 +181,13 @@ class QueueManager:
             return len(self._destinations) < self.limits.max_destinations
         return destination.queue.fits(size + _OVERHEAD)
 
+    def hurry(self, machine: str, now: float) -> None:
+        """A machine shows that it is alive: what waits for the next attempt does not wait."""
+        destination = self._destinations.get(canonical(machine))
+        if destination is not None and destination.way is Way.WAITING:
+            destination.hurry(now)
+            self._advance(destination, now)
+
     def queued(self, machine: str) -> int:
         """Messages for a machine that it has not acknowledged."""
         destination = self._destinations.get(canonical(machine))

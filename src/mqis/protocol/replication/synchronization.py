@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mqis.protocol.directory.objects import Partition, PurgeState
+from mqis.protocol.directory.objects import Partition, PurgeState, name_key
 from mqis.protocol.directory.partitions import mark, objects_of
 from mqis.protocol.replication import topology
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
-from mqis.protocol.replication.asking import answered, ask
+from mqis.protocol.replication.asking import answered, ask, source_of
 from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.propagation import offer
 from mqis.protocol.replication.quarantine import set_aside, take_back
@@ -46,7 +46,14 @@ def receive_sync_reply(work: Work, sender: Sender, reply: SyncReply) -> None:
         return None  # the request is open still: it is repeated when its time comes
     answered(progress)
     _go_on(work, progress, reply)
-    return None
+    return _ask_authority(work, sender, state.id)
+
+
+def _ask_authority(work: Work, sender: Sender, partition: Guid) -> None:
+    """Who has learnt from the PEC who the authority is asks that one next (4.1)."""
+    state = work.partition(partition)
+    if state is not None and name_key(source_of(work, state)) != name_key(sender.name or ""):
+        ask(work, partition)
 
 
 def _unusable(work: Work, state: Partition, reply: SyncReply) -> str | None:
@@ -153,6 +160,7 @@ def _go_on(work: Work, progress: Progress, reply: SyncReply) -> None:
     state = work.partition(reply.partition)
     if state is not None:
         acknowledge(work, state, always=True)
+        _tell_backups(work)
         drain(work, state.id)
 
 
@@ -212,10 +220,14 @@ def complete_sync0(work: Work, state: Partition) -> None:
     current = work.partition(state.id)
     if current is not None:
         work.put(replace(current, purge_state=PurgeState.NORMAL))
-        # Our backup controllers have seen nothing of this: the numbers tell them.
-        for neighbor in work.memory.neighbors.values():
-            if not neighbor.intersite:
-                neighbor.heartbeat_at = work.now
+        _tell_backups(work)
+
+
+def _tell_backups(work: Work) -> None:
+    """Not all of a synchronisation passes through us as changes: the numbers tell our BSCs."""
+    for neighbor in work.memory.neighbors.values():
+        if not neighbor.intersite:
+            neighbor.heartbeat_at = work.now
 
 
 def resume_sync0(work: Work, state: Partition) -> None:

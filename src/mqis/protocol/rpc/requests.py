@@ -18,8 +18,9 @@ from mqis.protocol.rpc.security import Refused
 from mqis.wire.errors import WireError
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.header import Header, PacketType, PfcFlags
-from mqis.wire.rpc.pdu import Pdu
+from mqis.wire.rpc.pdu import Pdu, whole_request
 from mqis.wire.rpc.syntax import NDR64
+from mqis.wire.rpc.verification import SIGNATURE as VERIFICATION
 from mqis.wire.rpc.verification import Verification, drep_of, find_verification
 
 _FIRST, _LAST, _PENDING_CANCEL = PfcFlags.FIRST, PfcFlags.LAST, PfcFlags.PENDING_CANCEL
@@ -49,6 +50,23 @@ class Requests:
 
     def forget(self) -> None:
         self._incoming = None
+
+    def plain(self, data: bytes) -> Call | None:
+        """The call that ``data`` is, if nothing about it is special: most calls are like that.
+
+        Whatever is not, or is wrong, is None here; decoded, it goes through ``receive``.
+        """
+        whole = whole_request(data)
+        if whole is None or self._incoming is not None:
+            return None
+        call_id, context_id, opnum, stub = whole
+        binding = self._binding
+        context, security = binding.contexts.get(context_id), binding.security
+        if context is None or opnum >= context.interface.operations:
+            return None
+        if security.guarded or VERIFICATION in stub:
+            return None
+        return Call(call_id, context, opnum, None, False, None, stub)
 
     def receive(self, pdu: Pdu, body: Request, now: float) -> Call | None:
         """One fragment; the call, if this was its last."""

@@ -53,6 +53,11 @@ class SecurityContexts:
         """A channel is between two legs."""
         return bool(self._unfinished)
 
+    @property
+    def guarded(self) -> bool:
+        """Somebody has authenticated, or has begun or failed to."""
+        return bool(self._channels) or self.spoiled
+
     def leg(self, auth: AuthTrailer) -> bytes | None:
         """One leg in bind or alter_context; the token of the answer."""
         channel = self._channels.get(auth.context_id)

@@ -49,7 +49,7 @@ from mqis.wire.rpc.header import (
     PacketType,
     PfcFlags,
 )
-from mqis.wire.rpc.pdu import Pdu, decode_pdu, encode_pdu
+from mqis.wire.rpc.pdu import STUB_OFFSET, Pdu, decode_pdu, encode_pdu, whole_response
 from mqis.wire.rpc.trailer import TRAILER_SIZE
 
 
@@ -135,6 +135,15 @@ class ServerConnection:
         if self.closing:
             return events
         buffer = self._buffer
+        if not buffer and not self._full:
+            plain = self._requests.plain(data)
+            if plain is not None:
+                self._last_activity = now
+                self.stalled = False
+                self._pdu_began = None
+                self._statistics.packets_in += 1
+                self._admit(plain, events)
+                return events
         if data:
             buffer += data
             self._last_activity = now
@@ -186,7 +195,11 @@ class ServerConnection:
     def respond(self, call: Call, stub: bytes, now: float) -> list[Event]:
         """Answer a call; the next one that waited may start."""
         if not call.orphaned and not self.closing:
-            self._send_fragments(Response(call.context.id & 0xFF, stub), call)
+            context_id = call.context.id & 0xFF
+            if call.channel is None and STUB_OFFSET + len(stub) <= self._binding.frag:
+                self._send(whole_response(call.id, context_id, stub))
+            else:
+                self._send_fragments(Response(context_id, stub), call)
         return self._finish(call, now)
 
     def fault(self, call: Call, status: int, now: float, *, executed: bool = True) -> list[Event]:
@@ -312,8 +325,10 @@ class ServerConnection:
         body = pdu.body
         assert isinstance(body, Request)
         call = self._requests.receive(pdu, body, now)
-        if call is None:
-            return
+        if call is not None:
+            self._admit(call, events)
+
+    def _admit(self, call: Call, events: list[Event]) -> None:
         if self._calling_back and self._nested(call):
             self._run(call, events)
         elif self._full:

@@ -26,9 +26,16 @@ class QueueingEndpoint:
     ``async with QueueingEndpoint(manager, resolve) as endpoint: await endpoint.listen(host)``
     """
 
-    def __init__(self, manager: QueueManager, resolve: Resolver) -> None:
+    def __init__(
+        self,
+        manager: QueueManager,
+        resolve: Resolver,
+        on_news: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_news`` is called when the manager may have events, by those who take them there."""
         self.manager = manager
         self._resolve = resolve
+        self._on_news = on_news
         self._loop = asyncio.get_running_loop()
         self._connections: dict[int, Connection] = {}
         self._connects: dict[int, asyncio.Task[None]] = {}
@@ -67,10 +74,14 @@ class QueueingEndpoint:
     def send(self, machine: str, message: Message) -> MessageIdentifier:
         """Queue a message. Those of one turn of the loop are written together."""
         identifier = self.manager.send(machine, message, self._loop.time(), int(time.time()))
+        self.wake()
+        return identifier
+
+    def wake(self) -> None:
+        """The manager was used directly: do what it wants, once for all of this turn."""
         if not self._waking:
             self._waking = True
             self._loop.call_soon(self._act)
-        return identifier
 
     async def next_event(self) -> Event:
         """What happened next, in order; for one reader."""
@@ -158,6 +169,7 @@ class QueueingEndpoint:
             elif isinstance(effect, Close):
                 self._close(effect.connection)
         self._news.set()
+        self._on_news()
         self._regulate()
         self._arm()
 

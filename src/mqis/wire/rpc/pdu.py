@@ -30,6 +30,7 @@ from mqis.wire.rpc.bodies import (
 from mqis.wire.rpc.fields import Fields
 from mqis.wire.rpc.header import (
     DREP,
+    FIRST_LAST,
     HEADER_SIZE,
     VERSION,
     VERSION_MINOR,
@@ -63,6 +64,10 @@ MAX_PDU = 0xFFFF
 _CALL_LITTLE = Struct("<IHH")
 _CALL_BIG = Struct(">IHH")
 _CALL_HEAD = Struct("<BBBB4sHHIIHH")
+
+#: How a request begins that has one fragment and no object, from a little-endian peer.
+_WHOLE = bytes((VERSION, VERSION_MINOR, PacketType.REQUEST, FIRST_LAST)) + DREP
+_WHOLE_REQUEST = Struct("<8xHHIIHH")
 
 _BODIES = {
     PacketType.FAULT: Fault,
@@ -144,6 +149,19 @@ def _request(data: bytes, header: Header, end: int) -> tuple[Request, int]:
     return Request(context_id, opnum, data[stub_at:end], target, hint), stub_at
 
 
+def whole_request(data: bytes) -> tuple[int, int, int, bytes] | None:
+    """Call, context, opnum and stub of a request that is all of ``data`` and has no trailer.
+
+    None for anything else, right or wrong: ``decode_pdu`` takes that.
+    """
+    if not data.startswith(_WHOLE) or len(data) < STUB_OFFSET:
+        return None
+    size, auth_length, call_id, _, context_id, opnum = _WHOLE_REQUEST.unpack_from(data)
+    if size != len(data) or auth_length:
+        return None
+    return call_id, context_id, opnum, data[STUB_OFFSET:]
+
+
 def _response(data: bytes, header: Header, end: int) -> tuple[Response, int]:
     if end < STUB_OFFSET:
         raise WireError(f"a response has at least {STUB_OFFSET} bytes", end)
@@ -206,6 +224,25 @@ def call_head(
     except struct_error as error:
         raise ValueError(f"{body} does not fit its fields: {error}") from None
     return head + target
+
+
+def whole_response(call_id: int, context_id: int, stub: bytes) -> bytes:
+    """An answer that fits in one PDU and that nobody protects, as nearly all do."""
+    size = len(stub)
+    head = _CALL_HEAD.pack(
+        VERSION,
+        VERSION_MINOR,
+        PacketType.RESPONSE,
+        FIRST_LAST,
+        DREP,
+        STUB_OFFSET + size,
+        0,
+        call_id,
+        size,
+        context_id,
+        0,
+    )
+    return head + stub
 
 
 def call_stub_offset(body: Request | Response) -> int:

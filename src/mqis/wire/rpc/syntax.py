@@ -27,6 +27,10 @@ class SyntaxId:
         writer.u16(self.major)
         writer.u16(self.minor)
 
+    def __hash__(self) -> int:
+        """Of the UUID alone, versions hardly differ: every call looks one up."""
+        return hash(self.uuid.raw)
+
     def __str__(self) -> str:
         return f"{self.uuid} v{self.major}.{self.minor}"
 

@@ -1,0 +1,56 @@
+"""The benchmark of discovery: every request has its own reply, and the echo stands beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from threading import Thread
+
+import pytest
+
+from bench.discovery import Asker
+from bench.load import LoadError
+from mqis.wire.guid import Guid
+from tests.bench.test_bench import bench
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="choosing the source of each datagram is Linux's"
+)
+
+
+@pytest.mark.slow
+def test_it_runs_and_tells_what_it_promises() -> None:
+    done = bench("--quick", "--json", "discovery")
+    assert done.returncode == 0, done.stderr
+    entry = json.loads(done.stdout)["entries"]["discovery"]
+    rows = {row["name"]: row for row in entry["rows"]}
+    echo = rows.pop("bare uvloop echo")
+    assert echo["per_second"] > 0
+    assert list(rows) == ["reply of the own site", "reply with eight servers"]
+    for row in rows.values():
+        assert row["peer"] == "bare uvloop echo"
+        assert row["ratio"] == pytest.approx(row["per_second"] / echo["per_second"])
+        assert 0 < row["p50_ms"] <= row["p99_ms"]
+    assert [aim["goal"].partition(",")[0] for aim in entry["aims"]] == [">= 25"] * 2
+
+
+@pytest.mark.parametrize("wrong", [b"x" * 16, b""], ids=["another number", "another size"])
+def test_a_wrong_reply_ends_the_run(wrong: bytes) -> None:
+    """Nothing that is no answer is counted."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            data, source = server.recvfrom(2048)
+            server.sendto(data[:4] + (wrong or data[20:36]) + bytes(len(wrong)), source)
+
+        thread = Thread(target=answer)
+        thread.start()
+        asker = Asker(os.getpid(), port, Guid.NULL, 4, 36)
+        with pytest.raises(LoadError, match="bytes that answer no request"):
+            asker.load(0.1)
+        asker.close()
+        thread.join()
