@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -52,7 +51,16 @@ def _journaled(number: int) -> Callable[[Transaction], DirectoryObject]:
     def operation(transaction: Transaction) -> DirectoryObject:
         made = create(transaction)
         transaction.append(
-            replace(RECORD, partition=made.partition, seq=made.seq, object_id=made.id)
+            JournalRecord(
+                RECORD.time_us,
+                RecordKind.CHANGE,
+                RecordState.LOCAL,
+                partition=made.partition,
+                seq=made.seq,
+                object_type=1,
+                object_id=made.id,
+                body=RECORD.body,
+            )
         )
         return made
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz.cmp_targets import CMP_TARGETS
+from fuzz.cmpo_targets import CMPO_TARGETS
 from fuzz.discovery_targets import DISCOVERY_TARGETS
 from fuzz.queueing_targets import QUEUEING_TARGETS
 from fuzz.rpc_targets import RPC_TARGETS
@@ -40,4 +41,5 @@ TARGETS: tuple[Target, ...] = (
     *(Target(*queueing) for queueing in QUEUEING_TARGETS),
     *(Target(*discovery) for discovery in DISCOVERY_TARGETS),
     *(Target(*cmp) for cmp in CMP_TARGETS),
+    *(Target(*cmpo) for cmpo in CMPO_TARGETS),
 )

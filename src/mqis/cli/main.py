@@ -33,6 +33,7 @@ _COMMANDS = {
     "export": "mqis.cli.transfer:export",
     "store": "mqis.cli.store:app",
     "account": "mqis.cli.account:account_app",
+    "oletx": "mqis.cli.oletx:app",
     "decode": "mqis.cli.decode:decode",
 }
 

@@ -30,11 +30,7 @@ class Lent(Generic[T]):
 
     def __enter__(self) -> T:
         self._session = self._pool.begun()
-        try:
-            return self._wrap(self._session)
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
+        return self._wrap(self._session)
 
     def __exit__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from mqis.protocol.directory.indexing import owner_of, path_key
 from mqis.protocol.directory.objects import (
@@ -39,8 +40,26 @@ def object_row(obj: DirectoryObject) -> Row:
     )
 
 
-def read_object(row: tuple[int, bytes, bytes, bytes, bytes]) -> DirectoryObject:
-    """From (object_type, id, partition_id, seq, body); the body is decoded as it is looked at."""
+#: Objects that are remembered, and how large the body of each may be.
+MAX_REMEMBERED = 16_384
+MAX_BODY_BYTES = 2_048
+
+ObjectRow = tuple[int, bytes, bytes, bytes, bytes]
+
+
+def read_object(row: ObjectRow) -> DirectoryObject:
+    """From (object_type, id, partition_id, seq, body); the body is decoded as it is looked at.
+
+    To make an object takes longer than to find its row. Rows that are equal, whoever wrote them
+    and when, are the same object, and objects never change: those seen last are given again.
+    """
+    body = row[4]
+    if isinstance(body, bytes) and len(body) <= MAX_BODY_BYTES:
+        return _remembered_object(row)
+    return _read_object(row)
+
+
+def _read_object(row: ObjectRow) -> DirectoryObject:
     try:
         return DirectoryObject(
             ObjectType(row[0]),
@@ -53,9 +72,12 @@ def read_object(row: tuple[int, bytes, bytes, bytes, bytes]) -> DirectoryObject:
         raise _damaged_object(row, error) from error
 
 
-def read_whole_object(row: tuple[int, bytes, bytes, bytes, bytes]) -> DirectoryObject:
+_remembered_object = lru_cache(MAX_REMEMBERED)(_read_object)
+
+
+def read_whole_object(row: ObjectRow) -> DirectoryObject:
     """The same, with every byte of the body checked now."""
-    obj = read_object(row)
+    obj = _read_object(row)
     try:
         return replace(obj, properties=decode_properties(row[4]))
     except _DAMAGE as error:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from mqis.wire.cmp.boxcar import Boxcar, Remainder
 from mqis.wire.cmp.packet import MsgTag
+from mqis.wire.cmpo.ixnremote import IXN_REMOTE
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import is_failure, meaning_of, name_of
 from mqis.wire.mqds.address import AddressList
@@ -298,4 +299,5 @@ DECODERS: tuple[Decoder, ...] = (
     Decoder("rpc", "DCE/RPC PDUs of a connection", _pdus),
     Decoder("dscomm", "request PDU of dscomm, with its stub", _request_of(DSCOMM)),
     Decoder("dscomm2", "request PDU of dscomm2, with its stub", _request_of(DSCOMM2)),
+    Decoder("ixnremote", "request PDU of IXnRemote, with its stub", _request_of(IXN_REMOTE)),
 )

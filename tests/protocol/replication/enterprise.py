@@ -209,6 +209,17 @@ class Enterprise:
             self.run()
         return node
 
+    def clone(self) -> Enterprise:
+        """The same servers on copies of their stores, all just started."""
+        twin = Enterprise(self.settings)
+        twin.now = self.now
+        for name, node in self.nodes.items():
+            copied = twin.nodes[name] = Node(node.server, node.settings, snapshot(node.store))
+            twin.start(copied)
+        twin.run(5)
+        twin.sent.clear()
+        return twin
+
     # --- time and messages ------------------------------------------------------------------------
 
     @property

@@ -276,6 +276,11 @@ class Multiplexer:
                 self._queue.add(Packet.ping())
             self._delay_ping(now)
 
+    def ping(self) -> None:
+        """Queue a PING now: its call, or that of a boxcar before it, tells whether they live."""
+        self._check_up()
+        self._queue.add(Packet.ping())
+
     def _delay_ping(self, now: float) -> None:
         if self.state is SessionState.UP and self.limits.pings:
             self._ping_due = now + self.limits.ping_interval_s

@@ -31,7 +31,7 @@ from mqis.protocol.queueing.events import (
     SessionOpened,
 )
 from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.replication.effects import Effect, Send
+from mqis.protocol.replication.effects import Effect, Refusal, Send
 from mqis.protocol.replication.machine import Received, Replication
 from mqis.protocol.replication.transport import TransportEvent
 
@@ -122,18 +122,20 @@ class Node:
         left: list[Outcome] = []
         for effect in effects:
             if isinstance(effect, Send):
-                self.queue.send(
-                    effect.machine,
-                    effect.message,
-                    at.monotonic,
-                    int(at.unix),
-                    effect.identifier,
-                )
+                left += self._send(effect, at)
             else:
                 left.append(effect)
         left += self._sessions
         self._sessions = []
         return left
+
+    def _send(self, send: Send, at: Instant) -> list[Outcome]:
+        """A name that the directory has need not be one that messages can go to."""
+        try:
+            self.queue.send(send.machine, send.message, at.monotonic, int(at.unix), send.identifier)
+        except ValueError as error:
+            return [Refusal(send.machine, f"nothing can be sent there: {error}")]
+        return []
 
     # --- time -------------------------------------------------------------------------------------
 

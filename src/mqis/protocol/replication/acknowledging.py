@@ -21,8 +21,6 @@ from mqis.wire.seqnum import SequenceNumber
 
 _FAMILY = "neighbor"
 _LAYOUT = struct.Struct(">QQd")
-#: Acknowledged is each time that this many changes more have come: the number's eighth byte (E24).
-_STEP = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,8 @@ def acknowledge(work: Work, state: Partition, *, always: bool = False) -> None:
     if not work.me.is_psc or not state.owner or state.purge_state is not PurgeState.NORMAL:
         return
     progress = work.memory.progress(state.id)
-    stepped = state.last_seq.value // _STEP != progress.acked.value // _STEP
+    step = work.settings.ack_step
+    stepped = state.last_seq.value // step != progress.acked.value // step
     if stepped or (always and state.last_seq != progress.acked):
         progress.acked = state.last_seq
         ack = PscAck(work.me.site, work.me.site, state.id, state.last_seq, work.me.name)

@@ -15,8 +15,9 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, Heartbeat, PartitionSeqNumbers
 
-#: With so many messages unacknowledged a neighbour waits for its timer.
-_BUSY = 8
+#: With so many messages unacknowledged a neighbour waits for its timer. Queue managers acknowledge
+#: after half a window, which is 32 messages, or after many seconds: fewer would mean nothing.
+_BUSY = 48
 #: What a change without properties takes; each property adds what it is.
 _CHANGE_OVERHEAD = 64
 

@@ -33,6 +33,9 @@ class Settings:
     #: Tombstones of this many last changes are kept (3.1.7.2.9), and how often that is looked at.
     purge_buffer: int = 1024
     purge_step: int = 256
+    #: An authority hears each time that this many changes more have come: with 256, whenever the
+    #: eighth byte of the number starts again (E24).
+    ack_step: int = 256
     #: Changes that wait for a gap to close (3.1.7.2.2).
     max_pending: int = 100
     #: One message holds no more changes, and stops growing at this size (E53, E54).

@@ -22,6 +22,7 @@ from mqis.protocol.replication.acknowledging import forget
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.asking import ask
 from mqis.protocol.replication.memory import Neighbor
+from mqis.protocol.replication.propagation import send_changes
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -158,9 +159,13 @@ def add_neighbor(work: Work, name: str, site: Guid, *, intersite: bool) -> None:
 
 
 def _remove_neighbor(work: Work, name: str, site: Guid) -> None:
-    """Unless it is one for another reason: a machine can be the PSC of two sites."""
+    """Unless it is one for another reason: a machine can be the PSC of two sites.
+
+    It still hears of the change that makes it none: a replaced authority has to stop deciding.
+    """
     found = work.memory.neighbor(name)
     if found is not None and found.site == site:
+        send_changes(work, found)
         del work.memory.neighbors[name_key(name)]
         forget(work, name)
 

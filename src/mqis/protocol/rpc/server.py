@@ -135,7 +135,7 @@ class ServerConnection:
         if self.closing:
             return events
         buffer = self._buffer
-        if not buffer and not self._full:
+        if not buffer and len(data) <= MAX_FRAG and not self._full:
             plain = self._requests.plain(data)
             if plain is not None:
                 self._last_activity = now

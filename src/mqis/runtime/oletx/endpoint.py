@@ -95,7 +95,7 @@ class OleTxEndpoint:
         self._transport: Transport | None = None
         self._links: dict[Session, Link] = {}
         self._by_mux: dict[object, Link] = {}
-        self._acceptors: dict[int, tuple[Handler, Admission | None]] = {}
+        self._acceptors: dict[int | None, tuple[Handler, Admission | None]] = {}
         self._handlers: set[asyncio.Task[None]] = set()
         self._open = False
 
@@ -223,6 +223,13 @@ class OleTxEndpoint:
                 return link
             await self.transport.released(link.session)
 
+    async def ping(self, partner: NameObject) -> float:
+        """Seconds that a PING takes to a partner and its call back; the session is set up first."""
+        link = await self.session(partner)
+        start = asyncio.get_running_loop().time()
+        await link.ping()
+        return asyncio.get_running_loop().time() - start
+
     def _link(self, partner: NameObject) -> Link:
         if not self._open:
             raise RuntimeError("the endpoint is not open")
@@ -238,17 +245,19 @@ class OleTxEndpoint:
         return link
 
     def accept(
-        self, connection_type: int, handler: Handler, admit: Admission | None = None
+        self, connection_type: int | None, handler: Handler, admit: Admission | None = None
     ) -> None:
         """Run ``handler`` for every connection of a type that ``admit`` lets in.
 
-        ``admit`` decides at once: messages of the connection may stand in the same boxcar.
+        ``admit`` decides at once: messages of the connection may stand in the same boxcar. The
+        type None is all for which there is nothing else.
         """
         self._acceptors[connection_type] = (handler, admit)
 
     def requested(self, link: Link, raw: Connection) -> None:
         """A partner asks for a connection."""
-        handler, admit = self._acceptors.get(raw.type, (None, None))
+        for_any = self._acceptors.get(None, (None, None))
+        handler, admit = self._acceptors.get(raw.type, for_any)
         reason: int = NOT_A_TYPE
         if handler is not None and self._open:
             asked = Request(link.session.name, raw.type, link.session.version, link.identity)

@@ -27,7 +27,7 @@ from mqis.protocol.multiplexer.events import (
     Writable,
 )
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
-from mqis.runtime.oletx.connection import OleTxConnection
+from mqis.runtime.oletx.connection import ConnectionClosed, OleTxConnection
 from mqis.wire.cmpo.codes import CmResult, TeardownType, result_text
 from mqis.wire.errors import WireError
 
@@ -81,6 +81,14 @@ class Link:
         elif raw.state in (State.OPEN, State.DENIED) or not raw.outgoing:
             self.mux.disconnect(raw)
         self.touch()
+
+    async def ping(self) -> None:
+        """Send a PING; its call returns when the partner has it."""
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._pings.append(waiter)
+        self.mux.ping()
+        self.flush()
+        await waiter
 
     def resume(self, connection: OleTxConnection) -> None:
         if connection.raw.paused:
@@ -199,7 +207,7 @@ class Link:
     def _fail_pings(self, reason: str) -> None:
         for ping in self._pings:
             if not ping.done():
-                ping.set_exception(ConnectionError(reason))
+                ping.set_exception(ConnectionClosed(reason))
 
     # --- time -------------------------------------------------------------------------------------
 

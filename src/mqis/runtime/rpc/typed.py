@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.interface import Interface
@@ -33,6 +33,14 @@ def interface_of(description: InterfaceDescription) -> Interface:
     )
 
 
+class _Method(NamedTuple):
+    operation: Operation[Any, Any]
+    #: What its handler gives, or lets be awaited.
+    answer: type[Any]
+    handler: Handler
+    given: Callable[[Any], Mapping[str, int]]
+
+
 class TypedService:
     """``Service`` whose handlers take and return the dataclasses of their operations.
 
@@ -47,27 +55,31 @@ class TypedService:
         sizes: Mapping[int, Callable[[Any], Mapping[str, int]]] | None = None,
     ) -> None:
         self._interface = interface_of(description)
-        self._handlers = {op.opnum: (op, handler) for op, handler in handlers.items()}
-        self._sizes = dict(sizes or {})
+        given = dict(sizes or {})
+        self._methods = {
+            op.opnum: _Method(op, op.response.scope.cls, handler, given.get(op.opnum, _nothing))
+            for op, handler in handlers.items()
+        }
 
     @property
     def interface(self) -> Interface:
         return self._interface
 
     def dispatch(self, incoming: IncomingCall) -> bytes | Awaitable[bytes]:
-        found = self._handlers.get(incoming.opnum)
-        if found is None:
-            raise RpcFault(FaultStatus.OP_RNG_ERROR, f"no operation {incoming.opnum}")
-        operation, handler = found
-        syntax = _SYNTAXES[incoming.transfer]
+        call = incoming.call
+        method = self._methods.get(call.opnum)
+        if method is None:
+            raise RpcFault(FaultStatus.OP_RNG_ERROR, f"no operation {call.opnum}")
+        operation = method.operation
+        syntax = _SYNTAXES[call.context.transfer]
         request = operation.request.decode(
-            incoming.stub, syntax, big_endian=incoming.big_endian, allow_surplus=True
+            call.stub, syntax, big_endian=call.big_endian, allow_surplus=True
         )
-        given = self._sizes.get(operation.opnum, _nothing)(request)
-        answer = handler(incoming, request)
-        if isinstance(answer, Awaitable):
-            return _encoded(answer, operation, syntax, given)
-        return operation.response.encode(answer, syntax, given=given)
+        given = method.given(request)
+        answer = method.handler(incoming, request)
+        if isinstance(answer, method.answer):
+            return operation.response.encode(answer, syntax, given=given)
+        return _encoded(answer, operation, syntax, given)
 
 
 def _nothing(_request: object) -> Mapping[str, int]:

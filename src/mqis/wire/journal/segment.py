@@ -188,7 +188,7 @@ def _damage(data: bytes, offset: int, reason: str) -> Entry:
         return Torn(offset, left, reason)
     if _NOT_ZERO.search(data, offset) is None:
         return Torn(offset, left, "zeros to the end")
-    for step in possible:
+    for step in sorted(possible):  # the shorter leaves more behind it that may be whole
         if step == left or (step < left and _begins(data, offset + step)):
             return Corrupt(offset, step, reason)
     # Neither leads on. Where both agree they are right, and what lies behind is damaged as well.

@@ -2,7 +2,7 @@
 
 Towards a destination ``d`` the next hops form a tree. A pair (s, d) changes its route exactly if
 its way uses a changed edge, that is, if it lies in the subtree above that edge in the tree of
-``d``; all others keep distance and next hop. So these pairs are found (``_above``), get the best
+``d``; all others keep distance and next hop. So these pairs are found (``above``), get the best
 offer of the neighbours that did not change, and settle the rest among themselves.
 """
 
@@ -60,38 +60,25 @@ class Repair:
     def __init__(self, routes: Routes) -> None:
         self.routes = routes
         self._rows = routes.graph.rows
+        self._count = routes.graph.count
+        self._neighbour = self._rows.neighbour.astype(np.int64)
+        # A pair (s, d) is the number s * count + d from here on; flat arrays are faster to index.
+        self._distance = routes.distance.reshape(-1)
+        self._next_hop = routes.next_hop.reshape(-1)
         # Of an affected pair its position plus one; nothing but zeros between two repairs.
-        self._position = np.zeros_like(routes.next_hop)
+        self._position = np.zeros_like(self._next_hop)
 
     def after(self, edges: EdgeCosts) -> Changes:
         here = np.concatenate((edges.first, edges.second))
         there = np.concatenate((edges.second, edges.first))
-        edge, destination = np.nonzero(self.routes.next_hop[here] == there[:, np.newaxis])
-        uses = here[edge] != destination  # a site's way to itself uses no edge
-        pairs = _unique(here[edge][uses], destination[uses], self.routes.graph.count)
-        source, destination = self._above(*pairs)
+        edge, towards = np.nonzero(self.routes.next_hop[here] == there[:, np.newaxis])
+        starts = np.unique(here[edge].astype(np.int64) * self._count + towards)
+        pair = above(starts, self._rows, self._next_hop, self._position)
         try:
-            self._position[source, destination] = np.arange(1, len(source) + 1)
-            return self._settle(source, destination, self._changed_rows(here, there, edges.cost))
+            self._position[pair] = np.arange(1, len(pair) + 1)
+            return self._settle(pair, self._changed_rows(here, there, edges.cost))
         finally:
-            self._position[source, destination] = 0
-
-    def _above(self, source: Vertices, destination: Vertices) -> tuple[Vertices, Vertices]:
-        """These pairs and all whose way leads through them."""
-        found = [(source, destination)]
-        self._position[source, destination] = 1
-        while len(source):
-            owner, edge = self._rows.spread(source)
-            before, towards = self._rows.neighbour[edge], destination[owner]
-            through = self.routes.next_hop[before, towards] == source[owner]
-            through &= (self._position[before, towards] == 0) & (before != towards)
-            source, destination = before[through], towards[through]
-            self._position[source, destination] = 1
-            found.append((source, destination))
-        return (
-            np.concatenate([pair[0] for pair in found]),
-            np.concatenate([pair[1] for pair in found]),
-        )
+            self._position[pair] = 0
 
     def _changed_rows(self, here: Vertices, there: Vertices, cost: Ints) -> Rows:
         """The costs with the changes; an edge that went is never worth it."""
@@ -103,40 +90,64 @@ class Repair:
             costs[slot] = new or _NEVER
         return Rows(self._rows.start, self._rows.neighbour, costs)
 
-    def _settle(self, source: Vertices, destination: Vertices, rows: Rows) -> Changes:
-        distance, next_hop = self.routes.distance, self.routes.next_hop
+    def _settle(self, pair: Ints, rows: Rows) -> Changes:
+        source, destination = pair // self._count, pair % self._count
         owner, edge = rows.spread(source)
-        near, cost, towards = rows.neighbour[edge], rows.cost[edge], destination[owner]
-        among = self._position[near, towards].astype(np.int64) - 1
-        far = distance[near, towards]
-        offer = np.where((among >= 0) | (far == UNREACHABLE), _NEVER, far + cost)
+        near, cost = self._neighbour[edge], rows.cost[edge]
+        onwards = near * self._count + destination[owner]
+        among = self._position[onwards].astype(np.int64) - 1
+        far = self._distance[onwards]
+        offer = np.minimum(far + cost, _NEVER)
+        offer[(among >= 0) | (far == UNREACHABLE)] = _NEVER
         begin = np.searchsorted(owner, np.arange(len(source)))
         best = _least(offer, begin)
         inner = np.flatnonzero(among >= 0)
-        while len(inner):
-            offer[inner] = best[among[inner]] + cost[inner]
-            known, best = best, _least(offer, begin)
-            if np.array_equal(known, best):
-                break
-        best = np.minimum(best, _NEVER)
+        _pass_on(best, among[inner], owner[inner], cost[inner])
+        offer[inner] = np.minimum(best[among[inner]] + cost[inner], _NEVER)
         tight = (offer == best[owner]) & (offer < _NEVER)
         hop = _least(np.where(tight, near, len(rows.start)), begin)
         gone = best >= _NEVER
         return Changes(
-            source,
-            destination,
-            distance[source, destination],
+            source.astype(np.int32),
+            destination.astype(np.int32),
+            self._distance[pair],
             np.where(gone, UNREACHABLE, best),
-            next_hop[source, destination],
+            self._next_hop[pair],
             np.where(gone, UNREACHABLE, hop).astype(np.int32),
         )
+
+
+def above(pair: Ints, rows: Rows, next_hop: Vertices, position: Vertices) -> Ints:
+    """These pairs and all whose way leads through them; marks them in ``position``.
+
+    ``rows`` has, among others, every site whose next hop a site can be.
+    """
+    count = len(rows.start) - 1
+    found = [pair]
+    position[pair] = 1
+    while len(pair):
+        source, destination = pair // count, pair % count
+        owner, edge = rows.spread(source)
+        before = rows.neighbour[edge] * np.int64(count) + destination[owner]
+        pair = before[(next_hop[before] == source[owner]) & (position[before] == 0)]
+        position[pair] = 1
+        found.append(pair)
+    return np.concatenate(found)
+
+
+def _pass_on(best: Ints, giver: Ints, taker: Ints, cost: Ints) -> None:
+    """Let affected pairs offer their ways to each other until nobody gains any more."""
+    asked = np.arange(len(giver))
+    while len(asked):
+        offer = best[giver[asked]] + cost[asked]
+        gains = offer < best[taker[asked]]
+        winner = taker[asked][gains]
+        np.minimum.at(best, winner, offer[gains])
+        improved = np.zeros(len(best), dtype=bool)
+        improved[winner] = True
+        asked = np.flatnonzero(improved[giver])
 
 
 def _least(offers: Ints, begin: Ints) -> Ints:
     """The least of each run. Every affected site has a neighbour: it had a way to use."""
     return np.minimum.reduceat(offers, begin) if len(begin) else offers
-
-
-def _unique(source: Vertices, destination: Vertices, count: int) -> tuple[Vertices, Vertices]:
-    flat = np.unique(source.astype(np.int64) * count + destination)
-    return (flat // count).astype(np.int32), (flat % count).astype(np.int32)

@@ -94,13 +94,13 @@ class Rows:
         having = ((slot, np.flatnonzero(degree > slot)) for slot in slots)
         return [(here, self.start[here] + slot) for slot, here in having]
 
-    def spread(self, vertices: Vertices) -> tuple[Ints, Ints]:
+    def spread(self, vertices: Ints) -> tuple[Ints, Ints]:
         """All edges that leave these vertices: (position among ``vertices``, edge), in order."""
-        degree = self.start[vertices + 1] - self.start[vertices]
+        begin = self.start[vertices]
+        degree = self.start[vertices + 1] - begin
         owner = np.repeat(np.arange(len(vertices)), degree)
-        ends = np.cumsum(degree)
-        within = np.arange(len(owner)) - np.repeat(ends - degree, degree)
-        return owner, self.start[vertices][owner] + within
+        before = np.cumsum(degree) - degree
+        return owner, (begin - before)[owner] + np.arange(len(owner))
 
 
 def site_graph(snapshot: Snapshot) -> tuple[SiteGraph, tuple[Guid, ...], Sequence[Guid]]:

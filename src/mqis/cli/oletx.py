@@ -1,0 +1,259 @@
+"""``mqis oletx``: transaction managers' connections (MS-CMP) from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Coroutine
+from typing import Annotated, Any
+
+import typer
+
+from mqis.cli.output import plain
+from mqis.protocol.cmpo.nameobject import MAX_HOST_NAME, NameObject
+from mqis.protocol.errors import ProtocolError
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.oletx.connection import Message, OleTxConnection
+from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.resolver import MAPPER_PORT, Address, MapperResolver
+
+app = typer.Typer(
+    help="Connections between transaction managers: MS-CMP over MS-CMPO.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+# --- what people write ----------------------------------------------------------------------------
+
+
+def _name(text: str) -> NameObject:
+    try:
+        return NameObject.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _number(text: str) -> int:
+    try:
+        number = int(text, 0)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no number") from None
+    if not 0 <= number <= 0xFFFF_FFFF:
+        raise typer.BadParameter(f"{text} does not fit into 32 bits")
+    return number
+
+
+def _host(text: str) -> tuple[str, Address]:
+    host, equals, where = text.partition("=")
+    address, _, port = where.partition(":")
+    if not equals or not host or not address or not (port or str(MAPPER_PORT)).isdigit():
+        raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:MAPPER_PORT]")
+    return host, (address, int(port or MAPPER_PORT))
+
+
+def _message(text: str) -> Message:
+    kind, _, body = text.partition(":")
+    try:
+        return Message(_number(kind), bytes.fromhex(body))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not TYPE[:HEX]") from None
+
+
+PartnerArgument = Annotated[
+    NameObject,
+    typer.Argument(
+        parser=_name, metavar="HOST/CID", help="The partner: its NetBIOS name and identifier."
+    ),
+]
+NameOption = Annotated[
+    NameObject | None,
+    typer.Option(
+        "--name",
+        "-n",
+        parser=_name,
+        metavar="HOST/CID",
+        help="Who this side is. Default: this host, with an identifier of its own.",
+        show_default=False,
+    ),
+]
+HostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host",
+        metavar="NAME=ADDRESS[:MAPPER_PORT]",
+        help="Where a host and its endpoint mapper are; else its name is looked up. Repeatable.",
+        show_default=False,
+    ),
+]
+AddressOption = Annotated[str, typer.Option(help="Where to listen.", metavar="ADDRESS")]
+PortOption = Annotated[int, typer.Option(help="For sessions; 0: one that is free.", metavar="N")]
+MapperOption = Annotated[
+    int, typer.Option(help="Of the endpoint mapper; 0: one that is free.", metavar="N")
+]
+TypeOption = Annotated[str, typer.Option("--type", "-t", metavar="N", help="The connection type.")]
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+@app.command()
+def listen(
+    *,
+    name: NameOption = None,
+    host: HostOption = None,
+    address: AddressOption = "127.0.0.1",
+    port: PortOption = 0,
+    mapper_port: MapperOption = MAPPER_PORT,
+    echo: Annotated[bool, typer.Option("--echo", help="Send every message back.")] = False,
+) -> None:
+    """Accept connections of every type and show what comes, until a signal ends it."""
+    endpoint = _endpoint(name, host, address, port, mapper_port)
+    _run(_listen(endpoint, echo=echo))
+
+
+@app.command()
+def connect(
+    partner: PartnerArgument,
+    *,
+    connection_type: TypeOption = "0x101",
+    send: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--send", "-s", metavar="TYPE[:HEX]", help="A message. Repeatable.", show_default=False
+        ),
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(help="How long to wait for answers after the last.", metavar="SECONDS")
+    ] = 2.0,
+    name: NameOption = None,
+    host: HostOption = None,
+    address: AddressOption = "127.0.0.1",
+    port: PortOption = 0,
+    mapper_port: MapperOption = 0,
+) -> None:
+    """Open a connection, send messages, and show the answers."""
+    messages = [_message(text) for text in send or []]
+    endpoint = _endpoint(name, host, address, port, mapper_port)
+    _run(_connect(endpoint, partner, _number(connection_type), messages, wait))
+
+
+@app.command()
+def ping(
+    partner: PartnerArgument,
+    *,
+    count: Annotated[int, typer.Option("--count", "-c", help="How many.", metavar="N")] = 4,
+    interval: Annotated[float, typer.Option(help="Between two.", metavar="SECONDS")] = 1.0,
+    name: NameOption = None,
+    host: HostOption = None,
+    address: AddressOption = "127.0.0.1",
+    port: PortOption = 0,
+    mapper_port: MapperOption = 0,
+) -> None:
+    """Set a session up and send PINGs: is the partner there, and does it find the way back?"""
+    endpoint = _endpoint(name, host, address, port, mapper_port)
+    _run(_ping(endpoint, partner, count, interval))
+
+
+# --- what they do ---------------------------------------------------------------------------------
+
+
+class ListenError(ProtocolError):
+    """The ports cannot be had."""
+
+
+def _endpoint(
+    name: NameObject | None, hosts: list[str] | None, address: str, port: int, mapper_port: int
+) -> OleTxEndpoint:
+    if name is None:
+        label = socket.gethostname().partition(".")[0][:MAX_HOST_NAME]
+        name = NameObject(label.upper(), SystemEntropy().guid())
+    resolver = MapperResolver(dict(_host(text) for text in hosts or []))
+    return OleTxEndpoint(
+        name, address=address, port=port, mapper_port=mapper_port, resolver=resolver
+    )
+
+
+def _run(scene: Coroutine[Any, Any, None]) -> None:
+    try:
+        asyncio.run(scene)
+    except KeyboardInterrupt:
+        return
+    except OSError as error:
+        raise ListenError(f"cannot listen: {error}") from error
+
+
+def _say(text: str) -> None:
+    print(plain(text), flush=True)
+
+
+def _ready(endpoint: OleTxEndpoint) -> str:
+    at = f"{endpoint.address}:{endpoint.port}"
+    return f"{endpoint.name}, {at}, endpoint mapper {endpoint.address}:{endpoint.mapper_port}"
+
+
+async def _listen(endpoint: OleTxEndpoint, *, echo: bool) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+
+    async def accept(connection: OleTxConnection) -> None:
+        label = f"{connection.partner.host_name}#{connection.id}"
+        _say(f"{label} opened: type 0x{connection.connection_type:x}, {connection.partner}")
+        try:
+            async for message in connection:
+                _show(label, message)
+                if echo:
+                    await connection.send(*message)
+        except ProtocolError as error:
+            _say(f"{label} lost: {error}")
+        else:
+            _say(f"{label} closed")
+
+    endpoint.accept(None, accept)
+    async with endpoint:
+        _say(f"ready: {_ready(endpoint)}")
+        await ended.wait()
+
+
+async def _connect(
+    endpoint: OleTxEndpoint,
+    partner: NameObject,
+    connection_type: int,
+    messages: list[Message],
+    wait_s: float,
+) -> None:
+    async with endpoint:
+        _say(f"this side: {_ready(endpoint)}")
+        async with await endpoint.connect(partner, connection_type) as connection:
+            _say(f"connected: {partner}, level three version {connection.version.level_three}")
+            for message in messages:
+                await connection.send(*message)
+            try:
+                while (answer := await asyncio.wait_for(connection.receive(), wait_s)) is not None:
+                    _show(f"{partner.host_name}#{connection.id}", answer)
+            except TimeoutError:
+                pass
+
+
+def _show(label: str, message: Message) -> None:
+    body = f" {message.body.hex()}" if message.body else ""
+    _say(f"{label} 0x{message.type:x}, {len(message.body)} bytes{body}")
+
+
+async def _ping(endpoint: OleTxEndpoint, partner: NameObject, count: int, every_s: float) -> None:
+    async with endpoint:
+        _say(f"this side: {_ready(endpoint)}")
+        start = asyncio.get_running_loop().time()
+        link = await endpoint.session(partner)
+        took = asyncio.get_running_loop().time() - start
+        rank, version = link.session.rank.name.lower(), link.session.version
+        levels = f"{version.level_one}.{version.level_two}.{version.level_three}"
+        _say(f"session with {partner} in {took * 1000:.1f} ms: {rank} here, versions {levels}")
+        for number in range(1, count + 1):
+            _say(f"PING {number}: {await endpoint.ping(partner) * 1000:.2f} ms")
+            if number < count:
+                await asyncio.sleep(every_s)

@@ -1,0 +1,168 @@
+"""What changes when links or gates go: which pairs of sites, by how much, and which lose each other.
+
+The route of a pair of sites is the one from gate to gate: the first gate of the source's site looks
+into its table, sends to the first gate of the next site, and so on. A site without a gate can
+neither send nor pass on nor receive, and the tables do not lead around it (MS-MQBR 3.1.5.3). Where
+every site has a gate and no gate belongs to two, that is the least-cost path of ``allpairs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mqis.protocol.routing.bulk.allpairs import Routes
+from mqis.protocol.routing.bulk.gates import Gates, Roots
+from mqis.protocol.routing.bulk.repair import Changes, EdgeCosts, Repair, above
+from mqis.protocol.routing.bulk.sitegraph import Ints, Rows, SiteGraph, Vertices
+from mqis.protocol.routing.bulk.walks import Walks, entries, walk_on
+from mqis.protocol.routing.table import UNREACHABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What the loss of one link or gate means."""
+
+    #: The number of the link, or of the machine.
+    number: int
+    changed: int
+    unreachable: int
+    #: Over all pairs that still have a route.
+    dearer_by: int
+    worst: int
+
+    @classmethod
+    def of(cls, number: int, changes: Changes) -> Impact:
+        more = changes.dearer_by
+        lost = len(changes.unreachable)
+        left = more[more != UNREACHABLE] if lost else more
+        worst = int(left.max(initial=0))
+        return cls(number, len(changes), lost, int(left.sum()), worst)
+
+
+class WhatIf:
+    """Questions about one set of routes. Without ``gates`` every site has one of its own."""
+
+    def __init__(self, routes: Routes, gates: Gates | None = None) -> None:
+        self._routes = routes
+        self._graph = routes.graph
+        self._repair = Repair(routes)
+        own: list[Roots] = [(site,) for site in range(self._graph.count)]
+        self._gates = gates
+        self._roots = own if gates is None else gates.roots()
+        self._plain = self._roots == own
+
+    def without(self, links: npt.ArrayLike = (), gates: Collection[int] = ()) -> Changes:
+        """The pairs whose route changes if these links (by number) and gates are not there."""
+        repaired = self._repair.after(edges_without(self._graph, links))
+        roots = self._roots
+        if gates:
+            if self._gates is None:
+                raise ValueError("there are no gates to leave out: give them to WhatIf")
+            roots = self._gates.roots(frozenset(gates))
+        if self._plain and roots == self._roots:
+            return repaired
+        return self._walked(repaired, roots)
+
+    def each_link(self) -> Iterator[Impact]:
+        """A sweep: every usable link in turn, by its number."""
+        for link in np.sort(self._graph.link):
+            yield Impact.of(int(link), self.without([link]))
+
+    def each_gate(self) -> Iterator[Impact]:
+        for gate in (
+            sorted({g for of_site in self._gates.of_site for g in of_site}) if self._gates else ()
+        ):
+            yield Impact.of(gate, self.without(gates=[gate]))
+
+    # --- from gate to gate ------------------------------------------------------------------------
+
+    @cached_property
+    def _walks(self) -> Walks:
+        return Walks.of(self._routes, self._roots)
+
+    @cached_property
+    def _scratch(self) -> tuple[Ints, Vertices, Vertices]:
+        routes = self._routes
+        return routes.distance.copy(), routes.next_hop.copy(), np.zeros_like(routes.next_hop)
+
+    def _walked(self, repaired: Changes, roots: Sequence[Roots]) -> Changes:
+        distance, next_hop, position = self._scratch
+        changed = repaired.source, repaired.destination
+        distance[changed], next_hop[changed] = repaired.new_distance, repaired.new_next
+        try:
+            pair = self._to_look_at(repaired, roots)
+            new = Routes(self._graph, distance, next_hop)
+            hop, step = entries(new, roots, pair)
+            known_hop, known_step = self._walks.hop[pair], self._walks.step(pair)
+            starts = pair[(hop != known_hop) | (step != known_step)]
+            affected = above(starts, self._walks.before, self._walks.hop, position.reshape(-1))
+            try:
+                return self._changes(affected, new, roots, position.reshape(-1))
+            finally:
+                position.reshape(-1)[affected] = 0
+        finally:
+            distance[changed], next_hop[changed] = repaired.old_distance, repaired.old_next
+
+    def _to_look_at(self, repaired: Changes, roots: Sequence[Roots]) -> Ints:
+        """Pairs whose next hop may be another one: the tables changed, or the gates did."""
+        count = self._graph.count
+        found = [np.zeros(0, dtype=np.int64)]
+        holders = _holders(self._roots)
+        for site in np.unique(repaired.source):
+            towards = repaired.destination[repaired.source == site].astype(np.int64)
+            found += [holder * count + towards for holder in holders[site]]
+        hop = self._walks.hop.reshape(count, count)
+        for site, (old, new) in enumerate(zip(self._roots, roots, strict=True)):
+            if old != new:
+                found.append(site * count + np.arange(count))
+            if old and not new:
+                source, towards = np.nonzero(hop == site)
+                found.append(source * count + towards)
+        return np.unique(np.concatenate(found))
+
+    def _changes(
+        self, pair: Ints, new: Routes, roots: Sequence[Roots], position: Vertices
+    ) -> Changes:
+        count = self._graph.count
+        position[pair] = np.arange(1, len(pair) + 1)
+        hop, step = entries(new, roots, pair)
+        cost = walk_on(pair, hop, step, position, self._walks.cost)
+        return Changes(
+            (pair // count).astype(np.int32),
+            (pair % count).astype(np.int32),
+            self._walks.cost[pair],
+            cost,
+            self._walks.hop[pair],
+            np.where(cost == UNREACHABLE, UNREACHABLE, hop).astype(np.int32),
+        )
+
+
+def _holders(roots: Sequence[Roots]) -> list[list[int]]:
+    """Of each site those whose gate's table is rooted in it."""
+    found: list[list[int]] = [[] for _ in roots]
+    for holder, own in enumerate(roots):
+        for site in own:
+            found[site].append(holder)
+    return found
+
+
+def edges_without(graph: SiteGraph, links: npt.ArrayLike) -> EdgeCosts:
+    """What pairs of sites cost when these links are not there; other pairs stay out of it."""
+    gone = np.isin(graph.link, np.asarray(links, dtype=np.int64))
+    starts = np.flatnonzero(graph.is_edge)
+    group = np.cumsum(graph.is_edge) - 1
+    touched = starts[np.unique(group[gone & graph.is_edge])]
+    left = np.where(gone, 0, graph.cost)
+    bounds = np.append(starts, len(graph.link))
+    after = bounds[group[touched] + 1]
+    cost = np.array(
+        [next((c for c in left[a:b] if c), 0) for a, b in zip(touched, after, strict=True)],
+        dtype=np.int64,
+    )
+    dearer = cost != graph.cost[touched]
+    return EdgeCosts(graph.first[touched][dearer], graph.second[touched][dearer], cost[dearer])

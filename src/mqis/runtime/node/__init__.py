@@ -1,0 +1,1 @@
+"""The asyncio driver of a node: sockets, the store's writer, and a clock."""

@@ -1,0 +1,280 @@
+"""A node on sockets and a store's writer.
+
+Operations run in the writer's thread, the queue manager in the event loop, and what an operation
+decided is carried out in the loop after its commit. One batch of operations is under way at a
+time: what comes meanwhile waits in the queue manager, which stops reading when that is too much,
+and then shares the next commit. Clients' changes go between the batches as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from mqis.protocol.clock import Instant
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.node.node import Node, Outcome
+from mqis.protocol.ports import Transaction
+from mqis.protocol.queueing.events import SessionClosed, SessionOpened
+from mqis.protocol.replication.effects import Answered, Changed, Effect, Recovered, Refusal
+from mqis.runtime.node.answers import Answers
+from mqis.runtime.node.members import Members
+from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.wire.hresult import HResult
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+#: After a commit that failed, until the store is tried again.
+RETRY_S = 1.0
+#: How much later than replication itself the driver gives up on an answer.
+_ANSWER_GRACE_S = 5.0
+
+Run = Callable[[Transaction], tuple[T, list[Effect]]]
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What has happened since the start."""
+
+    operations: int = 0
+    #: Operations that failed, and how often replication began anew from the store for it.
+    failures: int = 0
+    restarts: int = 0
+    #: Messages, or parts of them, that replication did not take.
+    refusals: int = 0
+    forwarded: int = 0
+
+
+class NodeDriver:
+    """Drives a node.
+
+    async with NodeDriver(node, writer, members, resolve) as driver:
+        port = await driver.listen("127.0.0.1")
+        await driver.change(operation)
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        writer: GroupCommitWriter,
+        members: Members,
+        resolve: Resolver,
+        *,
+        on_commit: Callable[[], None] = lambda: None,
+        on_outcome: Callable[[Outcome], None] = lambda _outcome: None,
+        restored: bool = False,
+    ) -> None:
+        self.node = node
+        self.members = members
+        self.statistics = Statistics()
+        self.endpoint = QueueingEndpoint(node.queue, resolve, self._pump)
+        self._writer = writer
+        self._on_commit = on_commit
+        self._on_outcome = on_outcome
+        self._restored = restored
+        self._loop = asyncio.get_running_loop()
+        self._answers = Answers()
+        self._busy = 0
+        self._pause_until = 0.0
+        self._running = False
+        self._timer: asyncio.TimerHandle | None = None
+        #: Used in the writer's thread alone: whether memory and store may have parted.
+        self._broken = False
+        self._failures_seen = writer.failures
+
+    async def __aenter__(self) -> NodeDriver:
+        """Initialise replication; ``StorageError`` if the store does not let it."""
+        at = self._now()
+        start = self.node.start(at, restored=self._restored)
+        await asyncio.shield(self._enqueue(lambda tx: (None, start(tx)), at))
+        self._running = True
+        self.endpoint.wake()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def listen(self, host: str, port: int) -> int:
+        """Take sessions of other servers; the port, which for 0 is one that was free."""
+        return await self.endpoint.listen(host, port)
+
+    async def close(self, grace_s: float = 2.0) -> None:
+        """Write what open sessions take, then close; what was decided is in the store."""
+        self._running = False
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.endpoint.close(grace_s)
+        self._answers.give_up(HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER)
+
+    def _now(self) -> Instant:
+        return Instant(self._loop.time(), time.time())
+
+    # --- a client's changes -----------------------------------------------------------------------
+
+    async def change(self, operation: Callable[[DirectoryEvents], T]) -> T:
+        """Make a change here, or have its authority make it; what it decides, if it refuses.
+
+        A change that was made elsewhere returns the object as it will be: its identifier was
+        chosen here, its number is the authority's.
+        """
+        at = self._now()
+        try:
+            made = self._enqueue(self.node.change(operation, at), at)
+            result, _ = await asyncio.shield(made)
+        except NotAuthority as elsewhere:
+            await self._forward(elsewhere.change)
+            return cast(T, elsewhere.change.obj)
+        return result
+
+    async def _forward(self, change: OwnChange) -> None:
+        at = self._now()
+        local, answer = self._answers.expect()
+        self.statistics.forwarded += 1
+        asked = self.node.request(change, local, at)
+        wait_s = self.node.replication.settings.reply_wait_s + _ANSWER_GRACE_S
+        try:
+            await asyncio.shield(self._enqueue(lambda tx: (None, asked(tx)), at))
+            result = await asyncio.wait_for(answer, wait_s)
+        except TimeoutError:
+            result = HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
+        finally:
+            self._answers.forget(local)
+        if result != HResult.MQ_OK:
+            raise DirectoryError(result, f"the authority of partition {change.obj.partition}")
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def _enqueue(self, run: Run[T], at: Instant) -> asyncio.Future[tuple[T, list[Effect]]]:
+        """Into the writer; effects are carried out in the order of the commits."""
+        future = self._writer.enqueue(self._guarded(run, at))
+        future.add_done_callback(self._committed)
+        return future
+
+    def _guarded(self, run: Run[T], at: Instant) -> Run[T]:
+        """In the writer's thread: begin anew if a commit failed since the last operation.
+
+        What replication remembers may be ahead of the store then, or of an operation that was
+        undone.
+        """
+
+        def guarded(tx: Transaction) -> tuple[T, list[Effect]]:
+            effects: list[Effect] = []
+            anew = self._broken or self._failures_seen != self._writer.failures
+            if anew:
+                self._failures_seen, self._broken = self._writer.failures, True
+                effects = self.node.start(at)(tx)
+            try:
+                result, more = run(tx)
+            except (DirectoryError, NotAuthority):
+                raise  # said before anything was remembered
+            except BaseException:
+                self._broken = True
+                raise
+            if anew:
+                self._broken = False
+                self._loop.call_soon_threadsafe(self._restarted)
+            return result, effects + more
+
+        return guarded
+
+    def _restarted(self) -> None:
+        self.statistics.restarts += 1
+        self._answers.give_up(HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER)
+        log.warning("replication began anew from the store")
+
+    def _committed(self, future: asyncio.Future[Any]) -> None:
+        self.statistics.operations += 1
+        error = None if future.cancelled() else future.exception()
+        if future.cancelled() or isinstance(error, (DirectoryError, NotAuthority)):
+            return
+        if error is not None:
+            self.statistics.failures += 1
+            self._pause_until = self._loop.time() + RETRY_S
+            known = error if isinstance(error, StorageError) else None
+            log.error("an operation failed: %s", error, exc_info=None if known else error)
+            return
+        _, effects = future.result()
+        self._settle(effects)
+        self._on_commit()
+        if effects:
+            self.endpoint.wake()
+        self._arm()
+
+    def _settle(self, effects: list[Effect]) -> None:
+        for outcome in self.node.committed(effects, self._now()):
+            self._heed(outcome)
+            self._on_outcome(outcome)
+
+    def _heed(self, outcome: Outcome) -> None:
+        match outcome:
+            case Answered(request, hresult):
+                self._answers.answered(request, hresult)
+            case Changed(object_types):
+                self.members.changed(object_types)
+            case Refusal(sender, reason):
+                self.statistics.refusals += 1
+                log.debug("refused from %s: %s", sender or "nobody", reason)
+            case Recovered(partition, unique, asked, silent):
+                log.info(
+                    "partition %s serves again: asked %s, no answer from %s, here alone: %s",
+                    partition,
+                    *(", ".join(names) or "nobody" for names in (asked, silent)),
+                    ", ".join(unique) or "nothing",
+                )
+            case SessionOpened(peer=peer, machine=None):
+                name = self.members.name_of(peer)
+                if name is not None:
+                    self.node.queue.hurry(name, self._loop.time())
+            case SessionClosed(machine=machine, reason=reason) if machine is not None:
+                log.debug("no session with %s: %s", machine, reason)
+            case _:
+                pass
+
+    # --- what comes and what is due ---------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """The next batch: what came since the last one, and what time has brought."""
+        if self._busy or not self._running:
+            return
+        if self._loop.time() < self._pause_until:
+            self._arm()
+            return
+        at = self._now()
+        batch = self.node.operations(at)
+        self._settle([])  # sessions, which wait for no commit
+        for operation in batch:
+            self._submit(operation, at)
+        if not batch:
+            self._arm()
+
+    def _submit(self, operation: Callable[[Transaction], list[Effect]], at: Instant) -> None:
+        try:
+            future = self._enqueue(lambda tx: (None, operation(tx)), at)
+        except StorageError as error:  # the store is being closed under us
+            log.debug("not run: %s", error)
+            return
+        self._busy += 1
+        future.add_done_callback(self._done)
+
+    def _done(self, _future: asyncio.Future[Any]) -> None:
+        self._busy -= 1
+        if not self._busy:
+            self.endpoint.wake()  # which asks for the next batch
+
+    def _arm(self) -> None:
+        """One timer, for what replication wants to do next; transport has its own."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self.node.replication.next_timer()
+        if self._running and due is not None:
+            self._timer = self._loop.call_at(max(due, self._pause_until), self._pump)

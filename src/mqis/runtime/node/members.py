@@ -1,0 +1,128 @@
+"""Who the other servers are, from the directory: their names, their keys, and who may connect.
+
+Asked in the event loop for every session and every signed message, so answers are kept until
+objects that they follow from change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.protocol.directory.service import Service
+from mqis.protocol.ports import Store, View
+from mqis.protocol.queueing.names import canonical
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.keys import PublicKeys, RsaPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+_TOPOLOGY = frozenset({ObjectType.MACHINE, ObjectType.SITE, ObjectType.ENTERPRISE})
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A server that this one believes before the directory tells of it."""
+
+    name: str
+    id: Guid
+    key: RsaPublicKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What the directory says about a queue manager."""
+
+    name: str
+    #: Whether it is a server of the directory: PEC, PSC or BSC.
+    is_server: bool
+    keys: tuple[RsaPublicKey, ...]
+
+
+class Members:
+    """``queueing.Peers`` over a store, and the keys that signatures are checked with."""
+
+    def __init__(
+        self, store: Store, seeds: Mapping[Guid, Seed], *, keys_required: bool = False
+    ) -> None:
+        self._store = store
+        self._seeds = seeds
+        self._keys_required = keys_required
+        self._known: dict[Guid, Member | None] = {}
+
+    def changed(self, object_types: frozenset[ObjectType]) -> None:
+        if object_types & _TOPOLOGY:
+            self._known.clear()
+
+    def member(self, id: Guid) -> Member | None:  # noqa: A002
+        """None for a stranger. Strangers are not remembered: there is no end of them."""
+        found = self._known.get(id)
+        if found is None:
+            with self._store.read() as view:
+                found = _from_seed(self._seeds.get(id), _from_directory(view, id))
+            if found is not None:
+                self._known[id] = found
+        return found
+
+    def name_of(self, id: Guid) -> str | None:  # noqa: A002
+        found = self.member(id)
+        return None if found is None else found.name
+
+    def keys_of(self, id: Guid) -> tuple[RsaPublicKey, ...]:  # noqa: A002
+        found = self.member(id)
+        return () if found is None else found.keys
+
+    def admits(self, guid: Guid, machine: str | None, address: str) -> bool:
+        """Servers of the directory may connect; who is connected to has to be who he should."""
+        found = self.member(guid)
+        if found is None:
+            return False
+        if machine is not None:
+            return canonical(found.name) == canonical(machine)
+        return found.is_server and (bool(found.keys) or not self._keys_required)
+
+
+def _from_seed(seed: Seed | None, member: Member | None) -> Member | None:
+    """The directory comes first; a seed fills in what it does not have yet."""
+    if seed is None:
+        return member
+    key = () if seed.key is None else (seed.key,)
+    if member is None:
+        return Member(seed.name, True, key)
+    return Member(member.name, True, member.keys or key)
+
+
+def _from_directory(view: View, id: Guid) -> Member | None:  # noqa: A002
+    machine = view.get(ObjectType.MACHINE, id)
+    if machine is None or machine.path is None:
+        return None
+    name = name_key(machine.path)
+    sites = [s for s in view.objects(ObjectType.SITE) if name_key(_psc(s)) == name]
+    role = Service.of(machine).role
+    keys = [*_keys(machine, PropId.QM_SIGN_PKS)]
+    for site in sites:
+        keys += _keys(site, PropId.S_PSC_SIGNPK)
+    return Member(machine.path, role is not None or bool(sites), tuple(dict.fromkeys(keys)))
+
+
+def _psc(site: DirectoryObject) -> str:
+    name = site.value(PropId.S_PSC)
+    return name if isinstance(name, str) else ""
+
+
+def _keys(obj: DirectoryObject, propid: PropId) -> Iterator[RsaPublicKey]:
+    """The keys that can be read; what another provider made is none of ours."""
+    blob = obj.value(propid)
+    if not isinstance(blob, bytes) or not blob:
+        return
+    try:
+        listed = PublicKeys.from_bytes(blob).keys
+    except WireError:
+        return
+    for entry in listed:
+        try:
+            yield entry.rsa()
+        except WireError:
+            continue

@@ -1,0 +1,106 @@
+"""The signing key of this machine, and signatures with it.
+
+The form is MSMQ 1.0's: MD5 and RSA. New keys have 1024 bits; longer ones work as well.
+Keys of others may be as short as 512 bits, which old queue managers have: they are verified too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from hashlib import md5
+from pathlib import Path
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from mqis.protocol.queueing.signing import Verdict
+from mqis.protocol.security.rsa import verify_md5
+from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.keys import KeyAlgorithm, RsaPublicKey
+
+KEY_BITS = 1024
+#: Shorter own keys are not used.
+MIN_BITS = 1024
+
+
+class SigningKeyError(MqisError):
+    """The key file cannot be used: which, why, and what to do."""
+
+
+class MachineKey:
+    """A private key; ``public`` is what the directory tells others."""
+
+    def __init__(self, private: rsa.RSAPrivateKey) -> None:
+        self._private = private
+        numbers = private.public_key().public_numbers()
+        self.public = RsaPublicKey.of(numbers.n, numbers.e, KeyAlgorithm.CALG_RSA_SIGN)
+
+    @classmethod
+    def generate(cls, bits: int = KEY_BITS) -> MachineKey:
+        if bits < MIN_BITS:
+            raise ValueError(f"a new key has at least {MIN_BITS} bits, not {bits}")
+        return cls(rsa.generate_private_key(65537, bits))
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = True) -> MachineKey:
+        """The key in a file, which is made if it is not there, for its owner's eyes alone."""
+        try:
+            if create and not path.exists():
+                key = cls.generate()
+                key._save(path)
+                return key
+            if path.stat().st_mode & 0o077:
+                raise SigningKeyError(f"{path}: others may read this private key; chmod 600 {path}")
+            data = path.read_bytes()
+        except OSError as error:
+            raise SigningKeyError(
+                f"{path}: the signing key cannot be read: {error.strerror}"
+            ) from error
+        try:
+            private = serialization.load_pem_private_key(data, None)
+        except (ValueError, TypeError) as error:
+            raise SigningKeyError(f"{path}: is no private key in PEM without a password") from error
+        if not isinstance(private, rsa.RSAPrivateKey) or private.key_size < MIN_BITS:
+            raise SigningKeyError(f"{path}: is no RSA key of {MIN_BITS} bits or more")
+        return cls(private)
+
+    def _save(self, path: Path) -> None:
+        data = self._private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def sign(self, data: bytes) -> bytes:
+        """Least significant byte first, as CryptoAPI has it."""
+        signature = self._private.sign(data, padding.PKCS1v15(), hashes.MD5())
+        return signature[::-1]
+
+
+class MachineSigner:
+    """``queueing.Signer`` with the keys that the directory holds."""
+
+    def __init__(
+        self, key: MachineKey, keys_of: Callable[[Guid], tuple[RsaPublicKey, ...]]
+    ) -> None:
+        self._key = key
+        self._keys_of = keys_of
+
+    def sign(self, parts: tuple[bytes, ...]) -> bytes:
+        return self._key.sign(b"".join(parts))
+
+    def verify(self, sender: Guid, parts: tuple[bytes, ...], signature: bytes) -> Verdict:
+        """By the key of its machine, or the one of the site that it is the PSC of."""
+        keys = self._keys_of(sender)
+        if not keys:
+            return Verdict.UNKNOWN_SENDER
+        digest = md5(b"".join(parts), usedforsecurity=False).digest()
+        right = any(verify_md5(key, digest, signature) for key in keys)
+        return Verdict.VALID if right else Verdict.INVALID

@@ -1,0 +1,161 @@
+"""What every authority has committed, and whether copies hold anything else.
+
+A version of an object is what it was under one number of its partition. An authority makes each
+number once. A replica that shows a number shows what the authority had under it, property by
+property: a lost or misplaced change is seen the moment it does harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from mqis.protocol.directory.objects import DirectoryObject, Partition, PurgeState
+from mqis.protocol.ports import Change, View
+from mqis.protocol.replication.admission import owns
+from mqis.protocol.replication.convergence import Held
+from mqis.protocol.replication.server import Server
+from mqis.sim.violation import Violation
+from mqis.wire.guid import Guid
+from mqis.wire.seqnum import SequenceNumber
+
+_MIN = SequenceNumber.MIN
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An object under one number; ``held`` None: it was deleted."""
+
+    id: Guid
+    seq: SequenceNumber
+    held: Held | None
+
+    @classmethod
+    def of(cls, change: Change) -> Version:
+        held = Held.of(change) if isinstance(change, DirectoryObject) else None
+        return cls(change.id, change.seq, held)
+
+    def __str__(self) -> str:
+        what = "deleted" if self.held is None else self.held.type.label
+        return f"{what} {self.id} at {self.seq.value}"
+
+
+@dataclass(slots=True)
+class PartitionHistory:
+    """All versions of one partition."""
+
+    versions: dict[SequenceNumber, Version] = field(default_factory=dict)
+    #: The last version of each object.
+    last: dict[Guid, Version] = field(default_factory=dict)
+    high: SequenceNumber = _MIN
+
+
+class History:
+    """All partitions, and how far each server was seen.
+
+    A server is looked at within its transactions: ``keep`` when one is committed, ``drop`` when
+    not.
+    """
+
+    def __init__(self) -> None:
+        self.partitions: dict[Guid, PartitionHistory] = {}
+        #: The furthest that each server has ever been.
+        self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
+        self._seen: dict[tuple[str, Guid], Partition] = {}
+        self._undo: list[Callable[[], object]] = []
+
+    def of(self, partition: Guid) -> PartitionHistory:
+        return self.partitions.setdefault(partition, PartitionHistory())
+
+    def forget(self, server: str) -> None:
+        """A server has another disk: it may be anywhere."""
+        for key in [key for key in self._seen if key[0] == server]:
+            del self._seen[key]
+
+    def keep(self) -> None:
+        self._undo.clear()
+
+    def drop(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    def look(self, view: View, me: Server) -> None:
+        """Everything that an operation has changed in a store."""
+        for state in view.partitions():
+            key = me.name, state.id
+            before = self._seen.get(key)
+            if before == state:
+                continue
+            if before is not None:
+                _check_step(me, before, state)
+            self._put(self._seen, key, state)
+            self._look_at(view, me, state, before)
+            self._put(self.reached, key, max(self.reached.get(key, _MIN), state.last_seq))
+
+    def _put(self, target: dict[_K, _V], key: _K, value: _V) -> None:
+        if key in target:
+            old = target[key]
+            self._undo.append(lambda: target.__setitem__(key, old))
+        else:
+            self._undo.append(lambda: target.pop(key))
+        target[key] = value
+
+    def _look_at(
+        self, view: View, me: Server, state: Partition, before: Partition | None
+    ) -> None:
+        own = owns(view, me, state.id)
+        after = _MIN if before is None or state.last_seq < before.last_seq else before.last_seq
+        for change in view.changes(state.id, after):
+            if change.seq > state.last_seq:
+                raise Violation(
+                    "numbers rise", f"{me.name} has {change.seq.value} above {state.last_seq.value}"
+                )
+            self._check(me, state, Version.of(change), own)
+
+    def _check(self, me: Server, state: Partition, version: Version, own: bool) -> None:
+        known = self.of(state.id)
+        true = known.versions.get(version.seq)
+        if true is not None:
+            _check_same(me, state, true, version)
+        elif not own:
+            raise Violation("only the authority's", f"{me.name} has {version}, which nobody made")
+        elif version.seq <= known.high:
+            raise Violation(
+                "numbers rise",
+                f"{me.name} made {version} when {known.high.value} was given out already",
+            )
+        else:
+            self._put(known.versions, version.seq, version)
+            self._put(known.last, version.id, version)
+            high, known.high = known.high, version.seq
+            self._undo.append(lambda: setattr(known, "high", high))
+
+
+def _check_same(me: Server, state: Partition, true: Version, seen: Version) -> None:
+    if true.id != seen.id or (true.held is None) != (seen.held is None):
+        raise Violation("one change for a number", f"{me.name} has {seen}, the authority {true}")
+    if true.held is None or seen.held is None or true.held == seen.held:
+        return
+    if true.held.site_only and me.site != state.id:  # E58
+        return
+    wrong = sorted(
+        propid for propid, value in true.held.content.items() if seen.held.content[propid] != value
+    )
+    raise Violation("replicas equal", f"{me.name} has {seen} with other values of {wrong}")
+
+
+def _check_step(me: Server, before: Partition, now: Partition) -> None:
+    """Numbers of a copy only rise, but for a full synchronisation."""
+    if now.last_seq < before.last_seq and now.purge_state is PurgeState.NORMAL:
+        raise Violation(
+            "numbers rise",
+            f"{me.name} goes back from {before.last_seq.value} to {now.last_seq.value} in {now.id}",
+        )
+    if now.purged_seq < before.purged_seq:
+        raise Violation("numbers rise", f"{me.name} has purged less than before in {now.id}")
+

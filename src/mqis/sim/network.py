@@ -1,0 +1,278 @@
+"""Messages between servers, one by one: late, lost, twice, out of order, or held up.
+
+``Post`` stands where a server has its queue manager. Like the real one it keeps a message for its
+lifetime while there is no way, and tells what became of it. Unlike the real one it does not notice
+when a message comes twice, and loses some without a word: replication has to bear both.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+from mqis.protocol.queueing.events import Acknowledged, Delivered, Dropped, Event, Nacked
+from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.names import canonical
+from mqis.sim.scenario import CALM, Weather
+from mqis.sim.trace import Trace
+from mqis.wire.mqdsrp.messages import Operation
+from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.mqqb.properties import MessageClass
+
+_OPERATION_AT = 17
+_TIMEOUT = MessageClass.NACK_REACH_QUEUE_TIMEOUT
+
+
+class Clock(Protocol):
+    """When it is, and what is to happen later."""
+
+    now: float
+
+    def after(self, delay_s: float, action: Callable[[], None]) -> None: ...
+
+
+def operation_of(body: bytes) -> str:
+    number = body[_OPERATION_AT]
+    return Operation(number).name.lower() if number <= Operation.BSC_ACK else f"operation {number}"
+
+
+class Post:
+    """One life of a server's queue manager, as far as a node asks for it."""
+
+    def __init__(self, network: MessageNetwork, name: str, wake: Callable[[], None]) -> None:
+        self.name = name
+        self.wake = wake
+        self.alive = True
+        self._network = network
+        self._events: deque[Event] = deque()
+
+    def next_event(self) -> Event | None:
+        return self._events.popleft() if self._events else None
+
+    def send(
+        self,
+        machine: str,
+        message: Message,
+        now: float,
+        unix_time: int,
+        identifier: MessageIdentifier,
+    ) -> None:
+        if canonical(machine) == canonical(self.name):
+            self.tell(Delivered(identifier, message.body, message.priority, True, 0))
+        else:
+            self._network.send(Parcel(self, machine, identifier, message, now + message.lifetime_s))
+
+    def tell(self, event: Event) -> None:
+        self._events.append(event)
+
+    def next_timer(self) -> float | None:
+        return None
+
+    def handle_timer(self, now: float) -> None:
+        """The network has the only timers."""
+
+
+@dataclass(eq=False, slots=True)
+class Parcel:
+    """A message on its way."""
+
+    sender: Post
+    machine: str
+    identifier: MessageIdentifier
+    message: Message
+    expires: float
+    #: Still to be told about.
+    open: bool = True
+
+    def __str__(self) -> str:
+        what = operation_of(self.message.body)
+        return f"{self.sender.name} -> {self.machine} {what} {self.identifier.ordinal & 0xFFFF}"
+
+
+@dataclass(slots=True)
+class _Line:
+    """One direction between two servers."""
+
+    random: Random
+    blocked: int = 0
+    held: list[Parcel] = field(default_factory=list)
+    #: Where messages keep their order, the next one arrives behind this.
+    last_arrival: float = 0.0
+
+
+class MessageNetwork:
+    """All lines, and who is at their ends."""
+
+    def __init__(self, clock: Clock, trace: Trace, seed: int, weather: Weather, signed: bool):
+        self._clock = clock
+        self._trace = trace
+        self._seed = seed
+        self.weather = weather
+        self._signed = signed
+        self._posts: dict[str, Post] = {}
+        self._lines: dict[tuple[str, str], _Line] = {}
+        #: Is shown every message that a server sends.
+        self.watch: Callable[[str, str, bytes], None] = lambda sender, machine, body: None
+
+    def _line(self, source: str, target: str) -> _Line:
+        key = canonical(source), canonical(target)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line(Random(f"{self._seed}/{key[0]}/{key[1]}"))
+        return line
+
+    def _sorted(self) -> list[tuple[tuple[str, str], _Line]]:
+        return sorted(self._lines.items(), key=lambda item: item[0])
+
+    # --- servers come and go ----------------------------------------------------------------------
+
+    def attach(self, name: str, wake: Callable[[], None]) -> Post:
+        """A server starts: what waits for it comes."""
+        post = self._posts[canonical(name)] = Post(self, name, wake)
+        for (_, target), line in self._sorted():
+            if target == canonical(name) and not line.blocked:
+                self._release(line)
+        return post
+
+    def detach(self, name: str) -> None:
+        """A server stops: what it has not sent is gone with it."""
+        post = self._posts.pop(canonical(name), None)
+        if post is None:
+            return
+        post.alive = False
+        for (source, _), line in self._lines.items():
+            if source == canonical(name):
+                line.held.clear()
+
+    # --- faults -----------------------------------------------------------------------------------
+
+    def block(self, source: str, target: str) -> None:
+        self._line(source, target).blocked += 1
+
+    def unblock(self, source: str, target: str, *, shuffled: bool = False) -> None:
+        line = self._line(source, target)
+        line.blocked = max(0, line.blocked - 1)
+        if not line.blocked:
+            if shuffled:
+                line.random.shuffle(line.held)
+            self._release(line)
+            back = self._line(target, source)
+            if not back.blocked:  # what was never acknowledged comes again
+                self._release(back)
+
+    def calm(self) -> None:
+        """The faults are over."""
+        self.weather = CALM
+        for _, line in self._sorted():
+            line.blocked = 0
+        for _, line in self._sorted():
+            self._release(line)
+
+    def break_connections(self, name: str) -> None:
+        """There are none; the messages have faults of their own."""
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def send(self, parcel: Parcel) -> None:
+        self._trace.note(
+            self._clock.now, "sent", str(parcel), parcel.identifier.to_bytes() + parcel.message.body
+        )
+        self._trace.count(f"sent {operation_of(parcel.message.body)}")
+        self.watch(parcel.sender.name, parcel.machine, parcel.message.body)
+        self._forward(parcel)
+
+    def flush(self, name: str) -> None:
+        """Sending is all that there is to do."""
+
+    def _forward(self, parcel: Parcel) -> None:
+        line = self._line(parcel.sender.name, parcel.machine)
+        if line.blocked or canonical(parcel.machine) not in self._posts:
+            self._hold(line, parcel)
+        else:
+            self._fly(line, parcel)
+
+    def _hold(self, line: _Line, parcel: Parcel) -> None:
+        if parcel.sender.alive:
+            line.held.append(parcel)
+            self._clock.after(
+                max(0.0, parcel.expires - self._clock.now), lambda: self._expire(line, parcel)
+            )
+
+    def _expire(self, line: _Line, parcel: Parcel) -> None:
+        if parcel in line.held:
+            line.held.remove(parcel)
+            self._trace.note(self._clock.now, "expired", str(parcel))
+            self._undelivered(parcel)
+
+    def _undelivered(self, parcel: Parcel) -> None:
+        if not parcel.open or not parcel.sender.alive:
+            return
+        parcel.open = False
+        about = parcel.identifier, parcel.machine, parcel.message, _TIMEOUT
+        told = parcel.message.acknowledge
+        parcel.sender.tell(Nacked(*about, local=True) if told else Dropped(*about))
+        parcel.sender.wake()
+
+    def _release(self, line: _Line) -> None:
+        held, line.held = line.held, []
+        for parcel in held:
+            self._forward(parcel)
+
+    def _fly(self, line: _Line, parcel: Parcel) -> None:
+        weather, random = self.weather, line.random
+        if random.random() < weather.loss:
+            self._lose(random, parcel)
+            return
+        copies = 2 if random.random() < weather.duplicate else 1
+        if copies == 2:
+            self._trace.note(self._clock.now, "fault duplicate", str(parcel))
+        for _ in range(copies):
+            arrival = self._clock.now + random.uniform(weather.min_delay_s, weather.max_delay_s)
+            if weather.reorder:
+                if arrival < line.last_arrival:
+                    self._trace.count("fault reorder")
+            else:
+                arrival = max(arrival, line.last_arrival)
+            if arrival - self._clock.now > 1.0:
+                self._trace.count("fault delay")
+            line.last_arrival = max(arrival, line.last_arrival)
+            self._clock.after(arrival - self._clock.now, lambda: self._arrive(parcel))
+
+    def _lose(self, random: Random, parcel: Parcel) -> None:
+        """Either the sender believes that it arrived, or it hears at the end of the lifetime."""
+        self._trace.note(self._clock.now, "fault loss", str(parcel))
+        if random.random() < 0.5:
+            self._acknowledge(parcel)
+        else:
+            delay = max(0.0, parcel.expires - self._clock.now)
+            self._clock.after(delay, lambda: self._undelivered(parcel))
+
+    def _arrive(self, parcel: Parcel) -> None:
+        target = self._posts.get(canonical(parcel.machine))
+        back = self._line(parcel.machine, parcel.sender.name)
+        line = self._line(parcel.sender.name, parcel.machine)
+        if target is None or line.blocked:
+            self._hold(line, parcel)
+            return
+        self._trace.note(self._clock.now, "arrived", str(parcel))
+        body = parcel.message.body
+        target.tell(
+            Delivered(parcel.identifier, body, parcel.message.priority, self._signed, 1)
+        )
+        if back.blocked:  # unacknowledged: it comes again
+            self._hold(line, parcel)
+        else:
+            self._acknowledge(parcel)
+        target.wake()
+
+    def _acknowledge(self, parcel: Parcel) -> None:
+        def tell() -> None:
+            if parcel.open and parcel.sender.alive:
+                parcel.open = False
+                parcel.sender.tell(Acknowledged((parcel.identifier,), parcel.machine, 1))
+                parcel.sender.wake()
+
+        self._clock.after(self.weather.min_delay_s, tell)

@@ -1,0 +1,242 @@
+"""What a seed means: the enterprise, its settings, the weather and the steps of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from mqis.protocol.replication.server import Role
+from mqis.protocol.replication.settings import Settings
+from mqis.sim.steps import (
+    Backup,
+    Change,
+    Clog,
+    Crash,
+    CrashPoint,
+    Cut,
+    FailCommit,
+    Isolate,
+    Join,
+    Operate,
+    Restore,
+    Step,
+)
+
+MAX_SERVERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """Who a server is to be."""
+
+    name: str
+    site: int
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """What a network does to messages while there are faults."""
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    min_delay_s: float = 0.001
+    max_delay_s: float = 0.020
+    #: Whether messages of one line overtake each other.
+    reorder: bool = True
+
+
+CALM = Weather(reorder=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything that decides a run."""
+
+    seed: int
+    servers: tuple[ServerPlan, ...]
+    settings: Settings = Settings()
+    weather: Weather = CALM
+    steps: tuple[Step, ...] = ()
+    #: The phase of faults lasts this long.
+    fault_s: float = 0.0
+    #: Queue managers over simulated connections, in place of single messages.
+    streams: bool = False
+    sqlite: bool = False
+    journaled: bool = False
+    #: Operations that wait together are committed together.
+    batched: bool = False
+    #: Messages count as signed.
+    signed: bool = False
+    #: How far the servers' calendars are apart.
+    skew_s: float = 0.0
+
+    def with_steps(self, steps: tuple[Step, ...]) -> Scenario:
+        return replace(self, steps=steps)
+
+
+#: Of hundred client operations, about so many are of each kind.
+_WEIGHTS: dict[Change, int] = {
+    Change.CREATE_QUEUE: 16,
+    Change.CREATE_QUEUES: 3,
+    Change.UPDATE_QUEUE: 26,
+    Change.DELETE_QUEUE: 12,
+    Change.CREATE_MACHINE: 6,
+    Change.UPDATE_MACHINE: 7,
+    Change.MOVE_MACHINE: 2,
+    Change.RECREATE_MACHINE: 3,
+    Change.DELETE_MACHINE: 2,
+    Change.CREATE_USER: 4,
+    Change.DELETE_USER: 2,
+    Change.CREATE_NETWORK: 3,
+    Change.UPDATE_NETWORK: 2,
+    Change.DELETE_NETWORK: 1,
+    Change.CREATE_LINK: 3,
+    Change.UPDATE_LINK: 4,
+    Change.DELETE_LINK: 1,
+    Change.CREATE_SITE: 1,
+    Change.DELETE_SITE: 1,
+    Change.UPDATE_SITE: 2,
+    Change.UPDATE_ENTERPRISE: 1,
+}
+
+
+def enterprise(bscs: tuple[int, ...]) -> tuple[ServerPlan, ...]:
+    """One site for each number, with so many backup controllers; the first site is the PEC's."""
+    plans = [ServerPlan("PEC", 0, Role.PEC)]
+    plans += [ServerPlan(f"PSC{site}", site, Role.PSC) for site in range(1, len(bscs))]
+    for site, count in enumerate(bscs):
+        plans += [ServerPlan(f"BSC{site}{chr(97 + n)}", site, Role.BSC) for n in range(count)]
+    return tuple(plans)
+
+
+def draw(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    random = Random(f"mqis-sim/{seed}")
+    servers = _servers(random)
+    duration = random.choice((300.0, 1800.0, 7200.0, 7200.0, 86_400.0))
+    scenario = Scenario(
+        seed,
+        servers,
+        settings=_settings(random),
+        weather=_weather(random),
+        fault_s=duration,
+        streams=random.random() < 0.15,
+        sqlite=random.random() < 0.01,
+        journaled=random.random() < 0.05,
+        batched=random.random() < 0.3,
+        signed=random.random() < 0.5,
+        skew_s=random.choice((0.0, 0.0, 3.0, 300.0)),
+    )
+    return scenario.with_steps(_steps(random, scenario))
+
+
+def _servers(random: Random) -> tuple[ServerPlan, ...]:
+    sites = random.choice((1, 2, 2, 2, 3, 3, 3, 3, 4, 5))
+    if random.random() < 0.03:
+        sites = random.randint(6, 12)
+    bscs = [random.choice((0, 0, 1, 1, 2)) for _ in range(sites)]
+    if sites == 1:
+        bscs[0] = max(1, bscs[0])
+    while sites + sum(bscs) > MAX_SERVERS:
+        bscs[bscs.index(max(bscs))] -= 1
+    return enterprise(tuple(bscs))
+
+
+def _settings(random: Random) -> Settings:
+    """Half of the runs have small limits: purges, full and partial replies come early then."""
+    if random.random() < 0.4:
+        return Settings()
+    return Settings(
+        purge_buffer=random.choice((4, 16, 64)),
+        purge_step=random.choice((2, 8, 32)),
+        ack_step=random.choice((4, 16, 256)),
+        max_changes=random.choice((2, 5, 20, 1000)),
+        max_pending=random.choice((3, 20, 100)),
+        max_available=random.choice((5, 50, 20_000)),
+    )
+
+
+def _weather(random: Random) -> Weather:
+    return Weather(
+        loss=random.choice((0.0, 0.0, 0.02, 0.1, 0.3)),
+        duplicate=random.choice((0.0, 0.02, 0.1)),
+        max_delay_s=random.choice((0.02, 0.2, 2.0, 30.0)),
+        reorder=random.random() < 0.7,
+    )
+
+
+def _steps(random: Random, scenario: Scenario) -> tuple[Step, ...]:
+    """In the order of their times."""
+    steps: list[Step] = []
+    count = random.choice((20, 60, 60, 120, 120, 250))
+    changes, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+    busy = random.random() < 0.5
+    for _ in range(count):
+        at = _moment(random, scenario.fault_s, busy)
+        server = random.randrange(len(scenario.servers))
+        change = random.choices(changes, weights)[0]
+        steps.append(Operate(at, server, change, random.getrandbits(32)))
+    for make in (_cuts, _crashes, _restores, _joins):
+        if random.random() < 0.6:
+            steps += make(random, scenario)
+    return tuple(sorted(steps, key=lambda step: step.at))
+
+
+def _moment(random: Random, fault_s: float, busy: bool) -> float:
+    """Spread over the phase, or in bursts that outrun the network."""
+    if busy:
+        return min(fault_s, random.randrange(8) * fault_s / 8 + random.expovariate(1 / 4.0))
+    return random.uniform(0, fault_s)
+
+
+def _cuts(random: Random, scenario: Scenario) -> list[Step]:
+    steps: list[Step] = []
+    last = len(scenario.servers)
+    for _ in range(random.randint(1, 6)):
+        at = random.uniform(0, scenario.fault_s)
+        for_s = random.choice((5.0, 60.0, 600.0, 3000.0)) * random.uniform(0.2, 1.5)
+        first, second = random.sample(range(last), 2)
+        kind = random.random()
+        if kind < 0.6:
+            steps.append(Cut(at, first, second, random.random() < 0.5, for_s))
+        elif kind < 0.8:
+            steps.append(Clog(at, first, second, for_s))
+        else:
+            steps.append(Isolate(at, first, for_s))
+    return steps
+
+
+def _crashes(random: Random, scenario: Scenario) -> list[Step]:
+    steps: list[Step] = []
+    for _ in range(random.randint(1, 6)):
+        at = random.uniform(0, scenario.fault_s)
+        server = random.randrange(len(scenario.servers))
+        if random.random() < 0.25:
+            steps.append(FailCommit(at, server))
+        else:
+            point = random.choice(list(CrashPoint))
+            steps.append(Crash(at, server, point, random.choice((1.0, 30.0, 600.0, 3600.0))))
+    return steps
+
+
+def _restores(random: Random, scenario: Scenario) -> list[Step]:
+    steps: list[Step] = []
+    for _ in range(random.choice((1, 1, 2))):
+        server = random.randrange(len(scenario.servers))
+        kept = random.uniform(0, scenario.fault_s * 0.8)
+        lost = random.uniform(kept, scenario.fault_s)
+        steps.append(Backup(kept, server))
+        steps.append(Restore(lost, server, random.choice((1.0, 60.0, 1800.0))))
+    return steps
+
+
+def _joins(random: Random, scenario: Scenario) -> list[Step]:
+    """Some of the last servers come late: a BSC, or the PSC of a site without any."""
+    steps: list[Step] = []
+    for index in range(len(scenario.servers) - 1, 0, -1):
+        plan = scenario.servers[index]
+        alone = sum(other.site == plan.site for other in scenario.servers) == 1
+        if (plan.role is Role.BSC or alone) and random.random() < 0.4:
+            steps.append(Join(random.uniform(0, scenario.fault_s * 0.7), index))
+    return steps

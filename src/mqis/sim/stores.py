@@ -1,0 +1,73 @@
+"""Stores that can be put back to what they were: a backup is a copy of everything committed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from mqis.protocol.ports import Store
+from mqis.storage.memory import MemoryStore
+from mqis.storage.sqlite import SqliteStore
+
+
+class Disk(Protocol):
+    """What one server keeps its store on."""
+
+    store: Store
+
+    def backup(self) -> Callable[[], None]:
+        """Keep what is committed now; the result puts it back."""
+
+    def close(self) -> None: ...
+
+
+class _Copyable(MemoryStore):
+    def copy(self) -> _Copyable:
+        twin = _Copyable()
+        twin._root = self._root.snapshot()
+        return twin
+
+
+class MemoryDisk:
+    """A crash loses nothing that was committed: the store outlives the node."""
+
+    def __init__(self) -> None:
+        self.store: Store = _Copyable()
+
+    def backup(self) -> Callable[[], None]:
+        assert isinstance(self.store, _Copyable)
+        kept = self.store.copy()
+
+        def restore() -> None:
+            self.store = kept.copy()
+
+        return restore
+
+    def close(self) -> None:
+        self.store.close()
+
+
+class SqliteDisk:
+    """The default store of a real server, in a directory of the simulation."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._path = directory / f"{name}.db"
+        self._backups = 0
+        self.store: Store = SqliteStore(self._path)
+
+    def backup(self) -> Callable[[], None]:
+        self._backups += 1
+        kept = self._path.with_suffix(f".backup{self._backups}")
+        self._reopen(lambda: shutil.copyfile(self._path, kept))
+        return lambda: self._reopen(lambda: shutil.copyfile(kept, self._path))
+
+    def _reopen(self, between: Callable[[], object]) -> None:
+        """Closing folds the log into the file, so that the file is all there is to copy."""
+        self.store.close()
+        between()
+        self.store = SqliteStore(self._path, create=False)
+
+    def close(self) -> None:
+        self.store.close()

@@ -1,0 +1,32 @@
+"""What happened, as a digest for comparing two runs and, if somebody reads it, as lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import blake2b
+from struct import Struct
+
+_STAMP = Struct("<d")
+
+
+class Trace:
+    """Every step, message and commit of a run goes through here, in order."""
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self.lines: list[str] | None = [] if keep else None
+        #: How often each kind of fault and each decision of a machine was seen.
+        self.counts: Counter[str] = Counter()
+        self._digest = blake2b(digest_size=16)
+
+    def note(self, at: float, kind: str, text: str, data: bytes = b"") -> None:
+        self.counts[kind] += 1
+        self._digest.update(_STAMP.pack(at) + kind.encode() + text.encode() + data)
+        if self.lines is not None:
+            self.lines.append(f"{at:12.3f}  {kind:<18} {text}")
+
+    def count(self, kind: str, by: int = 1) -> None:
+        self.counts[kind] += by
+
+    @property
+    def digest(self) -> str:
+        return self._digest.hexdigest()

@@ -1,0 +1,284 @@
+"""What clients do: each change as a function of the directory that its server shows.
+
+Which object it is about is drawn from what is there, so that a change after others still means
+something. A change that finds nothing to change does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import DirectoryObject, Scope
+from mqis.protocol.directory.service import Service
+from mqis.sim.steps import Change
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+Properties = dict[int, PropVariant]
+ClientOperation = Callable[[DirectoryEvents], object]
+_Work = Callable[[DirectoryEvents, Random], object]
+
+
+def text(value: str) -> PropVariant:
+    return PropVariant(VarType.LPWSTR, value)
+
+
+def guid(value: Guid) -> PropVariant:
+    return PropVariant(VarType.CLSID, value)
+
+
+def guids(*values: Guid) -> PropVariant:
+    return PropVariant(VarType.VECTOR_CLSID, values)
+
+
+def number(value: int, vt: VarType = VarType.UI4) -> PropVariant:
+    return PropVariant(vt, value)
+
+
+def operation(change: Change, salt: int) -> ClientOperation:
+    """What ``Operate`` means; the same salt decides the same."""
+    work = _WORK[change]
+    return lambda events: work(events, Random(salt))
+
+
+def _any(events: DirectoryEvents, object_type: ObjectType, random: Random) -> DirectoryObject | None:
+    found = list(events.transaction.objects(object_type))
+    return random.choice(found) if found else None
+
+
+def _plain_machine(events: DirectoryEvents, random: Random) -> DirectoryObject | None:
+    """Not one of the servers: their machines are what they are known by."""
+    machines = events.transaction.objects(ObjectType.MACHINE)
+    found = [machine for machine in machines if Service.of(machine).role is None]
+    return random.choice(found) if found else None
+
+
+def _site(events: DirectoryEvents, random: Random) -> DirectoryObject | None:
+    """One that has a server."""
+    sites = events.transaction.objects(ObjectType.SITE)
+    found = [site for site in sites if site.value(PropId.S_PSC)]
+    return random.choice(found) if found else None
+
+
+# --- queues ---------------------------------------------------------------------------------------
+
+
+def _queue_properties(random: Random) -> Properties:
+    choices: Properties = {
+        PropId.Q_LABEL: text(random.choice(("", "orders", f"label {random.getrandbits(16)}"))),
+        PropId.Q_QUOTA: number(random.getrandbits(20)),
+        PropId.Q_JOURNAL: number(random.getrandbits(1), VarType.UI1),
+        PropId.Q_BASEPRIORITY: number(random.randrange(-8, 8), VarType.I2),
+        PropId.Q_TYPE: guid(Guid(random.randbytes(16))),
+        PropId.Q_AUTHENTICATE: number(random.getrandbits(1), VarType.UI1),
+        PropId.Q_SCOPE: number(random.choice((Scope.SITE, *[Scope.ENTERPRISE] * 4)), VarType.UI1),
+    }
+    chosen = random.sample(sorted(choices), random.choice((1, 1, 1, 2, 4)))
+    return {propid: choices[propid] for propid in chosen}
+
+
+def _create_queue(events: DirectoryEvents, random: Random) -> object:
+    host = _any(events, ObjectType.MACHINE, random)
+    if host is None:
+        return None
+    path = f"{host.path}\\q{random.getrandbits(24)}"
+    return events.create(ObjectType.QUEUE, path, _queue_properties(random))
+
+
+def _create_queues(events: DirectoryEvents, random: Random) -> object:
+    host = _any(events, ObjectType.MACHINE, random)
+    if host is not None:
+        for index in range(random.randint(3, 12)):
+            path = f"{host.path}\\bulk{random.getrandbits(24)}.{index}"
+            events.create(ObjectType.QUEUE, path, _queue_properties(random))
+    return None
+
+
+def _update_queue(events: DirectoryEvents, random: Random) -> object:
+    queue = _any(events, ObjectType.QUEUE, random)
+    return None if queue is None else events.update(queue, _queue_properties(random))
+
+
+# --- machines -------------------------------------------------------------------------------------
+
+
+def _create_machine(events: DirectoryEvents, random: Random) -> object:
+    site = _site(events, random)
+    if site is None:
+        return None
+    name = f"m{random.getrandbits(24):06x}"
+    return _new_machine(events, random, name, site, Guid(random.randbytes(16)))
+
+
+def _new_machine(
+    events: DirectoryEvents, random: Random, name: str, site: DirectoryObject, identifier: Guid
+) -> object:
+    properties: Properties = {
+        PropId.QM_MACHINE_ID: guid(identifier),
+        PropId.QM_SITE_IDS: guids(site.id),
+        PropId.QM_OS: number(random.choice((0x100, 0x300, 0x400))),
+    }
+    return events.create(ObjectType.MACHINE, name, properties)
+
+
+def _update_machine(events: DirectoryEvents, random: Random) -> object:
+    machine = _plain_machine(events, random)
+    if machine is None:
+        return None
+    choices: Properties = {
+        PropId.QM_QUOTA: number(random.getrandbits(20)),
+        PropId.QM_JOURNAL_QUOTA: number(random.getrandbits(20)),
+        PropId.QM_MACHINE_TYPE: text(f"model {random.getrandbits(8)}"),
+        PropId.QM_CNS: guids(*(Guid(random.randbytes(16)) for _ in range(random.randrange(3)))),
+        PropId.QM_SERVICE: number(random.getrandbits(1)),
+    }
+    chosen = random.sample(sorted(choices), random.choice((1, 1, 2)))
+    return events.update(machine, {propid: choices[propid] for propid in chosen})
+
+
+def _move_machine(events: DirectoryEvents, random: Random) -> object:
+    """It stands elsewhere now, and is still looked after by its old authority."""
+    machine, site = _plain_machine(events, random), _site(events, random)
+    if machine is None or site is None:
+        return None
+    return events.update(machine, {PropId.QM_SITE_ID: guid(site.id)})
+
+
+def _recreate_machine(events: DirectoryEvents, random: Random) -> object:
+    """A machine that was there, perhaps moments ago, under its name and identifier elsewhere.
+
+    What is deleted here is created again by a later change with the same names: both are drawn
+    from few.
+    """
+    slot = random.randrange(4)
+    name, identifier = f"roamer{slot}", Guid(bytes([slot]) * 16)
+    if random.random() < 0.3:  # a new computer under the old name
+        identifier = Guid(random.randbytes(16))
+    there = events.transaction.find(ObjectType.MACHINE, name)
+    if there is not None:
+        return events.delete_directory_object(there)
+    site = _site(events, random)
+    return None if site is None else _new_machine(events, random, name, site, identifier)
+
+
+def _delete_machine(events: DirectoryEvents, random: Random) -> object:
+    machine = _plain_machine(events, random)
+    return None if machine is None else events.delete_directory_object(machine)
+
+
+# --- the enterprise's -----------------------------------------------------------------------------
+
+
+def _create_user(events: DirectoryEvents, random: Random) -> object:
+    account = bytes.fromhex("010500000000000515000000") + random.randbytes(16)
+    certificate = b"\x30\x10\x30\x0e\x0c\x0c" + random.randbytes(12)
+    properties: Properties = {
+        PropId.U_SID: PropVariant(VarType.BLOB, account),
+        PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, certificate),
+        PropId.U_DIGEST: guids(Guid(random.randbytes(16))),
+    }
+    return events.create(ObjectType.USER, None, properties)
+
+
+def _create_network(events: DirectoryEvents, random: Random) -> object:
+    name = f"net{random.randrange(50)}"
+    properties: Properties = {
+        PropId.CN_NAME: text(name),
+        PropId.CN_PROTOCOLID: number(1, VarType.UI1),
+    }
+    return events.create(ObjectType.CN, name, properties)
+
+
+def _update_network(events: DirectoryEvents, random: Random) -> object:
+    network = _any(events, ObjectType.CN, random)
+    if network is None:
+        return None
+    return events.update(network, {PropId.CN_NAME: text(f"net{random.randrange(50)}")})
+
+
+def _create_link(events: DirectoryEvents, random: Random) -> object:
+    first, second = (_any(events, ObjectType.SITE, random) for _ in range(2))
+    if first is None or second is None or first.id == second.id:
+        return None
+    properties: Properties = {
+        PropId.L_NEIGHBOR1: guid(first.id),
+        PropId.L_NEIGHBOR2: guid(second.id),
+        PropId.L_ACTUAL_COST: number(random.randint(1, 99)),
+    }
+    return events.create(ObjectType.ROUTINGLINK, None, properties)
+
+
+def _update_link(events: DirectoryEvents, random: Random) -> object:
+    link = _any(events, ObjectType.ROUTINGLINK, random)
+    cost: Properties = {PropId.L_ACTUAL_COST: number(random.randint(1, 99))}
+    return None if link is None else events.update(link, cost)
+
+
+def _create_site(events: DirectoryEvents, random: Random) -> object:
+    """A site that has no server yet, and perhaps never gets one."""
+    return events.create(ObjectType.SITE, f"empty{random.randrange(8)}", {})
+
+
+def _empty_site(events: DirectoryEvents, random: Random) -> DirectoryObject | None:
+    sites = events.transaction.objects(ObjectType.SITE)
+    found = [site for site in sites if not site.value(PropId.S_PSC)]
+    return random.choice(found) if found else None
+
+
+def _delete_site(events: DirectoryEvents, random: Random) -> object:
+    site = _empty_site(events, random)
+    return None if site is None else events.delete_directory_object(site)
+
+
+def _update_site(events: DirectoryEvents, random: Random) -> object:
+    site = _any(events, ObjectType.SITE, random)
+    choices: Properties = {
+        PropId.S_INTERVAL1: number(random.randint(1, 9), VarType.UI2),
+        PropId.S_INTERVAL2: number(random.randint(5, 60), VarType.UI2),
+        PropId.S_GATES: guids(Guid(random.randbytes(16))),
+    }
+    propid = random.choice(sorted(choices))
+    return None if site is None else events.update(site, {propid: choices[propid]})
+
+
+def _update_enterprise(events: DirectoryEvents, random: Random) -> object:
+    found = _any(events, ObjectType.ENTERPRISE, random)
+    long_live: Properties = {PropId.E_LONG_LIVE: number(random.getrandbits(20))}
+    return None if found is None else events.update(found, long_live)
+
+
+def _deleting(object_type: ObjectType) -> _Work:
+    def work(events: DirectoryEvents, random: Random) -> object:
+        found = _any(events, object_type, random)
+        return None if found is None else events.delete_directory_object(found)
+
+    return work
+
+
+_WORK: dict[Change, _Work] = {
+    Change.CREATE_QUEUE: _create_queue,
+    Change.CREATE_QUEUES: _create_queues,
+    Change.UPDATE_QUEUE: _update_queue,
+    Change.DELETE_QUEUE: _deleting(ObjectType.QUEUE),
+    Change.CREATE_MACHINE: _create_machine,
+    Change.UPDATE_MACHINE: _update_machine,
+    Change.MOVE_MACHINE: _move_machine,
+    Change.RECREATE_MACHINE: _recreate_machine,
+    Change.DELETE_MACHINE: _delete_machine,
+    Change.CREATE_USER: _create_user,
+    Change.DELETE_USER: _deleting(ObjectType.USER),
+    Change.CREATE_NETWORK: _create_network,
+    Change.UPDATE_NETWORK: _update_network,
+    Change.DELETE_NETWORK: _deleting(ObjectType.CN),
+    Change.CREATE_LINK: _create_link,
+    Change.UPDATE_LINK: _update_link,
+    Change.DELETE_LINK: _deleting(ObjectType.ROUTINGLINK),
+    Change.CREATE_SITE: _create_site,
+    Change.DELETE_SITE: _delete_site,
+    Change.UPDATE_SITE: _update_site,
+    Change.UPDATE_ENTERPRISE: _update_enterprise,
+}

@@ -1,0 +1,264 @@
+"""Nodes on real sockets: what one changes the others get, and who may not decide asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
+
+import pytest
+
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ports import Transaction
+from mqis.storage.memory import MemoryStore
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.seqnum import SequenceNumber
+from tests.runtime.node.loopback import (
+    MACHINE,
+    QUEUE,
+    SETTINGS,
+    SITE,
+    Net,
+    Running,
+    running,
+    text,
+    until,
+)
+from tests.runtime.queueing.proxy import Proxy
+
+
+@asynccontextmanager
+async def three(net: Net) -> AsyncIterator[tuple[Running, Running, Running]]:
+    """A PEC, the PSC of another site, and its BSC, all caught up."""
+    async with AsyncExitStack() as stack:
+        pec_host = net.pec("pec1", "Delft")
+        pec = await stack.enter_async_context(running(net, pec_host))
+        psc_host = net.psc("psc2", pec_host)
+        await pec.admit(net, psc_host, "Leiden")
+        psc = await stack.enter_async_context(running(net, psc_host))
+        await psc.sees(MACHINE, "psc2")
+        await psc.serves("psc2\\first")
+        bsc_host = net.bsc("bsc3", psc_host, pec_host)
+        await psc.admit(net, bsc_host)
+        bsc = await stack.enter_async_context(running(net, bsc_host))
+        await bsc.sees(QUEUE, "psc2\\first")
+        await pec.sees(MACHINE, "bsc3")
+        yield pec, psc, bsc
+
+
+def with_three(work: Callable[[Net, Running, Running, Running], Awaitable[None]]) -> None:
+    async def run() -> None:
+        net = Net()
+        async with three(net) as (pec, psc, bsc):
+            await work(net, pec, psc, bsc)
+
+    asyncio.run(run())
+
+
+def test_a_change_at_the_pec_gets_everywhere() -> None:
+    async def work(_net: Net, pec: Running, psc: Running, bsc: Running) -> None:
+        made = await pec.queue("pec1\\orders", "Orders")
+        for server in (psc, bsc):
+            copy = await server.sees(QUEUE, "pec1\\orders")
+            assert (copy.id, copy.seq, copy.value(PropId.Q_LABEL)) == (made.id, made.seq, "Orders")
+
+    with_three(work)
+
+
+class TestForwarding:
+    def test_through_the_psc_to_the_pec_and_back(self) -> None:
+        """A BSC asks its PSC, the PSC the authority; the caller gets the object."""
+
+        async def work(_net: Net, pec: Running, psc: Running, bsc: Running) -> None:
+            made = await bsc.create(SITE, {PropId.S_PSC: text("psc9")}, "Gouda")
+            at_authority = pec.host.find(SITE, "Gouda")
+            assert at_authority is not None, "it was acknowledged before it was made"
+            assert at_authority.id == made.id
+            for server in (psc, bsc):
+                assert (await server.sees(SITE, "Gouda")).id == made.id
+
+        with_three(work)
+
+    def test_the_psc_decides_for_its_site(self) -> None:
+        async def work(_net: Net, pec: Running, psc: Running, bsc: Running) -> None:
+            made = await pec.queue("bsc3\\work")
+            found = psc.host.find(QUEUE, "bsc3\\work")
+            assert found is not None
+            assert found.id == made.id
+            assert found.seq != SequenceNumber.MIN
+            await bsc.sees(QUEUE, "bsc3\\work")
+            await pec.sees(QUEUE, "bsc3\\work")
+            assert pec.driver.statistics.forwarded == 1
+            assert psc.driver.statistics.forwarded == 0
+
+        with_three(work)
+
+    def test_updates_and_deletions(self) -> None:
+        async def work(_net: Net, pec: Running, psc: Running, bsc: Running) -> None:
+            path = "psc2\\first"
+            found = bsc.host.find(QUEUE, path)
+            assert found is not None
+            changed = await bsc.driver.change(
+                lambda e: e.update(found, {PropId.Q_LABEL: text("2")})
+            )
+            assert changed.value(PropId.Q_LABEL) == "2"
+            there = psc.host.find(QUEUE, path)
+            assert there is not None
+            assert there.value(PropId.Q_LABEL) == "2"
+            await bsc.driver.change(lambda e: e.delete_directory_object(found))
+            assert psc.host.find(QUEUE, path) is None
+            await until(lambda: pec.host.find(QUEUE, path) is None, "gone at the PEC")
+
+        with_three(work)
+
+    def test_what_the_authority_refuses_is_refused_here(self) -> None:
+        async def work(_net: Net, pec: Running, psc: Running, bsc: Running) -> None:
+            """The BSC does not know of the queue that is there already."""
+            await psc.queue("psc2\\twice")
+            await bsc.sees(QUEUE, "psc2\\twice")
+            with bsc.host.store.write() as tx:  # a replica that is behind
+                copy = tx.find(QUEUE, "psc2\\twice")
+                assert copy is not None
+                tx.delete(copy)
+            with pytest.raises(DirectoryError) as refused:
+                await bsc.queue("psc2\\twice")
+            assert refused.value.hresult == HResult.MQ_ERROR_QUEUE_EXISTS
+
+        with_three(work)
+
+    def test_many_at_once_each_get_their_own_answer(self) -> None:
+        async def work(_net: Net, _pec: Running, psc: Running, bsc: Running) -> None:
+            paths = [f"psc2\\q{n}" for n in range(50)]
+            made = await asyncio.gather(*(bsc.queue(path) for path in paths))
+            assert [obj.path for obj in made] == paths
+            for obj in made:
+                assert obj.path is not None
+                there = psc.host.find(QUEUE, obj.path)
+                assert there is not None
+                assert there.id == obj.id
+
+        with_three(work)
+
+
+class TestWithoutTheAuthority:
+    def test_nobody_answers(self) -> None:
+        """No answer within the time: it may have been made or not."""
+
+        async def run() -> None:
+            net = Net()
+            async with AsyncExitStack() as outer:
+                pec, psc, _bsc = await outer.enter_async_context(three(net))
+                net.detours["pec1"] = net.detours["psc2"] = 1  # nothing listens there
+                for link in list(psc.driver.endpoint._connections.values()):
+                    link.abort()
+                with pytest.raises(DirectoryError) as refused:
+                    await psc.create(SITE, {}, "Gouda")
+                assert refused.value.hresult == HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
+                assert pec.host.find(SITE, "Gouda") is None
+
+        asyncio.run(run())
+
+    def test_an_unreachable_authority_is_told_when_the_message_expires(self) -> None:
+        """The request lives ten seconds; who waits longer hears that it did not arrive."""
+
+        async def run() -> None:
+            net = Net()
+            patient = replace(SETTINGS, reply_wait_s=30.0, repeat_s=30.0)
+            pec_host = net.pec("pec1", "Delft")
+            psc_host = net.psc("psc2", pec_host)
+            async with running(net, psc_host, patient) as psc:
+                with pytest.raises(DirectoryError) as refused:
+                    await psc.create(SITE, {}, "Gouda")
+                assert refused.value.hresult == HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE
+
+        asyncio.run(run())
+
+    def test_a_cut_connection_comes_back(self) -> None:
+        async def run() -> None:
+            net = Net()
+            async with three(net) as (pec, psc, bsc):
+                async with Proxy("127.0.0.1", psc.host.port) as proxy:
+                    net.detours["psc2"] = proxy.port
+                    for link in list(pec.driver.endpoint._connections.values()):
+                        link.abort()
+                    for number in range(5):
+                        await pec.queue(f"pec1\\q{number}")
+                        await psc.sees(QUEUE, f"pec1\\q{number}")
+                        proxy.cut()
+                    await bsc.sees(QUEUE, "pec1\\q4")
+                net.detours.clear()
+
+        asyncio.run(run())
+
+
+def test_a_server_that_was_down_catches_up() -> None:
+    async def run() -> None:
+        net = Net()
+        pec_host = net.pec("pec1", "Delft")
+        psc_host = net.psc("psc2", pec_host)
+        async with running(net, pec_host) as pec:
+            await pec.admit(net, psc_host, "Leiden")
+            async with running(net, psc_host) as psc:
+                await psc.sees(MACHINE, "psc2")
+            for number in range(20):
+                await pec.queue(f"pec1\\q{number}")
+            async with running(net, psc_host) as psc:
+                await psc.sees(QUEUE, "pec1\\q19")
+                await psc.serves("psc2\\own")
+            async with running(net, psc_host) as psc:
+                await pec.sees(QUEUE, "psc2\\own")
+
+    asyncio.run(run())
+
+
+class FailingStore(MemoryStore):
+    """Refuses to commit when told to."""
+
+    fail = False
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with super().write() as tx:
+            yield tx
+            if self.fail:
+                raise StorageError("the disk is full")
+
+
+def test_after_a_failed_commit_replication_begins_anew() -> None:
+    async def run() -> None:
+        net = Net()
+        pec_host = net.pec("pec1", "Delft")
+        psc_host = net.psc("psc2", pec_host)
+        psc_host.store = store = FailingStore()
+        async with running(net, pec_host) as pec:
+            await pec.admit(net, psc_host, "Leiden")
+            async with running(net, psc_host) as psc:
+                await psc.serves("psc2\\a")
+                await pec.sees(QUEUE, "psc2\\a")
+                store.fail = True
+                await pec.queue("pec1\\lost")
+                await until(lambda: psc.driver.statistics.failures > 0, "a failed commit")
+                with pytest.raises(StorageError):
+                    await psc.queue("psc2\\refused")
+                store.fail = False
+                made = await psc.queue("psc2\\b")
+                assert psc.driver.statistics.restarts >= 1
+                copy = await pec.sees(QUEUE, "psc2\\b")
+                assert copy.seq == made.seq
+                await psc.sees(QUEUE, "pec1\\lost")
+                assert psc.host.find(QUEUE, "psc2\\refused") is None
+                assert pec.host.find(QUEUE, "psc2\\refused") is None
+
+    asyncio.run(run())
+
+
+def test_a_caller_who_goes_away_does_not_take_the_change_with_him() -> None:
+    async def work(_net: Net, pec: Running, psc: Running, _bsc: Running) -> None:
+        call = asyncio.create_task(pec.queue("pec1\\half"))
+        await asyncio.sleep(0)
+        call.cancel()
+        await psc.sees(QUEUE, "pec1\\half")
+
+    with_three(work)
