@@ -12,6 +12,7 @@ from pathlib import Path
 from fuzz.cmp_targets import CMP_TARGETS
 from fuzz.cmpo_targets import CMPO_TARGETS
 from fuzz.discovery_targets import DISCOVERY_TARGETS
+from fuzz.journal_targets import JOURNAL_TARGETS
 from fuzz.queueing_targets import QUEUEING_TARGETS
 from fuzz.rpc_targets import RPC_TARGETS
 from mqis.wire.decoders import DECODERS
@@ -39,6 +40,7 @@ TARGETS: tuple[Target, ...] = (
     *(Target(d.name, d.decode) for d in DECODERS),
     *(Target(*rpc) for rpc in RPC_TARGETS),
     *(Target(*queueing) for queueing in QUEUEING_TARGETS),
+    *(Target(*journal) for journal in JOURNAL_TARGETS),
     *(Target(*discovery) for discovery in DISCOVERY_TARGETS),
     *(Target(*cmp) for cmp in CMP_TARGETS),
     *(Target(*cmpo) for cmpo in CMPO_TARGETS),

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.directory.descriptors import MachinePolicy
+from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.services.config import ConfigError, default_toml, load, override, reread
+from mqis.services.replication_section import ReplicationSection
 from mqis.services.sections import (
     Config,
     DiscoverySection,
     EnterpriseSection,
     Gss,
+    HostsSection,
     LogFormat,
     LogLevel,
     LogSection,
@@ -23,6 +26,7 @@ from mqis.services.sections import (
     ServerSection,
     StoreSection,
 )
+from mqis.wire.guid import Guid
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
 
@@ -43,6 +47,13 @@ def test_a_whole_file(tmp_path: Path) -> None:
         'keytab = "/etc/krb5.keytab"\nanonymous = false\nchallenge_machines = true\n'
         'machine_policy = "owner"\n[discovery]\nenabled = true\nlisten = "0.0.0.0"\n'
         'port = 1802\nnetworks = ["LAN"]\nown_enterprise_only = true\nrate = 5\nburst = 6\n'
+        '[replication]\nlisten = "10.0.0.1"\nport = 1802\nping = true\nping_port = 3528\n'
+        'pec = "pec1"\npsc = "psc1"\nid = "00000000-0000-0000-0000-000000000001"\n'
+        'site_id = "00000000-0000-0000-0000-000000000002"\nseeds = ["pec1 x"]\n'
+        'signing = "require"\nkey = "k.pem"\njournal = "journal"\nnotify = false\n'
+        "gather_ms = 1\nheartbeat_s = 2\nretry_s = 3\nreply_wait_s = 4\n"
+        "recovery_wait_s = 5\nconnect_retry_s = 6\n"
+        '[hosts]\nber-dir1 = "10.0.2.1:1802"\nx = "[::1]:5"\n'
         '[log]\nlevel = "debug"\nformat = "json"\n',
     )
     assert load(path) == Config(
@@ -61,6 +72,28 @@ def test_a_whole_file(tmp_path: Path) -> None:
             MachinePolicy.OWNER,
         ),
         DiscoverySection(True, "0.0.0.0", 1802, ("LAN",), True, 5, 6),
+        ReplicationSection(
+            "10.0.0.1",
+            1802,
+            True,
+            3528,
+            "pec1",
+            "psc1",
+            Guid(bytes(15) + b"\1"),
+            Guid(bytes(15) + b"\2"),
+            ("pec1 x",),
+            SigningPolicy.REQUIRE,
+            str(tmp_path / "k.pem"),
+            str(tmp_path / "journal"),
+            False,
+            1,
+            2,
+            3,
+            4,
+            5,
+            6,
+        ),
+        HostsSection((("ber-dir1", "10.0.2.1:1802"), ("x", "[::1]:5"))),
         LogSection(LogLevel.DEBUG, LogFormat.JSON),
     )
 
@@ -104,6 +137,13 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         ("[discovery]\nlisten = '::1'\n", "discovery.listen: '::1' is not an IPv4 address"),
         ("[discovery]\nnetworks = 'LAN'\n", "discovery.networks: wants a list"),
         ("[discovery]\nrate = 0\n", "discovery.rate: wants a number from 1 to"),
+        ("[replication]\nlisten = 'x'\n", "replication.listen: 'x' is not an IP address"),
+        ("[replication]\nid = 'x'\n", "replication.id: 'x' is not a GUID"),
+        ("[replication]\nsigning = 'x'\n", "replication.signing: 'x' is none of none, accept, r"),
+        ("[replication]\nretry_s = 0\n", "replication.retry_s: wants a number from 1 to 86400"),
+        ("[hosts]\na = '1:2x'\n", "hosts: a: '1:2x' is not an address: write 10.0.0.2 or 10"),
+        ("[hosts]\na = '1:70000'\n", "hosts: a: wants a number from 0 to 65535"),
+        ("hosts = 1\n", "hosts: is a section, write [hosts]"),
         ("[log]\nlevel = 'loud'\n", "log.level: 'loud' is none of debug, info, warning, error"),
         ("[server\n", "not TOML: Expected ']' at the end of a table declaration (at line 1"),
     ],
@@ -130,13 +170,20 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 def test_the_file_that_init_writes_says_the_defaults(tmp_path: Path) -> None:
     config = load(written(tmp_path, default_toml()))
     url, accounts = f"sqlite:{tmp_path / 'mqis.db'}", str(tmp_path / "accounts.toml")
-    here = {"store": {"url": url}, "security": {"accounts": accounts}}
+    key = str(tmp_path / "signing.key")
+    here = {
+        "store": {"url": url},
+        "security": {"accounts": accounts},
+        "replication": {"key": key},
+    }
     assert config == override(Config(), here, "here")
 
 
 def test_the_file_explains_every_key() -> None:
     lines = default_toml().splitlines()
     for section in fields(Config):
+        if section.name == "hosts":  # whose keys are names of machines
+            continue
         for key in fields(type(section.default)):  # type: ignore[arg-type]
             at = next(i for i, line in enumerate(lines) if line.startswith(f"{key.name} = "))
             assert lines[at - 1].startswith("# "), key.name
@@ -151,6 +198,8 @@ def test_the_file_can_be_written_with_other_values(tmp_path: Path) -> None:
         RpcSection(port=5, mapper=False),
         SecuritySection("/a", administrators=(), machine_policy=MachinePolicy.OWNER),
         DiscoverySection(enabled=True, networks=("LAN", "WAN")),
+        ReplicationSection(id=Guid(bytes(15) + b"\1"), key="/k", seeds=("a b",)),
+        HostsSection((("ber-dir1", "10.0.2.1"), ("b.c", "10.0.2.1:5"))),
         LogSection(format=LogFormat.JSON),
     )
     assert load(written(tmp_path, default_toml(config))) == config
@@ -174,13 +223,17 @@ def test_a_reread_takes_what_it_may_and_names_the_rest() -> None:
         {
             "rpc": {"port": 7, "max_connections": 3},
             "security": {"administrators": [], "anonymous": False, "gss": "none"},
+            "replication": {"heartbeat_s": 9, "port": 9},
+            "hosts": {"ber-dir1": "10.0.0.2"},
             "log": {"level": "debug"},
         },
         "new",
     )
     result = reread(old, new)
-    assert result.applied == ["security.administrators", "security.anonymous", "log.level"]
-    assert result.waiting == ["rpc.port", "rpc.max_connections", "security.gss"]
+    live = ["security.administrators", "security.anonymous"]
+    assert result.applied == [*live, "replication.heartbeat_s", "hosts", "log.level"]
+    assert result.waiting == ["rpc.port", "rpc.max_connections", "security.gss", "replication.port"]
+    assert result.config.hosts.entries == (("ber-dir1", "10.0.0.2"),)
     assert result.config.security.administrators == ()
     assert result.config.log.level is LogLevel.DEBUG
     assert result.config.rpc == old.rpc

@@ -90,7 +90,7 @@ def _show(decoded: dict[str, object], *, json: bool) -> None:
         return
     for name, value in decoded.items():
         tree = Tree(cell(f"{name}: {_BY_NAME[name].summary}", "bold"))
-        _grow(tree, as_json(value))
+        grow(tree, as_json(value))
         console().print(tree)
 
 
@@ -141,7 +141,7 @@ _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] =
 )
 
 
-def _grow(branch: Tree, value: Any) -> None:
+def grow(branch: Tree, value: Any) -> None:
     """The tree shows what JSON has, so that both say the same."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -158,7 +158,7 @@ def _add(branch: Tree, name: str, value: Any) -> None:
         value = ", ".join(value)
     label = cell(name, "cyan")
     if isinstance(value, dict | list):
-        _grow(branch.add(label), value)
+        grow(branch.add(label), value)
     else:
         branch.add(label.append(": ").append_text(cell(_leaf(value), "default")))
 

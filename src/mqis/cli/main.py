@@ -34,6 +34,7 @@ _COMMANDS = {
     "store": "mqis.cli.store:app",
     "account": "mqis.cli.account:account_app",
     "oletx": "mqis.cli.oletx:app",
+    "journal": "mqis.cli.journal:app",
     "decode": "mqis.cli.decode:decode",
 }
 

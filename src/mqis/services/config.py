@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from mqis.services.sections import Config
+from mqis.services.sections import Config, HostsSection
 from mqis.services.stores import relative_to
 from mqis.wire.errors import MqisError
 
@@ -28,7 +28,12 @@ class ConfigError(MqisError):
 
 
 #: Keys that name a file; ``load`` takes them from the directory of the configuration.
-_FILES = (("security", "accounts"), ("security", "keytab"))
+_FILES = (
+    ("security", "accounts"),
+    ("security", "keytab"),
+    ("replication", "key"),
+    ("replication", "journal"),
+)
 
 
 def load(path: Path) -> Config:
@@ -68,7 +73,8 @@ def override(config: Config, values: Mapping[str, Mapping[str, object]], source:
     for name, content in values.items():
         kind = type(getattr(config, name))
         checked = _section(kind, name, dict(content), source)
-        config = _with(config, name, **{key: getattr(checked, key) for key in content})
+        given = ("entries",) if kind is HostsSection else tuple(content)
+        config = _with(config, name, **{key: getattr(checked, key) for key in given})
     return config
 
 
@@ -98,6 +104,8 @@ def reread(running: Config, new: Config) -> Reread:
             if getattr(before, key.name) == getattr(after, key.name):
                 continue
             name = f"{section.name}.{key.name}"
+            if isinstance(before, HostsSection):
+                name = section.name
             if key.metadata["live"]:
                 applied.append(name)
                 running = _with(running, section.name, **{key.name: getattr(after, key.name)})
@@ -109,6 +117,8 @@ def reread(running: Config, new: Config) -> Reread:
 def _section(kind: type[Any], name: str, content: object, source: str) -> Any:
     if not isinstance(content, dict):
         raise ConfigError(f"{source}: {name}: is a section, write [{name}]")
+    if kind is HostsSection:  # its keys are names of machines
+        content = {"entries": content}
     keys = {key.name: key for key in fields(kind)}
     _refuse_unknown(content, list(keys), source, f"{name}.")
     values = {}
@@ -116,7 +126,8 @@ def _section(kind: type[Any], name: str, content: object, source: str) -> Any:
         try:
             values[key] = keys[key].metadata["check"](value)
         except ValueError as error:
-            raise ConfigError(f"{source}: {name}.{key}: {error}") from None
+            where = name if kind is HostsSection else f"{name}.{key}"
+            raise ConfigError(f"{source}: {where}: {error}") from None
     return kind(**values)
 
 
@@ -139,6 +150,10 @@ def default_toml(config: Config | None = None) -> str:
     for section in fields(Config):
         value = getattr(config, section.name)
         lines += ["", f"# {type(value).__doc__}", f"[{section.name}]"]
+        if isinstance(value, HostsSection):
+            lines.append(f"# [live] {fields(value)[0].metadata['explanation']}")
+            lines += [f"{_toml(name)} = {_toml(host)}" for name, host in value.entries]
+            continue
         for key in fields(value):
             mark = "[live] " if key.metadata["live"] else ""
             lines += wrap(
@@ -161,5 +176,7 @@ def _toml(value: object) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, Enum):
         value = value.value
+    if value is None:
+        value = ""
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in escaped) + '"'

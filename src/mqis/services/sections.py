@@ -5,18 +5,27 @@ A section is a frozen dataclass whose fields carry ``about``; ``Config`` lists t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
-from ipaddress import ip_address
-from pathlib import Path
-from typing import Any, TypeVar
+from enum import StrEnum
 
 from mqis.protocol.directory.descriptors import MachinePolicy
-from mqis.services.stores import relative_to
+from mqis.services.checks import (
+    about,
+    as_address,
+    as_flag,
+    as_host,
+    as_ipv4,
+    as_port,
+    as_sids,
+    as_store_url,
+    as_text,
+    as_texts,
+    between,
+    one_of,
+)
+from mqis.services.replication_section import ReplicationSection
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
-
-E = TypeVar("E", bound=Enum)
 
 
 class Role(StrEnum):
@@ -45,84 +54,6 @@ class LogLevel(StrEnum):
 class LogFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
-
-
-Check = Callable[[object], Any]
-
-
-def about(check: Check, explanation: str, *, live: bool = False) -> dict[str, Any]:
-    """What a key may be, and the comment above it; ``live``: SIGHUP makes a server reread it."""
-    return {"check": check, "explanation": explanation, "live": live}
-
-
-def as_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"wants text in quotes, got {value!r}")
-    return value
-
-
-def one_of(kind: type[E]) -> Callable[[object], E]:
-    """A member of ``kind`` by its value."""
-
-    def check(value: object) -> E:
-        members = {str(member.value): member for member in kind}
-        if not isinstance(value, str) or value not in members:
-            raise ValueError(f"{value!r} is none of {', '.join(members)}")
-        return members[value]
-
-    return check
-
-
-def as_flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"wants true or false, got {value!r}")
-    return value
-
-
-def between(least: int, most: int) -> Callable[[object], int]:
-    def check(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"wants a number from {least} to {most}, got {value!r}")
-        return value
-
-    return check
-
-
-as_port = between(0, 65_535)
-
-
-def as_address(value: object) -> str:
-    text = as_text(value)
-    try:
-        ip_address(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not an IP address") from None
-    return text
-
-
-def as_ipv4(value: object) -> str:
-    text = as_address(value)
-    if ":" in text:
-        raise ValueError(f"{text!r} is not an IPv4 address, and there is no broadcast over IPv6")
-    return text
-
-
-def as_texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        raise ValueError(f'wants a list, ["...", ...], got {value!r}')
-    return tuple(as_text(item) for item in value)
-
-
-def as_sids(value: object) -> tuple[Sid, ...]:
-    if not isinstance(value, list | tuple):
-        raise ValueError(f'wants a list, ["S-1-...", ...], got {value!r}')
-    return tuple(Sid.parse(as_text(item)) for item in value)
-
-
-def as_store_url(value: object) -> str:
-    url = as_text(value)
-    relative_to(url, Path())  # refuses what no store answers to
-    return url
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +250,29 @@ class DiscoverySection:
     )
 
 
+def as_hosts(value: object) -> tuple[tuple[str, str], ...]:
+    """A table of machine names; every value is an address."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"is a section, got {value!r}")
+    for name, address in value.items():
+        try:
+            as_host(address)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return tuple(value.items())
+
+
+@dataclass(frozen=True, slots=True)
+class HostsSection:
+    """Where machines are, if neither the directory nor DNS tells: name = "address:port"."""
+
+    #: Its keys are names of machines, so it has no others.
+    entries: tuple[tuple[str, str], ...] = field(
+        default=(),
+        metadata=about(as_hosts, 'ber-dir1 = "10.0.2.1" or "10.0.2.1:1801".', live=True),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LogSection:
     """What a server tells on its standard error, one line an event."""
@@ -343,4 +297,6 @@ class Config:
     rpc: RpcSection = RpcSection()
     security: SecuritySection = SecuritySection()
     discovery: DiscoverySection = DiscoverySection()
+    replication: ReplicationSection = ReplicationSection()  # noqa: RUF009 -- frozen
+    hosts: HostsSection = HostsSection()
     log: LogSection = LogSection()

@@ -11,13 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from mqis.protocol.directory.objects import DirectoryObject, Partition, PurgeState
+from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject, Partition, PurgeState
 from mqis.protocol.ports import Change, View
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.convergence import Held
 from mqis.protocol.replication.server import Server
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
 
 _MIN = SequenceNumber.MIN
@@ -82,20 +84,38 @@ class History:
         while self._undo:
             self._undo.pop()()
 
+    def rebase(self, partition: Guid, view: View) -> None:
+        """A restored authority has what it has: what is not there now was lost with its disk."""
+        known = self.of(partition)
+        known.last = {change.id: Version.of(change) for change in view.changes(partition, _MIN)}
+
     # --- looking ----------------------------------------------------------------------------------
 
-    def look(self, view: View, me: Server) -> None:
-        """Everything that an operation has changed in a store."""
+    def look(self, view: View, me: Server) -> bool:
+        """Everything that an operation has changed in a store; whether it is anything."""
+        news = False
         for state in view.partitions():
             key = me.name, state.id
             before = self._seen.get(key)
             if before == state:
                 continue
+            news = True
             if before is not None:
                 _check_step(me, before, state)
             self._put(self._seen, key, state)
             self._look_at(view, me, state, before)
             self._put(self.reached, key, max(self.reached.get(key, _MIN), state.last_seq))
+        return news
+
+    def alive(self, object_type: ObjectType, prefix: str) -> bool:
+        """Whether some authority has an object whose name begins so."""
+        return any(
+            version.held is not None
+            and version.held.type is object_type
+            and str(version.held.content[NAME_PROPERTY[object_type]].value).startswith(prefix)
+            for known in self.partitions.values()
+            for version in known.last.values()
+        )
 
     def _put(self, target: dict[_K, _V], key: _K, value: _V) -> None:
         if key in target:
@@ -115,7 +135,8 @@ class History:
                 raise Violation(
                     "numbers rise", f"{me.name} has {change.seq.value} above {state.last_seq.value}"
                 )
-            self._check(me, state, Version.of(change), own)
+            version = Version.of(change)
+            self._check(me, state, version, own or _introduces(me, state, version))
 
     def _check(self, me: Server, state: Partition, version: Version, own: bool) -> None:
         known = self.of(state.id)
@@ -134,6 +155,13 @@ class History:
             self._put(known.last, version.id, version)
             high, known.high = known.high, version.seq
             self._undo.append(lambda: setattr(known, "high", high))
+
+
+def _introduces(me: Server, state: Partition, version: Version) -> bool:
+    """The PEC owns a new site until it has made the machine of the site's PSC."""
+    if not me.is_pec or version.held is None or version.held.type is not ObjectType.MACHINE:
+        return False
+    return version.held.content[PropId.QM_PATHNAME].value == state.owner
 
 
 def _check_same(me: Server, state: Partition, true: Version, seen: Version) -> None:

@@ -17,6 +17,7 @@ from mqis.protocol.queueing.events import Acknowledged, Delivered, Dropped, Even
 from mqis.protocol.queueing.message import Message
 from mqis.protocol.queueing.names import canonical
 from mqis.sim.scenario import CALM, Weather
+from mqis.sim.describe import describe
 from mqis.sim.trace import Trace
 from mqis.wire.mqdsrp.messages import Operation
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -89,7 +90,7 @@ class Parcel:
 
     def __str__(self) -> str:
         what = operation_of(self.message.body)
-        return f"{self.sender.name} -> {self.machine} {what} {self.identifier.ordinal & 0xFFFF}"
+        return f"{self.sender.name} -> {self.machine} {what} {self.identifier.ordinal & 0xFFFFF}"
 
 
 @dataclass(slots=True)
@@ -177,9 +178,11 @@ class MessageNetwork:
     # --- messages ---------------------------------------------------------------------------------
 
     def send(self, parcel: Parcel) -> None:
-        self._trace.note(
-            self._clock.now, "sent", str(parcel), parcel.identifier.to_bytes() + parcel.message.body
-        )
+        text = str(parcel)
+        if self._trace.lines is not None:
+            text += f": {describe(parcel.message.body)}"
+        data = parcel.identifier.to_bytes() + parcel.message.body
+        self._trace.note(self._clock.now, "sent", str(parcel), data, shown=text)
         self._trace.count(f"sent {operation_of(parcel.message.body)}")
         self.watch(parcel.sender.name, parcel.machine, parcel.message.body)
         self._forward(parcel)

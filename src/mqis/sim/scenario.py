@@ -101,6 +101,9 @@ _WEIGHTS: dict[Change, int] = {
 }
 
 
+_UNMERGEABLE = frozenset({Change.RECREATE_MACHINE})
+
+
 def enterprise(bscs: tuple[int, ...]) -> tuple[ServerPlan, ...]:
     """One site for each number, with so many backup controllers; the first site is the PEC's."""
     plans = [ServerPlan("PEC", 0, Role.PEC)]
@@ -180,6 +183,9 @@ def _steps(random: Random, scenario: Scenario) -> tuple[Step, ...]:
     for make in (_cuts, _crashes, _restores, _joins):
         if random.random() < 0.6:
             steps += make(random, scenario)
+    if any(isinstance(step, Restore) for step in steps):
+        # A restore may bring a machine back that is in another site by now; nobody can merge that.
+        steps = [s for s in steps if not isinstance(s, Operate) or s.change not in _UNMERGEABLE]
     return tuple(sorted(steps, key=lambda step: step.at))
 
 

@@ -81,9 +81,12 @@ class SimServer:
         self.entropy = entropy
         self.node: Node | None = None
         self.lives = 0
+        self.restores = 0
         #: The next operation ends so.
         self.crash_point: CrashPoint | None = None
         self.fail_commit = False
+        #: The disk was put back to an older state, and the server has not run with it yet.
+        self.from_backup = False
         self._busy = False
 
     @property
@@ -92,14 +95,17 @@ class SimServer:
 
     # --- life -------------------------------------------------------------------------------------
 
-    def start(self, *, restored: bool = False) -> None:
+    def start(self) -> None:
         self.lives += 1
+        restored = self.from_backup
         self.world.note("start", f"{self.name}{' from a backup' if restored else ''}")
         replication = Replication(
             self.me, self.entropy, self.world.settings, journaled=self.world.journaled
         )
         self.node = Node(replication, self.world.attach(self), self.entropy)
         self.commit([self.node.start(self.world.instant(self), restored=restored)])
+        if self.node is not None:
+            self.from_backup = False
         self.turn()
 
     def stop(self) -> None:

@@ -18,11 +18,14 @@ class Trace:
         self.counts: Counter[str] = Counter()
         self._digest = blake2b(digest_size=16)
 
-    def note(self, at: float, kind: str, text: str, data: bytes = b"") -> None:
+    def note(
+        self, at: float, kind: str, text: str, data: bytes = b"", *, shown: str | None = None
+    ) -> None:
+        """``shown`` is what a reader sees, where that costs more than it is worth to others."""
         self.counts[kind] += 1
         self._digest.update(_STAMP.pack(at) + kind.encode() + text.encode() + data)
         if self.lines is not None:
-            self.lines.append(f"{at:12.3f}  {kind:<18} {text}")
+            self.lines.append(f"{at:12.3f}  {kind:<18} {shown or text}")
 
     def count(self, kind: str, by: int = 1) -> None:
         self.counts[kind] += by

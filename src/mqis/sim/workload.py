@@ -149,20 +149,23 @@ def _move_machine(events: DirectoryEvents, random: Random) -> object:
 
 
 def _recreate_machine(events: DirectoryEvents, random: Random) -> object:
-    """A machine that was there, perhaps moments ago, under its name and identifier elsewhere.
+    """A machine that was there, perhaps moments ago, comes back under its name in another site.
 
-    What is deleted here is created again by a later change with the same names: both are drawn
-    from few.
+    Names are unique among sites only as far as clients see to it. This one does: it creates just
+    where it is at the authority, and only what no authority has (``Truth``).
     """
-    slot = random.randrange(4)
-    name, identifier = f"roamer{slot}", Guid(bytes([slot]) * 16)
+    slot = random.randrange(3)
+    name, identifier = f"roamer{slot}", Guid(bytes([slot + 1]) * 16)
     if random.random() < 0.3:  # a new computer under the old name
         identifier = Guid(random.randbytes(16))
     there = events.transaction.find(ObjectType.MACHINE, name)
     if there is not None:
         return events.delete_directory_object(there)
-    site = _site(events, random)
-    return None if site is None else _new_machine(events, random, name, site, identifier)
+    assert events.own_site is not None and events.owns is not None
+    own = events.transaction.get(ObjectType.SITE, events.own_site)
+    if own is None or not events.owns(own.id):
+        return None
+    return _new_machine(events, random, name, own, identifier)
 
 
 def _delete_machine(events: DirectoryEvents, random: Random) -> object:

@@ -40,26 +40,11 @@ def object_row(obj: DirectoryObject) -> Row:
     )
 
 
-#: Objects that are remembered, and how large the body of each may be.
-MAX_REMEMBERED = 16_384
-MAX_BODY_BYTES = 2_048
-
 ObjectRow = tuple[int, bytes, bytes, bytes, bytes]
 
 
 def read_object(row: ObjectRow) -> DirectoryObject:
-    """From (object_type, id, partition_id, seq, body); the body is decoded as it is looked at.
-
-    To make an object takes longer than to find its row. Rows that are equal, whoever wrote them
-    and when, are the same object, and objects never change: those seen last are given again.
-    """
-    body = row[4]
-    if isinstance(body, bytes) and len(body) <= MAX_BODY_BYTES:
-        return _remembered_object(row)
-    return _read_object(row)
-
-
-def _read_object(row: ObjectRow) -> DirectoryObject:
+    """From (object_type, id, partition_id, seq, body); the body is decoded as it is looked at."""
     try:
         return DirectoryObject(
             ObjectType(row[0]),
@@ -72,12 +57,27 @@ def _read_object(row: ObjectRow) -> DirectoryObject:
         raise _damaged_object(row, error) from error
 
 
-_remembered_object = lru_cache(MAX_REMEMBERED)(_read_object)
+#: Objects that are remembered, and how large the body of each may be.
+MAX_REMEMBERED = 16_384
+MAX_BODY_BYTES = 2_048
+
+_remembered_object = lru_cache(MAX_REMEMBERED)(read_object)
+
+
+def known_object(row: ObjectRow) -> DirectoryObject:
+    """``read_object``, for one that is likely to be asked for again.
+
+    To make an object takes longer than to find its row. Rows that are equal, whoever wrote them
+    and when, are the same object, and objects never change: those seen last are given again.
+    """
+    body = row[4]
+    small = isinstance(body, bytes) and len(body) <= MAX_BODY_BYTES
+    return _remembered_object(row) if small else read_object(row)
 
 
 def read_whole_object(row: ObjectRow) -> DirectoryObject:
     """The same, with every byte of the body checked now."""
-    obj = _read_object(row)
+    obj = read_object(row)
     try:
         return replace(obj, properties=decode_properties(row[4]))
     except _DAMAGE as error:

@@ -17,6 +17,7 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change
 from mqis.storage.outbox import OutboxTail, read_outbox, trim_outbox
 from mqis.storage.records import (
+    known_object,
     object_row,
     partition_row,
     read_object,
@@ -37,6 +38,8 @@ T = TypeVar("T")
 PAGE = 500
 
 _OBJECT = "SELECT object_type, id, partition_id, seq, body FROM objects"
+_OBJECT_BY_ID = f"{_OBJECT} WHERE object_type=? AND id=?"
+_OBJECT_BY_PATH = f"{_OBJECT} WHERE object_type=? AND path_key=?"
 _TOMBSTONE = "SELECT id, partition_id, seq, object_type, scope FROM tombstones"
 _PARTITION = (
     "SELECT id, owner, last_seq, purged_seq, allowed_purge_seq, purge_state FROM partitions"
@@ -51,13 +54,12 @@ class SqlView:
         self._connection = connection
 
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
-        rows = self._run(f"{_OBJECT} WHERE object_type=? AND id=?", (object_type, id.raw))
-        return next(self._each(read_object, rows), None)
+        rows = self._run(_OBJECT_BY_ID, (object_type, id.raw))
+        return next(self._each(known_object, rows), None)
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
-        sql = f"{_OBJECT} WHERE object_type=? AND path_key=?"
-        rows = self._run(sql, (object_type, path_key(path)))
-        return next(self._each(read_object, rows), None)
+        rows = self._run(_OBJECT_BY_PATH, (object_type, path_key(path)))
+        return next(self._each(known_object, rows), None)
 
     def objects(self, object_type: ObjectType) -> Iterator[DirectoryObject]:
         sql = f"{_OBJECT} WHERE object_type=? AND id>? ORDER BY id LIMIT {PAGE}"
@@ -67,7 +69,7 @@ class SqlView:
     def owned_by(self, object_type: ObjectType, owner: Guid) -> Iterator[DirectoryObject]:
         sql = f"{_OBJECT} WHERE object_type=? AND owner=? AND id>? ORDER BY id LIMIT {PAGE}"
         rows = self._pages(sql, (object_type, owner.raw), b"", lambda row: row[1])
-        return self._each(read_object, rows)
+        return self._each(known_object, rows)
 
     def having(
         self, object_type: ObjectType, propid: PropId, key: bytes
@@ -79,7 +81,7 @@ class SqlView:
             f"ORDER BY k.id LIMIT {PAGE}"
         )
         rows = self._pages(sql, (object_type, propid, key), b"", lambda row: row[1])
-        return self._each(read_object, rows)
+        return self._each(known_object, rows)
 
     def changes(self, partition: Guid, after: SequenceNumber) -> Iterator[Change]:
         limits = f"WHERE partition_id=? AND seq>? ORDER BY seq LIMIT {PAGE}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from struct import unpack_from
+
 import pytest
 
 from mqis.protocol.multiplexer.events import (
@@ -113,6 +115,8 @@ def test_the_3413th_message_opens_a_boxcar() -> None:
     second = departing(machine)
     assert (first.count, first.size) == (3412, 81_904)
     assert (second.count, second.size) == (1, 40)
+    for sent in (first, second):
+        assert unpack_from("<2I", sent.data, 8) == (sent.size, sent.count)
     assert Boxcar.from_bytes(second.data).packets[0].user_msg_type == MAX_MESSAGES - 1
 
 

@@ -227,6 +227,7 @@ def test_state_and_input(state: str, name: str) -> None:
     assert (told, sent, connection.state) == outcome
 
 
+@pytest.mark.req("CMP-3.1.1-02", "CMP-3.1.1.1-02")
 @pytest.mark.parametrize("state", REACH)
 def test_tables_hold_what_they_should(state: str) -> None:
     machine, connection = REACH[state]()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
     ConnectFailed,
     ConnectionRequested,
@@ -16,6 +17,7 @@ from mqis.protocol.multiplexer.limits import Limits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import Link, events_of, feed, sent_by, started
+from tests.wire.cmp.vectors import VECTORS
 
 QUIET = Limits(ping_interval_s=10.0, idle_intervals=3, pings=False, slots_ahead=0)
 IDLE = TearDown(problem=False, reason="idle")
@@ -245,3 +247,23 @@ def test_without_pings_nothing_is_sent() -> None:
     machine.connect(1)
     sent_by(machine)
     assert machine.next_timer() is None
+
+
+def test_a_ping_may_be_asked_for() -> None:
+    machine = started(QUIET)
+    machine.ping()
+    assert [packet.to_bytes() for packet in sent_by(machine)] == [VECTORS["PING"]]
+    machine.session_down(0.0)
+    with pytest.raises(NotOpen):
+        machine.ping()
+
+
+def test_a_call_that_fails_while_the_session_ends_is_no_second_end() -> None:
+    machine = started(QUIET)
+    machine.ping()
+    machine.effects()
+    machine.handle_timer(30.0)
+    machine.boxcar_failed(31.0)
+    assert machine.effects() == [IDLE]
+    machine.session_down(32.0)
+    assert machine.effects() == []

@@ -91,7 +91,7 @@ def test_both_ways_at_once() -> None:
     assert len(wires.attempts) == 2, "a session for each direction"
 
 
-def test_priority_7_overtakes_what_waits() -> None:
+def test_scenario_18_priority_7_overtakes_what_waits() -> None:
     wires, _, _ = pair()
     wires.send("psc1", "PSC2", Message(b"slow"))
     wires.send("psc1", "PSC2", Message(b"fast", REQUEST_PRIORITY, REQUEST_LIFETIME_S))
@@ -112,7 +112,7 @@ def test_a_message_to_the_own_machine_goes_nowhere() -> None:
 
 
 @pytest.mark.parametrize("skew", [-100_000, 100_000])
-def test_clocks_may_differ(skew: int) -> None:
+def test_scenario_18_clocks_may_differ(skew: int) -> None:
     """A message that lives ten seconds, sent a day ago or a day from now."""
     wires, _, _ = pair()
     wires.skew["psc1"] = skew
@@ -135,7 +135,7 @@ def test_the_packet_says_when_it_was_sent() -> None:
 # --- repetition -----------------------------------------------------------------------------------
 
 
-def test_broken_after_the_message_and_before_its_acknowledgement() -> None:
+def test_scenario_18_broken_after_the_message_and_before_its_acknowledgement() -> None:
     """One delivery, one acknowledgement, the same MessageID twice on the wire."""
     wires, one, two = pair()
     name = wires.send("psc1", "PSC2", Message(b"once"))

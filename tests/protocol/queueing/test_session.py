@@ -253,7 +253,7 @@ def test_refused_parameters_end_it() -> None:
 
 
 @pytest.mark.parametrize("server", [Guid.NULL, HERE], ids=["null", "own"])
-def test_a_request_for_nobody_or_for_this_one_is_accepted(server: Guid) -> None:
+def test_scenario_18_a_request_for_nobody_or_for_this_one_is_accepted(server: Guid) -> None:
     session = session_in(State.WAITING_EC)
     session.receive(replace(ASK, server=server, no_ping=False).to_bytes(), START)
     assert sent(session) == [EstablishConnection(THERE, HERE, 77, no_ping=False)]
@@ -395,7 +395,7 @@ def test_both_ends_may_send(initiator: bool) -> None:
     assert session.unacknowledged() == [messages[2]]
 
 
-def test_a_piggy_backed_header_acknowledges_too() -> None:
+def test_scenario_18_a_piggy_backed_header_acknowledges_too() -> None:
     session = opened(initiator=True)
     mine = outgoing(1)
     session.send(mine, START)
@@ -472,7 +472,7 @@ def test_an_older_acknowledgement_changes_nothing() -> None:
     assert len(session.unacknowledged()) == 1
 
 
-def test_counters_wrap() -> None:
+def test_scenario_18_counters_wrap_after_70000_messages() -> None:
     """70,000 messages there and 66,000 back: 16 bits are passed in every counter."""
     session = opened(initiator=True)
     mine, theirs = outgoing(1), MESSAGE.to_bytes()

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import md5
+from typing import Any, TypeVar
 
 from mqis.protocol.clock import Instant
 from mqis.protocol.directory.events import DirectoryEvents
@@ -22,6 +23,7 @@ from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.events import Acknowledged
+from mqis.protocol.queueing.message import Message as Envelope
 from mqis.protocol.replication.effects import Answered, Effect, Recovered, Refusal, Send
 from mqis.protocol.replication.machine import Received, Replication
 from mqis.protocol.replication.replicated import content
@@ -142,6 +144,8 @@ class Parcel:
     identifier: MessageIdentifier
     body: bytes
     authenticated: bool = False
+    #: What the transport was asked for; forged messages have none.
+    envelope: Envelope | None = None
 
     @property
     def message(self) -> Message:
@@ -149,6 +153,7 @@ class Parcel:
 
 
 Wanted = Callable[[Parcel], bool]
+M = TypeVar("M", bound=Message)
 
 
 class Enterprise:
@@ -271,7 +276,13 @@ class Enterprise:
             if not isinstance(effect, Send):
                 node.told.append(effect)
                 continue
-            parcel = Parcel(node.name, effect.machine, effect.identifier, effect.message.body)
+            parcel = Parcel(
+                node.name,
+                effect.machine,
+                effect.identifier,
+                effect.message.body,
+                envelope=effect.message,
+            )
             self.sent.append(parcel)
             if any(wanted(parcel) for wanted in list(self._losses)):
                 self.lost.append(parcel)
@@ -406,10 +417,18 @@ class Enterprise:
                 return node
         return None
 
-    def inject(self, sender: str, machine: str, message: Message, **changes: bool) -> None:
+    def messages(self, kind: type[M], to: str = "", sender: str = "") -> list[M]:
+        """What was sent of one kind, perhaps to or from one machine."""
+        wanted = carries(kind, to, sender)
+        found = (parcel.message for parcel in self.sent if wanted(parcel))
+        return [message for message in found if isinstance(message, kind)]
+
+    def inject(
+        self, sender: str, machine: str, message: Message, *, authenticated: bool = False
+    ) -> None:
         """A message that no machine sent, from the session of ``sender``."""
         identifier = MessageIdentifier(guid_of(sender), 1_000_000 + len(self.sent))
-        self.deliver(Parcel(sender, machine, identifier, encode_message(message), **changes))
+        self.deliver(Parcel(sender, machine, identifier, encode_message(message), authenticated))
 
 
 def _partitions(node: Node) -> list[Guid]:
@@ -451,7 +470,7 @@ def machine_properties(name: str, site: str, service: int) -> dict[int, PropVari
     }
 
 
-def carries(kind: type[Message], to: str = "", sender: str = "") -> Wanted:
+def carries(kind: type[Any], to: str = "", sender: str = "") -> Wanted:
     """Messages of one kind, perhaps to or from one machine."""
 
     def wanted(parcel: Parcel) -> bool:

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,6 +105,22 @@ def test_the_own_site_answers_at_once_and_is_known_by_its_address(run: Runner) -
             assert (await looking.run([ground(port)])).skipped
             assert not (await looking.run([ground(port)], force=True)).skipped
             assert server.server.statistics.answered == 2
+
+    run(body())
+
+
+def test_a_run_leaves_no_socket_behind(run: Runner) -> None:
+    def open_sockets() -> int:
+        links = [str(entry.resolve()) for entry in Path("/proc/self/fd").iterdir()]
+        return sum("socket:" in link for link in links)
+
+    async def body() -> None:
+        with Asking(ONE) as silent:
+            port = silent.socket.getsockname()[1]
+            before = open_sockets()
+            await seeker(CLIENT, 0.02).run([ground(port), ground(port, TWO)])
+            await asyncio.sleep(0.05)
+            assert open_sockets() == before
 
     run(body())
 

@@ -7,10 +7,11 @@ case.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.paths import QueuePath
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -21,6 +22,7 @@ class Notice(Enum):
 
     QUEUE_CREATION = "QueueCreation"
     QUEUE_UPDATE = "QueueUpdate"
+    QUEUE_DELETION = "QueueDeletion"
     QUEUE_MANAGER_UPDATE = "QueueManagerUpdate"
 
 
@@ -34,10 +36,29 @@ class LocalQueueManager:
 
 @dataclass(frozen=True, slots=True)
 class ChangeNotice:
-    """One notification to send, about the object as it is now."""
+    """One notification to send, about the object as it is now, or as it was.
+
+    ``changed`` are the stored properties that an update has set.
+    """
 
     kind: Notice
     obj: DirectoryObject
+    changed: tuple[int, ...] = ()
+
+
+def notice_of(local: LocalQueueManager, change: OwnChange) -> ChangeNotice | None:
+    """What has to be told about a change, if somebody has to be told.
+
+    The text has a deletion told when the client says that it may be (3.3.4.5); clients of servers
+    with their own store do not know that call, so the deletion itself is told as well.
+    """
+    notice = {
+        ChangeKind.CREATE: notice_of_create,
+        ChangeKind.UPDATE: notice_of_update,
+        ChangeKind.DELETE: notice_of_delete,
+    }[change.kind](local, change.obj)
+    updated = change.kind is ChangeKind.UPDATE
+    return replace(notice, changed=change.changed) if notice and updated else notice
 
 
 def notice_of_create(local: LocalQueueManager, obj: DirectoryObject) -> ChangeNotice | None:
@@ -53,6 +74,13 @@ def notice_of_update(local: LocalQueueManager, obj: DirectoryObject) -> ChangeNo
         return ChangeNotice(Notice.QUEUE_UPDATE, obj)
     if obj.type is ObjectType.MACHINE and obj.id != local.identifier:
         return ChangeNotice(Notice.QUEUE_MANAGER_UPDATE, obj)
+    return None
+
+
+def notice_of_delete(local: LocalQueueManager, obj: DirectoryObject) -> ChangeNotice | None:
+    """A queue of another computer that is gone."""
+    if obj.type is ObjectType.QUEUE and _elsewhere(local, obj):
+        return ChangeNotice(Notice.QUEUE_DELETION, obj)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -13,7 +13,7 @@ from mqis.protocol.directory.objects import (
     NAME_PROPERTY,
     DirectoryObject,
 )
-from mqis.protocol.directory.reading import is_readable, read_property
+from mqis.protocol.directory.reading import is_readable, read_property, reader_of
 from mqis.protocol.directory.restrictions import (
     MAX_ENTRIES,
     Relation,
@@ -28,6 +28,8 @@ from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
+
+Row = tuple[PropVariant, ...]
 
 _NULL = PropVariant(VarType.NULL, None)
 
@@ -83,15 +85,17 @@ class Query:
             _expect_type(object_type, key.propid, HResult.MQ_ERROR_ILLEGAL_SORT_PROPID)
         if len({key.propid for key in sort}) < len(sort):
             raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_SORT, "a sort column is named twice")
-        return cls(object_type, tuple(map(PropId, columns)), tuple(restrictions), tuple(sort))
+        known = tuple([PROPERTIES[propid].id for propid in columns])
+        return cls(object_type, known, tuple(restrictions), tuple(sort))
 
     def objects(self, view: View) -> list[DirectoryObject]:
         """What matches, sorted; without a sort set, by identifier, so that order is stable."""
-        found = [
-            obj
-            for obj in self._candidates(view)
-            if all(restriction.matches(obj, view) for restriction in self.restrictions)
-        ]
+        found = self._candidates(view)
+        for restriction in self.restrictions:
+            found = filter(restriction.test(view), found)
+        return self._sorted(list(found), view)
+
+    def _sorted(self, found: list[DirectoryObject], view: View) -> list[DirectoryObject]:
         found.sort(key=lambda obj: obj.id.raw)
         for key in reversed(self.sort):  # sorting is stable: the most significant key goes last
             found.sort(
@@ -100,13 +104,14 @@ class Query:
             )
         return found
 
-    def rows(self, view: View) -> Iterator[tuple[PropVariant, ...]]:
+    def rows(self, view: View) -> list[Row]:
         """The columns of each match."""
-        return (self.row(obj, view) for obj in self.objects(view))
+        return self.rows_of(self.objects(view), view)
 
-    def row(self, obj: DirectoryObject, view: View) -> tuple[PropVariant, ...]:
-        """The columns of one object; one without a value is VT_NULL, so rows keep their length."""
-        return tuple(read_property(obj, propid, view) or _NULL for propid in self.columns)
+    def rows_of(self, objects: Iterable[DirectoryObject], view: View) -> list[Row]:
+        """The columns of each object; one without a value is VT_NULL, so rows keep their length."""
+        reads = [reader_of(propid) for propid in self.columns]
+        return [tuple([read(obj, view) or _NULL for read in reads]) for obj in objects]
 
     def _candidates(self, view: View) -> Iterator[DirectoryObject]:
         """All objects that can match, from the best index there is."""

@@ -161,15 +161,17 @@ def begin_lookup(
 
 
 def _known(propid: int) -> PropId:
-    if propid not in PROPERTIES:
+    entry = PROPERTIES.get(propid)
+    if entry is None:
         raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_RESTRICTION_PROPID, f"no property {propid}")
-    return PropId(propid)
+    return entry.id
 
 
 def _sortable(propid: int) -> PropId:
-    if propid not in PROPERTIES:
+    entry = PROPERTIES.get(propid)
+    if entry is None:
         raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_SORT_PROPID, f"no property {propid}")
-    return PropId(propid)
+    return entry.id
 
 
 # --- security ---------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
-from mqis.protocol.directory.reading import read_property
+from mqis.protocol.directory.reading import reader_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
@@ -39,18 +39,19 @@ class Relation(IntEnum):
 
     @classmethod
     def from_wire(cls, number: int) -> Relation:
-        try:
-            return cls(number)
-        except ValueError:
+        found = _BY_NUMBER.get(number)
+        if found is None:
             raise DirectoryError(
                 HResult.MQ_ERROR_ILLEGAL_RELATION, f"relation {number} is not one of 0 to 5"
-            ) from None
+            )
+        return found
 
     @property
     def symbol(self) -> str:
         return _SYMBOLS[self]
 
 
+_BY_NUMBER = {int(relation): relation for relation in Relation}
 _SYMBOLS = {
     Relation.LT: "<",
     Relation.LE: "<=",
@@ -91,11 +92,18 @@ class Restriction:
 
     def matches(self, obj: DirectoryObject, view: View) -> bool:
         """An object that has no value for the property matches nothing, not even NE."""
-        shown = read_property(obj, self.propid, view)
-        if shown is None:
-            return False
-        compare = _COMPARE[self.relation]
-        return compare(comparable(shown.value), comparable(self.constant.value))
+        return PROPERTIES[self.propid].object_type is obj.type and self.test(view)(obj)
+
+    def test(self, view: View) -> Callable[[DirectoryObject], bool]:
+        """``matches`` for many objects, all of the property's type."""
+        read, compare = reader_of(self.propid), _COMPARE[self.relation]
+        constant = comparable(self.constant.value)
+
+        def is_met(obj: DirectoryObject) -> bool:
+            shown = read(obj, view)
+            return shown is not None and compare(comparable(shown.value), constant)
+
+        return is_met
 
     def __str__(self) -> str:
         return f"{self.propid.name} {self.relation.symbol} {self.constant.value!r}"

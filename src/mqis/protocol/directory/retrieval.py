@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.query import Query
+from mqis.protocol.directory.query import Query, Row
 from mqis.protocol.directory.reading import is_readable, read_property
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
@@ -19,8 +19,6 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
-
-Row = tuple[PropVariant, ...]
 
 
 def read_directory_object(
@@ -58,7 +56,7 @@ def begin_directory_lookup(
     view: View, query: Query, admit: Callable[[DirectoryObject], bool] = _all
 ) -> LookupState:
     """3.1.6.7: the matching objects that ``admit`` lets pass, materialised (note <131>)."""
-    rows = [query.row(obj, view) for obj in query.objects(view) if admit(obj)]
+    rows = query.rows_of(filter(admit, query.objects(view)), view)
     return LookupState(query.object_type, query.columns, rows)
 
 

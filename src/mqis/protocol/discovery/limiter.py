@@ -38,7 +38,7 @@ class RateLimiter:
         self.limit = limit
         self._interval_s = 1.0 / limit.per_second
         self._tolerance_s = (limit.burst - 1) * self._interval_s
-        #: Those that have been quiet for longest come first.
+        #: In the order in which they are looked at when room is needed.
         self._free_at: OrderedDict[str, float] = OrderedDict()
 
     def __len__(self) -> int:
@@ -55,7 +55,6 @@ class RateLimiter:
         if free_at - now > self._tolerance_s:
             return False
         self._free_at[source] = max(free_at, now) + self._interval_s
-        self._free_at.move_to_end(source)
         return True
 
     def _forget_one(self, now: float) -> bool:

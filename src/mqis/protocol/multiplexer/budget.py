@@ -26,23 +26,36 @@ class Budget:
         self.unread_bytes = unread_bytes
         self.queued = 0
         self.unread = 0
-        self._waiting: dict[Waiter, None] = {}
+        self._senders: dict[Waiter, None] = {}
+        self._readers: dict[Waiter, None] = {}
         self._woken: dict[Waiter, None] = {}
 
-    def wait(self, waiter: Waiter) -> None:
-        self._waiting[waiter] = None
+    def wait_to_send(self, waiter: Waiter) -> None:
+        self._senders[waiter] = None
+
+    def wait_for_readers(self, waiter: Waiter) -> None:
+        self._readers[waiter] = None
 
     def forget(self, waiter: Waiter) -> None:
-        self._waiting.pop(waiter, None)
+        self._senders.pop(waiter, None)
+        self._readers.pop(waiter, None)
 
-    def release(self, *, queued: int = 0, unread: int = 0) -> None:
-        self.queued -= queued
-        self.unread -= unread
-        if self._waiting and (self.queued < self.queued_bytes or self.unread < self.unread_bytes):
-            waiting, self._waiting = self._waiting, {}
-            self._woken |= waiting
-            for waiter in waiting:
-                waiter.wake()
+    def release_queued(self, size: int) -> None:
+        self.queued -= size
+        if self._senders and self.queued < self.queued_bytes:
+            senders, self._senders = self._senders, {}
+            self._wake(senders)
+
+    def release_unread(self, size: int) -> None:
+        self.unread -= size
+        if self._readers and self.unread <= self.unread_bytes:
+            readers, self._readers = self._readers, {}
+            self._wake(readers)
+
+    def _wake(self, waiters: dict[Waiter, None]) -> None:
+        self._woken |= waiters
+        for waiter in waiters:
+            waiter.wake()
 
     def woken(self) -> list[Waiter]:
         """Those who got room since the last call."""

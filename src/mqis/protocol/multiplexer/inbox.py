@@ -65,7 +65,7 @@ class Inbox:
         self._over -= connection.unread - cost <= limit < connection.unread
         connection.unread -= cost
         self.unread -= cost + pinned
-        self._budget.release(unread=cost + pinned)
+        self._budget.release_unread(cost + pinned)
 
     # --- in ---------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ session gets a new one, with counts at zero.
     multiplexer.resources_requested(count)          # the partner's: what to return, 0 fails it
     multiplexer.session_down(now, reason)           # it is gone, or could not be had
     multiplexer.next_timer(); multiplexer.handle_timer(now)
+    multiplexer.ping()                              # besides those that the timer sends
 
 and after every call, of either layer, asks what is to be done::
 
@@ -273,7 +274,7 @@ class Multiplexer:
             self._fail_waiting("the session was idle")
         elif self._ping_due is not None and now >= self._ping_due:
             if not self._queue.in_flight and not len(self._queue):
-                self._queue.add(Packet.ping())
+                self.ping()
             self._delay_ping(now)
 
     def ping(self) -> None:
@@ -516,7 +517,7 @@ class Multiplexer:
 
     def _inbox_full(self) -> bool:
         if self._inbox.process_full:
-            self.budget.wait(self)
+            self.budget.wait_for_readers(self)
             return True
         return self._inbox.session_full
 
@@ -532,7 +533,8 @@ class Multiplexer:
     # --- the end ----------------------------------------------------------------------------------
 
     def _fail(self, reason: str, now: float) -> None:
-        if self.state is not SessionState.DOWN:
+        """A session that is being torn down already needs no second push."""
+        if self.state is SessionState.UP:
             self._effects.append(TearDown(problem=True, reason=reason))
             self.session_down(now, reason)
 

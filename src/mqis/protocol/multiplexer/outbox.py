@@ -62,7 +62,7 @@ class Outbox:
         if self.queued and self.queued + cost > limits.session_queued_bytes:
             return Level.SESSION
         if budget.queued and budget.queued + cost > budget.queued_bytes:
-            budget.wait(self._waiter)
+            budget.wait_to_send(self._waiter)
             return Level.PROCESS
         if connection.queued and connection.queued + cost > limits.connection_queued_bytes:
             return Level.CONNECTION
@@ -76,7 +76,7 @@ class Outbox:
     def _release(self, connection: Connection, cost: int) -> None:
         connection.queued -= cost
         self.queued -= cost
-        self._budget.release(queued=cost)
+        self._budget.release_queued(cost)
 
     def unblock(self) -> Iterator[Connection]:
         """Those who may try again."""
@@ -106,4 +106,4 @@ class Outbox:
         self._budget.forget(self._waiter)
         early = sum(connection.queued for connection in self._early)
         lost, self.queued = self.queued - early, early
-        self._budget.release(queued=lost)
+        self._budget.release_queued(lost)

@@ -17,7 +17,7 @@ from mqis.wire.mqdsrp.messages import ChangePropagation, Heartbeat, PartitionSeq
 
 #: With so many messages unacknowledged a neighbour waits for its timer. Queue managers acknowledge
 #: after half a window, which is 32 messages, or after many seconds: fewer would mean nothing.
-_BUSY = 48
+BUSY = 48
 #: What a change without properties takes; each property adds what it is.
 _CHANGE_OVERHEAD = 64
 
@@ -37,7 +37,7 @@ def due_at(neighbor: Neighbor, work: Work) -> float:
     """When a neighbour is to hear from us."""
     if not neighbor.available:
         return neighbor.heartbeat_at
-    busy = neighbor.in_flight >= _BUSY
+    busy = neighbor.in_flight >= BUSY
     pause = period(work, neighbor) if busy else work.settings.gather_s
     return min(neighbor.heartbeat_at, neighbor.last_sent + pause)
 

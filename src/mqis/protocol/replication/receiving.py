@@ -180,6 +180,8 @@ def _follow(work: Work, sender: Sender, machine: str, state: Partition) -> None:
         return
     if name_key(machine) != name_key(sender.name) or state.id == Guid.NULL:
         return
+    if name_key(sender.name) == name_key(state.owner):  # as known; nobody new to be introduced
+        return
     obj = work.tx.get(ObjectType.MACHINE, sender.id)
     if obj is None or obj.partition != state.id:
         return

@@ -14,13 +14,8 @@ from mqis.protocol.authentication import Authenticator, Identity, token_for
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import Denial, Guard
-from mqis.protocol.directory.notification import (
-    ChangeNotice,
-    LocalQueueManager,
-    notice_of_create,
-    notice_of_update,
-)
-from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.notification import ChangeNotice, LocalQueueManager, notice_of
+from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.directory.serverauth import ServerAuth
@@ -28,6 +23,7 @@ from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Store, View
 from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.directory.views import SharedViews
+from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.guid import Guid
@@ -81,6 +77,8 @@ class DirectoryContext:
     handles: HandleTable = field(default_factory=HandleTable)
     #: The queue manager beside this server; without one nobody is notified.
     local: LocalQueueManager | None = None
+    #: Who decides where this server is not the authority; without it there is no other server.
+    node: NodeDriver | None = None
     #: Takes each change notification, once its change is committed.
     notify: Callable[[ChangeNotice], None] = lambda _notice: None
     _guards: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
@@ -119,23 +117,33 @@ class DirectoryContext:
         return self._views.view()
 
     async def change(self, operation: Callable[[DirectoryEvents], T]) -> T:
-        """Run ``operation`` in the writer; it is durable when this returns."""
+        """Run ``operation`` in the writer; it is durable when this returns.
+
+        What another server decides is asked for there. Whoever has to be told is told.
+        """
+        if self.node is not None:
+            return await self.node.change(operation, self._announce)
         settings = self.settings
         now = int(settings.clock())
-        return await self.writer.submit(
+        made: list[OwnChange] = []
+        result = await self.writer.submit(
             lambda tx: operation(
-                DirectoryEvents(tx, now, self.entropy, settings.profile, settings.own_site)
+                DirectoryEvents(
+                    tx,
+                    now,
+                    self.entropy,
+                    settings.profile,
+                    settings.own_site,
+                    observe=made.append,
+                )
             )
         )
+        for change in made:
+            self._announce(change)
+        return result
 
-    def created(self, obj: DirectoryObject) -> None:
-        """A committed create: whoever has to be told is told."""
-        notice = None if self.local is None else notice_of_create(self.local, obj)
-        if notice is not None:
-            self.notify(notice)
-
-    def updated(self, obj: DirectoryObject) -> None:
-        notice = None if self.local is None else notice_of_update(self.local, obj)
+    def _announce(self, change: OwnChange) -> None:
+        notice = None if self.local is None else notice_of(self.local, change)
         if notice is not None:
             self.notify(notice)
 

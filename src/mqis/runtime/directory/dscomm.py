@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
@@ -95,7 +96,6 @@ class DscommService(TypedService):
             )
         except _REFUSALS as error:
             return dscomm.Created(request.guid, result_of(error))
-        self._directory.created(created)
         return dscomm.Created(None if request.guid is None else created.id, _OK)
 
     async def delete_object(self, call: IncomingCall, request: dscomm.ByPath) -> dscomm.Result:
@@ -137,12 +137,11 @@ class DscommService(TypedService):
         try:
             target = Target.from_wire(number, path, guid)
             properties = changes.as_properties(request.ids, request.values)
-            changed = await self._directory.change(
+            await self._directory.change(
                 lambda events: changes.set_properties(events, guard, target, properties)
             )
         except _REFUSALS as error:
             return dscomm.Result(result_of(error))
-        self._directory.updated(changed)
         return dscomm.Result(_OK)
 
     async def qm_set_machine_properties(
@@ -175,14 +174,13 @@ class DscommService(TypedService):
         try:
             kind = object_type_of(request.object_type, HResult.MQDS_WRONG_OBJ_TYPE)
             target = Target(kind, path, guid)
-            changed = await self._directory.change(
+            await self._directory.change(
                 lambda events: changes.set_security(
                     events, guard, target, request.information, request.descriptor
                 )
             )
         except _REFUSALS as error:
             return dscomm.Result(result_of(error))
-        self._directory.updated(changed)
         return dscomm.Result(_OK)
 
     # --- reads ------------------------------------------------------------------------------------
@@ -295,7 +293,7 @@ class DscommService(TypedService):
         auth = self._directory.server_auth(call, request.auth)
         state = self._directory.handles.find(call, request.handle, LookupState)
         rows = state.page(request.size)
-        values: tuple[PropVariant, ...] = tuple(value for row in rows for value in row)
+        values = tuple(chain.from_iterable(rows))
         try:
             signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
         except _REFUSALS as error:  # the client asks again with a larger buffer

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from mqis.protocol.clock import Instant
@@ -23,6 +23,7 @@ from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.events import SessionClosed, SessionOpened
 from mqis.protocol.replication.effects import Answered, Changed, Effect, Recovered, Refusal
+from mqis.protocol.replication.memory import Memory
 from mqis.runtime.node.answers import Answers
 from mqis.runtime.node.members import Members
 from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
@@ -120,20 +121,37 @@ class NodeDriver:
 
     # --- a client's changes -----------------------------------------------------------------------
 
-    async def change(self, operation: Callable[[DirectoryEvents], T]) -> T:
+    async def change(
+        self,
+        operation: Callable[[DirectoryEvents], T],
+        observe: Callable[[OwnChange], None] = lambda _change: None,
+    ) -> T:
         """Make a change here, or have its authority make it; what it decides, if it refuses.
 
         A change that was made elsewhere returns the object as it will be: its identifier was
-        chosen here, its number is the authority's.
+        chosen here, its number is the authority's. ``observe`` is told what changed, in the loop,
+        when that is committed.
         """
         at = self._now()
+        made: list[OwnChange] = []
         try:
-            made = self._enqueue(self.node.change(operation, at), at)
-            result, _ = await asyncio.shield(made)
+            run = self.node.change(lambda events: operation(observed(events, made.append)), at)
+            result, _ = await asyncio.shield(self._enqueue(run, at))
         except NotAuthority as elsewhere:
             await self._forward(elsewhere.change)
-            return cast(T, elsewhere.change.obj)
+            made = [elsewhere.change]
+            result = cast(T, elsewhere.change.obj)
+        for change in made:
+            observe(change)
         return result
+
+    async def inspect(self, look: Callable[[Transaction, Memory], T]) -> T:
+        """What replication remembers is looked at where it is used: between two operations."""
+        at = self._now()
+        memory = self.node.replication
+        looked = self._enqueue(lambda tx: (look(tx, memory.memory), []), at)
+        found, _ = await asyncio.shield(looked)
+        return found
 
     async def _forward(self, change: OwnChange) -> None:
         at = self._now()
@@ -278,3 +296,15 @@ class NodeDriver:
         due = self.node.replication.next_timer()
         if self._running and due is not None:
             self._timer = self._loop.call_at(max(due, self._pause_until), self._pump)
+
+
+def observed(events: DirectoryEvents, observe: Callable[[OwnChange], None]) -> DirectoryEvents:
+    """The same events, whose changes one more is told."""
+    first = events.observe
+
+    def both(change: OwnChange) -> None:
+        if first is not None:
+            first(change)
+        observe(change)
+
+    return replace(events, observe=both)

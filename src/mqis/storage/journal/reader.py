@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.files import explained, segments
 from mqis.wire.errors import WireError
 from mqis.wire.journal.segment import (
+    FIXED_SIZE,
     Corrupt,
     Entry,
     SegmentHeader,
@@ -49,7 +51,9 @@ class Segment:
 def load_behind(directory: Path, after: int) -> Iterator[Segment]:
     """The segments that can hold records with numbers greater than ``after``, in order."""
     paths = list(segments(directory).values())
-    for path, following in zip(paths, [*paths[1:], None], strict=True):
+    if paths and paths[-1].stat().st_size < FIXED_SIZE:  # it is being made
+        paths.pop()
+    for path, following in zip_longest(paths, paths[1:]):
         if following is None or first_lsn(following) - 1 > after:
             yield Segment.load(path)
 

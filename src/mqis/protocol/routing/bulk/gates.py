@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 import numpy.typing as npt
 
 from mqis.wire.guid import Guid
@@ -15,57 +17,87 @@ if TYPE_CHECKING:
 
 #: The sites of the gate that speaks for a site; none if nobody does.
 Roots = tuple[int, ...]
+Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gates:
-    """Machines are numbered by the rank of their GUIDs, as sites are."""
+    """Machines are numbered by the rank of their GUIDs, as sites and links are."""
 
     #: Of each site its gates, ascending.
     of_site: tuple[tuple[int, ...], ...]
     #: Of each machine all its sites, ascending.
     homes: tuple[tuple[int, ...], ...]
+    #: Of a (site, gate) that only links name, the links: without them it is no gate any more.
+    named_by: Mapping[Pair, frozenset[int]]
 
     @classmethod
     def of(cls, count: int, machine: npt.ArrayLike, site: npt.ArrayLike) -> Gates:
         """From pairs (machine, site) that make each machine a gate of all of its sites."""
-        members = sorted(set(zip(_whole(machine), _whole(site), strict=True)))
-        return cls._make(count, members, members)
+        machines, sites = (np.asarray(given).ravel().tolist() for given in (machine, site))
+        members = set(zip(sites, machines, strict=True))
+        last = max(machines, default=-1)
+        homes = _grouped(last + 1, ((gate, site) for site, gate in members))
+        return cls(_grouped(count, members), homes, {})
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> tuple[Gates, tuple[Guid, ...]]:
         """And the machines by number: all gates of the snapshot."""
         index = snapshot.graph.index
-        ids = sorted({gate for gates in snapshot.gates.values() for gate in gates})
-        number = {gate: rank for rank, gate in enumerate(ids)}
-        members = [(number[g], index[s]) for s, gates in snapshot.gates.items() for g in gates]
-        homes = [
-            (rank, index[site])
-            for gate, rank in number.items()
-            for site in snapshot.machines[gate].sites
-            if site in index
-        ]
-        return cls._make(len(index), sorted(members), sorted(homes)), tuple(ids)
+        gates = sorted({gate for gates in snapshot.gates.values() for gate in gates})
+        number = {gate: rank for rank, gate in enumerate(gates)}
+        links = {link: rank for rank, link in enumerate(sorted(snapshot.links))}
+        named_by = {
+            (index[site], number[gate]): frozenset(
+                links[link.id] for link in snapshot.links_at[site] if gate in link.gates
+            )
+            for site, of_site in snapshot.gates.items()
+            for gate in of_site
+            if gate not in snapshot.sites[site].gates
+        }
+        members = [(index[s], number[g]) for s, of_site in snapshot.gates.items() for g in of_site]
+        known = ((gate, snapshot.machines[gate].sites) for gate in gates)
+        homes = ((number[gate], index[s]) for gate, sites in known for s in sites if s in index)
+        made = cls(_grouped(len(index), members), _grouped(len(gates), homes), named_by)
+        return made, tuple(gates)
 
-    @classmethod
-    def _make(
-        cls, count: int, members: list[tuple[int, int]], homes: list[tuple[int, int]]
-    ) -> Gates:
-        of_site: list[list[int]] = [[] for _ in range(count)]
-        for machine, site in members:
-            of_site[site].append(machine)
-        lived: list[list[int]] = [[] for _ in range(max((m for m, _ in homes), default=-1) + 1)]
-        for machine, site in homes:
-            lived[machine].append(site)
-        return cls(tuple(map(tuple, of_site)), tuple(map(tuple, lived)))
+    def roots(self) -> list[Roots]:
+        return [self._roots_of(site, (), ()) for site in range(len(self.of_site))]
 
-    def roots(self, gone: Container[int] = ()) -> list[Roots]:
-        """Of each site, when these machines are not there."""
-        speakers = (next((m for m in gates if m not in gone), None) for gates in self.of_site)
-        return [() if m is None else self.homes[m] for m in speakers]
+    def roots_without(self, gates: Collection[int], links: Collection[int]) -> dict[int, Roots]:
+        """Of the sites where it makes a difference that these are not there."""
+        touched = {site for gate in gates for site in self._sites_of.get(gate, ())}
+        touched |= {site for link in links for site in self._sites_of_link.get(link, ())}
+        found = {site: self._roots_of(site, gates, links) for site in touched}
+        return {site: new for site, new in found.items() if new != self._roots_of(site, (), ())}
+
+    def _roots_of(self, site: int, gates: Collection[int], links: Collection[int]) -> Roots:
+        for gate in self.of_site[site]:
+            by = self.named_by.get((site, gate))
+            if gate not in gates and (by is None or not by.issubset(links)):
+                return self.homes[gate]
+        return ()
+
+    @cached_property
+    def _sites_of(self) -> dict[int, list[int]]:
+        return _inverse((site, gate) for site, gates in enumerate(self.of_site) for gate in gates)
+
+    @cached_property
+    def _sites_of_link(self) -> dict[int, list[int]]:
+        return _inverse(
+            (site, link) for (site, _), links in self.named_by.items() for link in links
+        )
 
 
-def _whole(given: npt.ArrayLike) -> list[int]:
-    import numpy as np  # noqa: PLC0415
+def _grouped(count: int, pairs: Iterable[Pair]) -> tuple[tuple[int, ...], ...]:
+    found: list[set[int]] = [set() for _ in range(count)]
+    for key, value in pairs:
+        found[key].add(value)
+    return tuple(tuple(sorted(values)) for values in found)
 
-    return [int(number) for number in np.asarray(given).ravel()]
+
+def _inverse(pairs: Iterable[Pair]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for value, key in pairs:
+        found.setdefault(key, []).append(value)
+    return found

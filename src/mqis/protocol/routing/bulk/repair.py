@@ -40,9 +40,10 @@ class Changes:
 
     @property
     def dearer_by(self) -> Ints:
-        """What each costs more; ``UNREACHABLE`` where there is no route."""
-        gone = self.new_distance == UNREACHABLE
-        return np.where(gone, UNREACHABLE, self.new_distance - self.old_distance)
+        """What each costs more that has a route before and after."""
+        kept = (self.new_distance != UNREACHABLE) & (self.old_distance != UNREACHABLE)
+        more: Ints = self.new_distance[kept] - self.old_distance[kept]
+        return more
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,20 @@ Pairs are numbered ``s * count + d``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from mqis.protocol.routing.bulk.allpairs import Routes, from_roots
 from mqis.protocol.routing.bulk.gates import Roots
 from mqis.protocol.routing.bulk.sitegraph import Ints, Rows, Vertices
 from mqis.protocol.routing.table import UNREACHABLE
+
+#: So many destinations at a time, so that memory does not fill up.
+_BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +38,16 @@ class Walks:
     @classmethod
     def of(cls, routes: Routes, roots: Sequence[Roots]) -> Walks:
         count = routes.graph.count
-        pair = np.arange(count * count)
-        hop, step = entries(routes, roots, pair)
-        position = np.arange(1, len(pair) + 1)
-        cost = walk_on(pair, hop, step, position, np.zeros(0, dtype=np.int64))
-        return cls(routes, roots, hop, cost, _before(routes, roots))
+        hop = np.empty((count, count), dtype=np.int32)
+        cost = np.empty((count, count), dtype=np.int64)
+        for begin in range(0, count, _BLOCK):
+            block = np.arange(begin, min(begin + _BLOCK, count))
+            pair = np.add.outer(np.arange(count) * count, block).reshape(-1)
+            hops, steps = entries(routes, roots, pair)
+            shape = count, len(block)
+            hop[:, block] = hops.reshape(shape)
+            cost[:, block] = _walk(hop[:, block], steps.reshape(shape))
+        return cls(routes, roots, hop.reshape(-1), cost.reshape(-1), _before(routes, roots))
 
     def step(self, pair: Ints) -> Ints:
         """What the first hop costs."""
@@ -49,18 +59,23 @@ def entries(routes: Routes, roots: Sequence[Roots], pair: Ints) -> tuple[Vertice
     count = routes.graph.count
     source, destination = pair // count, pair % count
     hop = routes.next_hop[source, destination].astype(np.int64)
-    special = [s for s, own in enumerate(roots) if own != (s,)]
-    is_special = np.zeros(count, dtype=bool)
-    is_special[special] = True
-    near = routes.distance
-    step = np.where(hop == UNREACHABLE, UNREACHABLE, near[source, np.maximum(hop, 0)])
-    for site in np.unique(source[is_special[source]]):
-        mine = np.flatnonzero(source == site)
-        hop[mine], step[mine] = _special(routes, roots[site], int(site), destination[mine])
+    near = routes.distance[source, np.maximum(hop, 0)]
+    step = np.where(hop == UNREACHABLE, UNREACHABLE, near)
+    for site, mine in _groups(source, np.array([own != (s,) for s, own in enumerate(roots)])):
+        hop[mine], step[mine] = _special(routes, roots[site], site, destination[mine])
     closed = np.array([not own for own in roots])
     lost = (hop != UNREACHABLE) & (hop != source) & closed[np.maximum(hop, 0)]
     hop[lost] = step[lost] = UNREACHABLE
     return hop.astype(np.int32), step
+
+
+def _groups(source: Ints, special: npt.NDArray[np.bool_]) -> Iterator[tuple[int, Ints]]:
+    """The positions of each special site among the sources."""
+    picked = np.flatnonzero(special[source])
+    picked = picked[np.argsort(source[picked], kind="stable")]
+    sites, begin = np.unique(source[picked], return_index=True)
+    for site, first, last in zip(sites, begin, [*begin[1:], len(picked)], strict=False):
+        yield int(site), picked[first:last]
 
 
 def _special(routes: Routes, own: Roots, site: int, destination: Ints) -> tuple[Ints, Ints]:
@@ -75,27 +90,40 @@ def _special(routes: Routes, own: Roots, site: int, destination: Ints) -> tuple[
     return hop, step
 
 
-def walk_on(pair: Ints, hop: Vertices, step: Ints, position: Ints | Vertices, known: Ints) -> Ints:
-    """What the ways of these pairs cost. ``position`` tells which hops lead to one of them (its
-    place among them plus one) and which (0) to a pair whose cost is ``known``."""
-    count = int(np.sqrt(len(position)))
-    source, destination = pair // count, pair % count
-    arrived, lost = hop == source, hop == UNREACHABLE
-    onwards = np.where(lost, 0, hop).astype(np.int64) * count + destination
+def _walk(hop: Vertices, step: Ints) -> Ints:
+    """What the ways of whole columns cost: everybody looks twice as far ahead each round."""
+    count, width = hop.shape
+    source = np.arange(count)[:, np.newaxis]
+    end = (hop == source) | (hop == UNREACHABLE)
+    bottom = np.zeros((1, width), dtype=np.int64)
+    at = np.vstack((np.where(end, count, hop), bottom + count))
+    cost = np.vstack((np.where(end, 0, step), bottom))
+    lost = np.vstack((hop == UNREACHABLE, bottom != 0))
+    while (at != count).any():
+        cost += np.take_along_axis(cost, at, axis=0)
+        lost |= np.take_along_axis(lost, at, axis=0)
+        at = np.take_along_axis(at, at, axis=0)
+    return np.where(lost, UNREACHABLE, cost)[:count]
+
+
+def walk_on(pair: Ints, hop: Vertices, step: Ints, position: Vertices, known: Ints) -> Ints:
+    """The same for some pairs: ``position`` tells which hops lead to one of them (its place among
+    them plus one) and which (0) to a pair whose cost is ``known``."""
+    count, number = math.isqrt(len(position)), len(pair)
+    arrived, gone = hop == pair // count, hop == UNREACHABLE
+    onwards = np.where(gone, 0, hop).astype(np.int64) * count + pair % count
     place = position[onwards].astype(np.int64) - 1
-    ends = arrived | lost | (place < 0)
-    cost = np.where(arrived, 0, step)
-    outside = (place < 0) & ~arrived & ~lost
-    cost[outside] += known[onwards[outside]]
-    lost[outside] |= known[onwards[outside]] == UNREACHABLE
-    at = np.where(ends, np.arange(len(pair)), place)
-    cost = np.where(ends & lost, 0, cost)
-    while not ends[at].all():  # each round doubles how far everybody looks ahead
-        cost = np.where(at == np.arange(len(pair)), cost, cost + cost[at])
+    outside = (place < 0) & ~arrived & ~gone
+    rest = np.where(outside, known[onwards], 0)
+    end = arrived | gone | outside
+    at = np.append(np.where(end, number, place), number)
+    cost = np.append(np.where(arrived | gone, 0, step + rest), 0)
+    lost = np.append(gone | (rest == UNREACHABLE), False)
+    while (at != number).any():
+        cost += cost[at]
+        lost |= lost[at]
         at = at[at]
-    last = ends & (at == np.arange(len(pair)))
-    total = np.where(last, cost, cost + cost[at])
-    return np.where(lost[at], UNREACHABLE, total)
+    return np.where(lost, UNREACHABLE, cost)[:number]
 
 
 def _before(routes: Routes, roots: Sequence[Roots]) -> Rows:

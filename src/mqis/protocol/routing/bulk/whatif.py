@@ -1,4 +1,4 @@
-"""What changes when links or gates go: which pairs of sites, by how much, and which lose each other.
+"""What changes when links or gates go: which pairs of sites, by how much, who is cut off.
 
 The route of a pair of sites is the one from gate to gate: the first gate of the source's site looks
 into its table, sends to the first gate of the next site, and so on. A site without a gate can
@@ -8,7 +8,7 @@ every site has a gate and no gate belongs to two, that is the least-cost path of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mqis.protocol.routing.bulk.allpairs import Routes
 from mqis.protocol.routing.bulk.gates import Gates, Roots
 from mqis.protocol.routing.bulk.repair import Changes, EdgeCosts, Repair, above
-from mqis.protocol.routing.bulk.sitegraph import Ints, Rows, SiteGraph, Vertices
+from mqis.protocol.routing.bulk.sitegraph import Ints, SiteGraph, Vertices
 from mqis.protocol.routing.bulk.walks import Walks, entries, walk_on
 from mqis.protocol.routing.table import UNREACHABLE
 
@@ -31,17 +31,15 @@ class Impact:
     number: int
     changed: int
     unreachable: int
-    #: Over all pairs that still have a route.
+    #: Over all pairs that have a route before and after, and for the worst of them.
     dearer_by: int
     worst: int
 
     @classmethod
     def of(cls, number: int, changes: Changes) -> Impact:
         more = changes.dearer_by
-        lost = len(changes.unreachable)
-        left = more[more != UNREACHABLE] if lost else more
-        worst = int(left.max(initial=0))
-        return cls(number, len(changes), lost, int(left.sum()), worst)
+        worst = int(more.max(initial=0))
+        return cls(number, len(changes), len(changes.unreachable), int(more.sum()), worst)
 
 
 class WhatIf:
@@ -58,15 +56,14 @@ class WhatIf:
 
     def without(self, links: npt.ArrayLike = (), gates: Collection[int] = ()) -> Changes:
         """The pairs whose route changes if these links (by number) and gates are not there."""
-        repaired = self._repair.after(edges_without(self._graph, links))
-        roots = self._roots
-        if gates:
-            if self._gates is None:
-                raise ValueError("there are no gates to leave out: give them to WhatIf")
-            roots = self._gates.roots(frozenset(gates))
-        if self._plain and roots == self._roots:
-            return repaired
-        return self._walked(repaired, roots)
+        given = np.atleast_1d(np.asarray(links, dtype=np.int64))
+        repaired = self._repair.after(edges_without(self._graph, given))
+        moved: dict[int, Roots] = {}
+        if self._gates is not None:  # a link takes the gates with it that nobody else names
+            moved = self._gates.roots_without(frozenset(gates), frozenset(given.tolist()))
+        elif gates:
+            raise ValueError("there are no gates to leave out: give them to WhatIf")
+        return repaired if self._plain and not moved else self._walked(repaired, moved)
 
     def each_link(self) -> Iterator[Impact]:
         """A sweep: every usable link in turn, by its number."""
@@ -74,9 +71,9 @@ class WhatIf:
             yield Impact.of(int(link), self.without([link]))
 
     def each_gate(self) -> Iterator[Impact]:
-        for gate in (
-            sorted({g for of_site in self._gates.of_site for g in of_site}) if self._gates else ()
-        ):
+        """The same for every gate, by the number of the machine."""
+        of_site = self._gates.of_site if self._gates is not None else ()
+        for gate in sorted({gate for gates in of_site for gate in gates}):
             yield Impact.of(gate, self.without(gates=[gate]))
 
     # --- from gate to gate ------------------------------------------------------------------------
@@ -90,12 +87,13 @@ class WhatIf:
         routes = self._routes
         return routes.distance.copy(), routes.next_hop.copy(), np.zeros_like(routes.next_hop)
 
-    def _walked(self, repaired: Changes, roots: Sequence[Roots]) -> Changes:
+    def _walked(self, repaired: Changes, moved: Mapping[int, Roots]) -> Changes:
+        roots = [moved.get(site, own) for site, own in enumerate(self._roots)]
         distance, next_hop, position = self._scratch
         changed = repaired.source, repaired.destination
         distance[changed], next_hop[changed] = repaired.new_distance, repaired.new_next
         try:
-            pair = self._to_look_at(repaired, roots)
+            pair = self._to_look_at(repaired, moved)
             new = Routes(self._graph, distance, next_hop)
             hop, step = entries(new, roots, pair)
             known_hop, known_step = self._walks.hop[pair], self._walks.step(pair)
@@ -108,7 +106,7 @@ class WhatIf:
         finally:
             distance[changed], next_hop[changed] = repaired.old_distance, repaired.old_next
 
-    def _to_look_at(self, repaired: Changes, roots: Sequence[Roots]) -> Ints:
+    def _to_look_at(self, repaired: Changes, moved: Mapping[int, Roots]) -> Ints:
         """Pairs whose next hop may be another one: the tables changed, or the gates did."""
         count = self._graph.count
         found = [np.zeros(0, dtype=np.int64)]
@@ -117,10 +115,9 @@ class WhatIf:
             towards = repaired.destination[repaired.source == site].astype(np.int64)
             found += [holder * count + towards for holder in holders[site]]
         hop = self._walks.hop.reshape(count, count)
-        for site, (old, new) in enumerate(zip(self._roots, roots, strict=True)):
-            if old != new:
-                found.append(site * count + np.arange(count))
-            if old and not new:
+        for site, own in moved.items():
+            found.append(site * count + np.arange(count))
+            if not own:
                 source, towards = np.nonzero(hop == site)
                 found.append(source * count + towards)
         return np.unique(np.concatenate(found))
@@ -132,10 +129,13 @@ class WhatIf:
         position[pair] = np.arange(1, len(pair) + 1)
         hop, step = entries(new, roots, pair)
         cost = walk_on(pair, hop, step, position, self._walks.cost)
+        known = self._walks.cost[pair]
+        had = np.flatnonzero((cost != UNREACHABLE) | (known != UNREACHABLE))
+        pair, hop, cost, known = pair[had], hop[had], cost[had], known[had]
         return Changes(
             (pair // count).astype(np.int32),
             (pair % count).astype(np.int32),
-            self._walks.cost[pair],
+            known,
             cost,
             self._walks.hop[pair],
             np.where(cost == UNREACHABLE, UNREACHABLE, hop).astype(np.int32),
@@ -151,9 +151,9 @@ def _holders(roots: Sequence[Roots]) -> list[list[int]]:
     return found
 
 
-def edges_without(graph: SiteGraph, links: npt.ArrayLike) -> EdgeCosts:
+def edges_without(graph: SiteGraph, links: Ints) -> EdgeCosts:
     """What pairs of sites cost when these links are not there; other pairs stay out of it."""
-    gone = np.isin(graph.link, np.asarray(links, dtype=np.int64))
+    gone = np.isin(graph.link, links)
     starts = np.flatnonzero(graph.is_edge)
     group = np.cumsum(graph.is_edge) - 1
     touched = starts[np.unique(group[gone & graph.is_edge])]

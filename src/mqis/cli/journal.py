@@ -1,0 +1,217 @@
+"""``mqis journal``: reading what a server has written down."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from json import dumps
+from pathlib import Path
+from time import sleep
+from typing import Annotated, Any
+
+import typer
+from rich.tree import Tree
+
+from mqis.cli.decode import as_json, grow
+from mqis.cli.options import JsonOption
+from mqis.cli.output import cell, console, counted, print_json, say
+from mqis.protocol.errors import StorageError
+from mqis.storage.journal.files import segments
+from mqis.storage.journal.reader import Follower, journal_faults, records
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, Whole
+from mqis.wire.journal.body import decode_body
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.change import Command
+from mqis.wire.mqdsrp.messages import Operation
+
+app = typer.Typer(help="Read the journal of a server.", no_args_is_help=True)
+
+DirectoryArgument = Annotated[
+    Path, typer.Argument(metavar="DIRECTORY", help="Where its segments lie.", show_default=False)
+]
+_POLL_S = 0.2
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_COLUMNS = f"{'lsn':>10}  {'time':26}  {'state':12}  {'what':22}  {'seq':16}  {'peer':16}  object"
+
+
+@app.command()
+def tail(
+    directory: DirectoryArgument,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, help="How many of those that are there already.")
+    ] = 10,
+    after: Annotated[
+        int | None,
+        typer.Option(metavar="LSN", help="Begin behind this number.", show_default=False),
+    ] = None,
+    *,
+    follow: Annotated[bool, typer.Option(help="Go on as records come.")] = True,
+    json: JsonOption = False,
+) -> None:
+    """Show the newest records, and those that come until you press Ctrl-C."""
+    follower = Follower(directory, after or 0)
+    entries: Any = follower.poll()
+    if after is None:
+        entries = deque(entries, lines)
+    if not json:
+        say(_COLUMNS, "bold")
+    try:
+        _tell(entries, json=json)
+        while follow:
+            sleep(_POLL_S)
+            _tell(follower.poll(), json=json)
+    except KeyboardInterrupt:
+        return
+
+
+def _tell(entries: list[Whole | Corrupt], *, json: bool) -> None:
+    for entry in entries:
+        if json:
+            print(dumps(_summary(entry)))
+        elif isinstance(entry, Whole):
+            say(_line(entry))
+        else:
+            say(f"{'corrupt':>10}  offset {entry.offset}: {entry.reason}", "red")
+    sys.stdout.flush()  # who reads a pipe wants to follow as well
+
+
+def _line(entry: Whole) -> str:
+    record = entry.record
+    named = str(record.object_id) if record.object_id else ""
+    told = [named, f"({record.reason})" if record.reason else ""]
+    return (
+        f"{entry.lsn:>10}  {_time(record.time_us):26}  {record.state.name.lower():12}  "
+        f"{what(record):22}  {record.seq}  {record.peer:16}  {' '.join(filter(None, told))}"
+    ).rstrip()
+
+
+@app.command()
+def show(
+    directory: DirectoryArgument,
+    which: Annotated[
+        str,
+        typer.Argument(
+            metavar="LSN[-LSN]", help="A number, or the first and last of a range, as 17-20."
+        ),
+    ],
+    json: JsonOption = False,
+) -> None:
+    """Show one record or a range with everything in it, bodies decoded."""
+    first, last = _range(which)
+    found = list(_between(directory, first, last))
+    if not found:
+        raise StorageError(f"journal {directory}: there is no record {which}; {_held(directory)}")
+    if json:
+        print_json([_everything(entry) for entry in found])
+        return
+    for entry in found:
+        content = _everything(entry)
+        tree = Tree(cell(f"record {entry.lsn}: {what(entry.record)}", "bold"))
+        grow(tree, content)
+        console().print(tree)
+
+
+def _range(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,19})(?:-(\d{1,19}))?", text)
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is neither a number nor a range as 17-20")
+    first = int(match[1])
+    return first, int(match[2] or first)
+
+
+def _between(directory: Path, first: int, last: int) -> Iterator[Whole]:
+    return takewhile(lambda entry: entry.lsn <= last, records(directory, first - 1))
+
+
+def _held(directory: Path) -> str:
+    lsns = [entry.lsn for entry in records(directory)]
+    return f"it holds {lsns[0]} to {lsns[-1]}" if lsns else "it is empty"
+
+
+@app.command()
+def check(directory: DirectoryArgument, json: JsonOption = False) -> None:
+    """Look for damage and missing records. Exit status 1 if there is any."""
+    faults = journal_faults(directory)
+    held = sum(1 for _ in records(directory)) if not faults else 0
+    if json:
+        print_json({"ok": not faults, "faults": faults})
+    elif faults:
+        for fault in faults:
+            say(fault, "red")
+        say(counted(len(faults), "fault"), "bold red")
+    else:
+        told = counted(len(segments(directory)), "segment")
+        say(f"ok: {counted(held, 'record')} in {told}", "green")
+    if faults:
+        raise typer.Exit(1)
+
+
+# --- records in words -----------------------------------------------------------------------------
+
+
+def what(record: JournalRecord) -> str:
+    """The message by its name, or the change: ``create queue``."""
+    if record.kind is RecordKind.MESSAGE:
+        return _word(Operation, record.operation, "operation")
+    command = _word(Command, record.operation, "command")
+    try:
+        return f"{command} {ObjectType(record.object_type).label}"
+    except ValueError:
+        return f"{command} type {record.object_type}"
+
+
+def _word(codes: type[Operation | Command], value: int, what: str) -> str:
+    try:
+        return codes(value).name.lower().replace("_", " ")
+    except ValueError:
+        return f"{what} {value}"
+
+
+def _time(time_us: int) -> str:
+    try:
+        moment = _EPOCH + timedelta(microseconds=time_us)
+    except OverflowError:
+        return f"{time_us} us"
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+def _summary(entry: Whole | Corrupt) -> dict[str, object]:
+    """One line for a program: everything but the body."""
+    if isinstance(entry, Corrupt):
+        return {"corrupt": True, "offset": entry.offset, "reason": entry.reason}
+    record = entry.record
+    return {
+        "lsn": entry.lsn,
+        "time": f"{_time(record.time_us)}Z",
+        "time_us": record.time_us,
+        "kind": record.kind.name.lower(),
+        "state": record.state.name.lower(),
+        "what": what(record),
+        "operation": record.operation,
+        "peer": record.peer,
+        "message": None if record.message is None else str(record.message),
+        "session": record.session,
+        "partition": str(record.partition),
+        "seq": str(record.seq),
+        "previous_seq": str(record.previous_seq),
+        "object_type": record.object_type,
+        "object_id": None if record.object_id == Guid.NULL else str(record.object_id),
+        "reason": record.reason,
+        "body_bytes": len(record.body),
+    }
+
+
+def _everything(entry: Whole) -> dict[str, object]:
+    content = _summary(entry)
+    try:
+        content["body"] = as_json(decode_body(entry.record))
+    except WireError as error:
+        content["body"] = entry.record.body.hex()
+        content["body_error"] = str(error)
+    return content

@@ -1,0 +1,245 @@
+"""Replication beside a directory server: a node from a configuration, over the same store."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.readiness import check_ready
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.node.node import Node
+from mqis.protocol.ports import Store, View
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.signing import SigningPolicy
+from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.replication.admission import owns
+from mqis.protocol.replication.machine import Replication
+from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.settings import Settings
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.journal import JournalThread
+from mqis.runtime.node.driver import NodeDriver
+from mqis.runtime.node.members import Members
+from mqis.runtime.node.signer import MachineKey, MachineSigner
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.services.hosts import HostResolver
+from mqis.services.identity import identify, seeds_of
+from mqis.services.logs import details
+from mqis.services.replication_section import ReplicationSection
+from mqis.services.sections import Config
+from mqis.storage.journal.appender import Appender
+from mqis.storage.journal.journal import Journal
+from mqis.wire.errors import MqisError
+from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+log = logging.getLogger(__name__)
+
+#: While a new server gets its directory: how often it looks, and how often it says so.
+_LOOK_S = 0.1
+_SAY_S = 5.0
+
+
+class ReplicationError(MqisError):
+    """Replication cannot start: what is in the way, and what to do about it."""
+
+
+def settings_of(section: ReplicationSection) -> Settings:
+    return Settings(
+        gather_s=section.gather_ms / 1000,
+        heartbeat_s=section.heartbeat_s,
+        retry_s=section.retry_s,
+        max_retry_s=max(section.retry_s, Settings().max_retry_s),
+        reply_wait_s=section.reply_wait_s,
+        repeat_s=0.4 * section.reply_wait_s,
+        recovery_wait_s=section.recovery_wait_s,
+        recovery_retry_s=min(section.recovery_wait_s / 8, Settings().recovery_retry_s),
+    )
+
+
+@dataclass(slots=True)
+class ReplicationService:
+    """A node that runs; ``stop`` of the stack that it was started with ends it."""
+
+    me: Server
+    driver: NodeDriver
+    resolver: HostResolver
+    store: Store
+    key: MachineKey | None
+    port: int
+
+    def reread(self, config: Config) -> None:
+        """What may change while it runs: where others are, and times."""
+        self.resolver.use(config.hosts.entries)
+        self.driver.node.replication.settings = settings_of(config.replication)
+
+    async def owned(self) -> list[str]:
+        """The names of the partitions that this server is the authority of."""
+        return await self.driver.inspect(lambda tx, _memory: list(_owned(tx, self.me)))
+
+    # --- a new server -----------------------------------------------------------------------------
+
+    async def bootstrapped(self) -> None:
+        """Return when there is a directory to serve; a new server gets its own from the others."""
+        if await self.driver.inspect(lambda tx, _memory: _is_ready(tx, self.me)):
+            return
+        began = said = time.monotonic()
+        while (lacking := await self.driver.inspect(self._lacking)) is not None:
+            if time.monotonic() >= said:
+                said += _SAY_S
+                log.info("waiting for the directory", extra=details(lacks=lacking))
+            await asyncio.sleep(_LOOK_S)
+        seconds = round(time.monotonic() - began, 1)
+        with self.store.read() as view:
+            objects = sum(view.count(kind) for kind in ObjectType)
+        log.info("the directory is here", extra=details(objects=objects, seconds=seconds))
+
+    def _lacking(self, view: View, memory: Memory) -> str | None:
+        """What the first synchronisation has not brought yet."""
+        if enterprise(view) is None:
+            return f"the enterprise, from {self.me.psc or self.me.pec}"
+        if view.get(ObjectType.SITE, self.me.site) is None:
+            return "the own site"
+        if self.me.site in memory.recoveries:
+            return "the own partition, from the other servers"
+        for partition in (ENTERPRISE_PARTITION, self.me.site):
+            progress = memory.partitions.get(partition)
+            if progress is not None and (progress.asked is not None or progress.in_round):
+                return f"the rest of partition {partition}"
+        return None
+
+    async def publish_key(self) -> None:
+        """Have the directory tell our key; a server that just joined has done so."""
+        if self.key is None:
+            return
+        blob = key_list(self.key.public)
+        with self.store.read() as view:
+            machine = view.get(ObjectType.MACHINE, self.me.id)
+        if machine is None or machine.value(PropId.QM_SIGN_PKS) == blob:
+            return
+        try:
+            await self.driver.change(lambda events: _with_key(events, machine, blob))
+        except (DirectoryError, StorageError) as error:
+            log.warning("the directory does not have this machine's key: %s", error)
+        else:
+            log.info("the directory has this machine's key now")
+
+
+def _with_key(events: DirectoryEvents, machine: DirectoryObject, blob: bytes) -> DirectoryObject:
+    current = events.transaction.get(ObjectType.MACHINE, machine.id) or machine
+    return events.set_stored(current, {PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, blob)})
+
+
+def key_list(key: RsaPublicKey) -> bytes:
+    """A key as the properties of machines and sites have it."""
+    return PublicKeys((PublicKey.of(key),)).to_bytes()
+
+
+def _is_ready(view: View, me: Server) -> bool:
+    try:
+        check_ready(view, me.site)
+    except DirectoryError:
+        return False
+    return True
+
+
+def _owned(view: View, me: Server) -> list[str]:
+    names = []
+    for state in view.partitions():
+        if owns(view, me, state.id):
+            site = view.get(ObjectType.SITE, state.id)
+            enterprise_wide = state.id == ENTERPRISE_PARTITION
+            name = "enterprise" if enterprise_wide else str(state.id)
+            names.append(name if site is None else site.path or name)
+    return names
+
+
+# --- starting -------------------------------------------------------------------------------------
+
+
+async def start_replication(
+    config: Config, store: Store, writer: GroupCommitWriter, stack: AsyncExitStack
+) -> ReplicationService:
+    """A node that listens; what ends it goes on ``stack``."""
+    section = config.replication
+    with store.read() as view:
+        me = identify(config, view)
+    seeds = {seed.id: seed for seed in seeds_of(config)}
+    policy = section.signing
+    members = Members(store, seeds, keys_required=policy is SigningPolicy.REQUIRE)
+    key = None if policy is SigningPolicy.NONE else MachineKey.open(Path(section.key))
+    signer = None if key is None else MachineSigner(key, members.keys_of)
+    queue = QueueManager(
+        me.id,
+        me.name,
+        MessageIdCounter.from_time(int(time.time())),
+        limits=Limits(retry_s=section.connect_retry_s),
+        peers=members,
+        signer=signer,
+        policy=policy,
+    )
+    journal = _start_journal(section, store, me, stack)
+    entropy = SystemEntropy()
+    replication = Replication(me, entropy, settings_of(section), journaled=journal is not None)
+    resolver = HostResolver(store, config.hosts.entries, section.port)
+    driver = NodeDriver(
+        Node(replication, queue, entropy),
+        writer,
+        members,
+        resolver,
+        on_commit=(lambda: None) if journal is None else journal.wake,
+    )
+    await stack.enter_async_context(driver)
+    port = await _listen(driver, config)
+    log.info("replicating", extra=details(server=me.name, role=me.role.value, port=port))
+    return ReplicationService(me, driver, resolver, store, key, port)
+
+
+def _start_journal(
+    section: ReplicationSection, store: Store, me: Server, stack: AsyncExitStack
+) -> JournalThread | None:
+    if not section.journal:
+        return None
+    journal = Journal(section.journal, me.name, me.id)
+    stack.callback(journal.close)
+    for text in journal.mended:
+        log.warning("journal: %s", text)
+    thread = JournalThread(Appender(store, journal), _tell_journal)
+    stack.push_async_callback(asyncio.to_thread, thread.close)
+    return thread
+
+
+def _tell_journal(error: StorageError | None) -> None:
+    if error is None:
+        log.info("the journal is written again")
+    else:
+        log.error("the journal is not written: %s", error)
+
+
+async def _listen(driver: NodeDriver, config: Config) -> int:
+    section = config.replication
+    address = section.listen or config.rpc.listen
+    try:
+        port = await driver.listen(address, section.port)
+        if section.ping:
+            await driver.endpoint.listen_ping(address, section.ping_port)
+    except OSError as error:
+        reason = os.strerror(error.errno or errno.EADDRNOTAVAIL)
+        raise ReplicationError(
+            f"cannot listen for messages at {address}:{section.port}: {reason}; choose another "
+            "with replication.listen and replication.port (0: one that is free)"
+        ) from error
+    return port

@@ -1,0 +1,68 @@
+"""How an enterprise begins, and how servers join it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
+from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.ports import Entropy, Transaction
+from mqis.protocol.replication.server import Role, Server
+from mqis.sim.workload import Properties, guid, guids, number, text
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+_BITS = {Role.PEC: ServiceBits.PEC, Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
+
+
+def site_name(site: int) -> str:
+    return f"site{site}"
+
+
+def found(tx: Transaction, pec: Server, entropy: Entropy, now: int) -> None:
+    """The first server has the enterprise, its site and its machine before it ever runs."""
+    tx.put_partition(Partition(ENTERPRISE_PARTITION, pec.name))
+    events = DirectoryEvents(tx, now, entropy)
+    events.create_directory_object(
+        ObjectType.ENTERPRISE,
+        {
+            PropId.E_ID: guid(entropy.guid()),
+            PropId.E_NAME: text("Simulated"),
+            PropId.E_PECNAME: text(pec.name),
+        },
+    )
+    events.create_directory_object(ObjectType.SITE, _site_properties(pec.site, pec.name, 0))
+    events.create_directory_object(ObjectType.MACHINE, _machine_properties(pec))
+
+
+def site_creator(me: Server, site: int) -> Callable[[DirectoryEvents], object]:
+    """A site for a new PSC, at the PEC."""
+    return lambda events: events.create_directory_object(
+        ObjectType.SITE, _site_properties(me.site, me.name, site)
+    )
+
+
+def machine_creator(me: Server) -> Callable[[DirectoryEvents], object]:
+    """The machine of a new server: a PSC's at the PEC, a BSC's at its PSC."""
+    return lambda events: events.create_directory_object(
+        ObjectType.MACHINE, _machine_properties(me), partition=me.site
+    )
+
+
+def _site_properties(site: Guid, psc: str, index: int) -> Properties:
+    return {
+        PropId.S_SITEID: guid(site),
+        PropId.S_PATHNAME: text(site_name(index)),
+        PropId.S_PSC: text(psc),
+    }
+
+
+def _machine_properties(me: Server) -> Properties:
+    return {
+        PropId.QM_MACHINE_ID: guid(me.id),
+        PropId.QM_PATHNAME: text(me.name),
+        PropId.QM_SITE_IDS: guids(me.site),
+        PropId.QM_SERVICE: number(_BITS[me.role]),
+    }

@@ -1,0 +1,204 @@
+"""What has to hold at the end, looked at from outside: stores side by side, and the history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    Partition,
+    PurgeState,
+    name_key,
+)
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.ports import View
+from mqis.protocol.replication.convergence import Held, differences
+from mqis.protocol.replication.replicated import changed_properties
+from mqis.protocol.replication.topology import is_bsc
+from mqis.sim.history import History, Version
+from mqis.sim.server import SimServer
+from mqis.sim.violation import Violation
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+#: The authority's clock gives them.
+_TIMES: frozenset[int] = frozenset({PropId.Q_MODIFY_TIME, PropId.QM_MODIFY_TIME})
+
+
+class Enterprise(Protocol):
+    """What there is to look at."""
+
+    servers: dict[int, SimServer]
+    history: History
+
+
+class Picture:
+    """One store, read once."""
+
+    def __init__(self, server: SimServer) -> None:
+        self.server = server
+        with server.disk.store.read() as view:
+            self.partitions: dict[Guid, Partition] = {p.id: p for p in view.partitions()}
+            self.objects = _by_partition(view)
+
+    def holds(self, partition: Guid) -> Mapping[Guid, Held]:
+        return self.objects.get(partition, {})
+
+
+def _by_partition(view: View) -> dict[Guid, dict[Guid, Held]]:
+    found: dict[Guid, dict[Guid, Held]] = {}
+    for object_type in ObjectType:
+        if object_type is not ObjectType.DELETEDOBJECT:
+            for obj in view.objects(object_type):
+                found.setdefault(obj.partition, {})[obj.id] = Held.of(obj)
+    return found
+
+
+# --- agreement ------------------------------------------------------------------------------------
+
+
+def disagreements(enterprise: Enterprise) -> list[str]:
+    """In what servers are not yet what they should be; nothing: all agree."""
+    servers = list(enterprise.servers.values())
+    found = [f"{server.name} is down" for server in servers if server.node is None]
+    found = found or _numbers(servers)
+    if not found:
+        pictures = [Picture(server) for server in servers]
+        found = [line for p in pictures for line in _contents(p, pictures)]
+        found += [line for p in pictures for line in _neighbors(p, pictures[0])]
+    return found
+
+
+def _numbers(servers: list[SimServer]) -> list[str]:
+    """The cheap half: whether everybody is as far as the authority."""
+    found = []
+    true: dict[Guid, Partition] = {}
+    states: list[tuple[SimServer, dict[Guid, Partition]]] = []
+    for server in servers:
+        with server.disk.store.read() as view:
+            states.append((server, {p.id: p for p in view.partitions()}))
+    for server, partitions in states:
+        for state in partitions.values():
+            if _is_authority(server, state):
+                true[state.id] = state
+    for server, partitions in states:
+        found += _behind(server, partitions, true)
+    return found
+
+
+def _is_authority(server: SimServer, state: Partition) -> bool:
+    me = server.me
+    if state.id == ENTERPRISE_PARTITION:
+        return me.is_pec
+    return me.is_psc and state.id == me.site
+
+
+def _behind(
+    server: SimServer, partitions: dict[Guid, Partition], true: dict[Guid, Partition]
+) -> list[str]:
+    found = []
+    for id_, state in true.items():
+        here = partitions.get(id_)
+        if here is None:
+            found.append(f"{server.name} does not know {state.owner}'s partition")
+        elif here.purge_state is not PurgeState.NORMAL:
+            found.append(f"{server.name} is in a full synchronisation with {state.owner}")
+        elif here.last_seq != state.last_seq:
+            what = "the enterprise" if id_ == ENTERPRISE_PARTITION else state.owner
+            found.append(
+                f"{server.name} is at {here.last_seq.value} of {what}, not {state.last_seq.value}"
+            )
+    return found
+
+
+def _contents(picture: Picture, pictures: list[Picture]) -> list[str]:
+    found = []
+    for other in pictures:
+        for state in other.partitions.values():
+            if other is not picture and _is_authority(other.server, state):
+                same_site = picture.server.me.site == state.id
+                wrong = differences(
+                    other.holds(state.id), picture.holds(state.id), same_site=same_site
+                )
+                found += [f"{picture.server.name}: {difference}" for difference in wrong]
+    true = pictures[0].partitions.keys()
+    known = picture.partitions.keys()
+    found += [f"{picture.server.name} still has partition {id_}" for id_ in sorted(known - true)]
+    found += [f"{picture.server.name} lacks partition {id_}" for id_ in sorted(true - known)]
+    return found
+
+
+def _neighbors(picture: Picture, pec: Picture) -> list[str]:
+    """Whom a server tells its changes: the PSCs of other sites, the BSCs of its own."""
+    server = picture.server
+    if server.node is None:
+        return []
+    told = set(server.node.replication.memory.neighbors)
+    wanted: set[str] = set()
+    if server.me.is_psc:
+        owners = (name_key(p.owner) for p in pec.partitions.values() if p.owner)
+        wanted = {owner for owner in owners if owner != name_key(server.name)}
+        wanted |= _bscs(picture)
+    return [f"{server.name} tells {name}" for name in sorted(told - wanted)] + [
+        f"{server.name} does not tell {name}" for name in sorted(wanted - told)
+    ]
+
+
+def _bscs(picture: Picture) -> set[str]:
+    server = picture.server
+    with server.disk.store.read() as view:
+        machines = view.objects(ObjectType.MACHINE)
+        return {
+            name_key(machine.path or "")
+            for machine in machines
+            if machine.partition == server.me.site and is_bsc(machine)
+        }
+
+
+# --- nothing lost ---------------------------------------------------------------------------------
+
+
+def check_nothing_lost(enterprise: Enterprise) -> None:
+    """What an authority has committed is what it has, unless its disk was lost."""
+    for server in enterprise.servers.values():
+        picture = Picture(server)
+        for state in picture.partitions.values():
+            if _is_authority(server, state):
+                _check_last(enterprise.history, picture, state.id)
+
+
+def _check_last(history: History, picture: Picture, partition: Guid) -> None:
+    holds = picture.holds(partition)
+    name = picture.server.name
+    last = history.of(partition).last
+    for id_, version in last.items():
+        if version.held is None and id_ in holds:
+            raise Violation("no deleted object back", f"{name} has {version} again")
+        if version.held is not None and holds.get(id_) != version.held:
+            raise Violation("no acknowledged change lost", f"{name} does not have {version}")
+    for id_ in holds:
+        if id_ not in last:
+            raise Violation("no acknowledged change lost", f"{name} has {id_}, which nobody made")
+
+
+def check_answered(history: History, change: OwnChange) -> None:
+    """A forwarded change that was answered with success has been made."""
+    known = history.of(change.obj.partition)
+    versions = [version for version in known.versions.values() if version.id == change.obj.id]
+    if not any(_fulfils(version, change) for version in versions):
+        what = f"{change.kind.name.lower()} of {change.obj.type.label} {change.obj.id}"
+        raise Violation("no acknowledged change lost", f"the {what} was answered, not made")
+
+
+def _fulfils(version: Version, change: OwnChange) -> bool:
+    if change.kind is ChangeKind.DELETE:
+        return version.held is None
+    if version.held is None:
+        return False
+    if change.kind is ChangeKind.CREATE:
+        return True
+    wanted = dict(changed_properties(change.obj, change.changed))
+    content = version.held.content
+    return all(content.get(p) == value for p, value in wanted.items() if p not in _TIMES)

@@ -1,0 +1,70 @@
+"""Whether a restored authority comes back with everything that those who answered it hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mqis.protocol.ports import View
+from mqis.sim.history import History
+from mqis.sim.server import SimServer
+from mqis.sim.violation import Violation
+from mqis.wire.guid import Guid
+from mqis.wire.seqnum import SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What one server held of a partition when its authority started from a backup."""
+
+    server: SimServer
+    restores: int
+    numbers: dict[Guid, SequenceNumber]
+
+
+class Witnesses:
+    """Who can say what a restored authority has to have again."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, Guid], list[Witness]] = {}
+
+    def call(self, restored: SimServer, partitions: Iterable[Guid], all_: list[SimServer]) -> None:
+        for partition in partitions:
+            self._held[restored.name, partition] = [
+                _witness(server, partition) for server in all_ if server is not restored
+            ]
+
+    def hear(
+        self, restored: SimServer, partition: Guid, answered: set[str], history: History
+    ) -> None:
+        """The authority serves again; what nobody who answered had is lost, and only that."""
+        witnesses = self._held.pop((restored.name, partition), [])
+        with restored.disk.store.read() as view:
+            for witness in witnesses:
+                moved = witness.restores != witness.server.restores
+                if witness.server.name in answered and not moved:
+                    _check(view, restored, partition, witness, history)
+            history.rebase(partition, view)
+
+
+def _witness(server: SimServer, partition: Guid) -> Witness:
+    with server.disk.store.read() as view:
+        changes = view.changes(partition, SequenceNumber.MIN)
+        numbers = {change.id: change.seq for change in changes}
+    return Witness(server, server.restores, numbers)
+
+
+def _check(
+    view: View, restored: SimServer, partition: Guid, witness: Witness, history: History
+) -> None:
+    here = {change.id: change.seq for change in view.changes(partition, SequenceNumber.MIN)}
+    versions = history.of(partition).versions.values()
+    deleted = {version.id: version.seq for version in versions if version.held is None}
+    for id_, seq in witness.numbers.items():
+        found = max(here.get(id_, SequenceNumber.MIN), deleted.get(id_, SequenceNumber.MIN))
+        if found < seq:
+            raise Violation(
+                "no acknowledged change lost",
+                f"{restored.name} was restored without {id_} at {seq.value}, "
+                f"although {witness.server.name} has it",
+            )

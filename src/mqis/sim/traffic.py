@@ -1,0 +1,42 @@
+"""Whether servers ask more often than there is reason to."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from mqis.sim.violation import Violation
+from mqis.wire.mqdsrp.messages import Operation
+
+_OPERATION_AT = 17
+_PARTITION = slice(18, 34)
+#: Without having got any further, one partition may be asked for so often in a minute.
+_MAX_REQUESTS = 20
+_WINDOW_S = 60.0
+
+
+class Traffic:
+    """Sync requests of every server for every partition, lately."""
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[str, str, bytes], deque[float]] = {}
+        self.messages = 0
+
+    def sent(self, sender: str, machine: str, body: bytes, now: float) -> None:
+        self.messages += 1
+        if body[_OPERATION_AT] != Operation.SYNC_REQUEST:
+            return
+        times = self._asked.setdefault((sender, machine, body[_PARTITION]), deque())
+        times.append(now)
+        while times[0] < now - _WINDOW_S:
+            times.popleft()
+        if len(times) > _MAX_REQUESTS:
+            raise Violation(
+                "bounded traffic",
+                f"{sender} asks {machine} {len(times)} times in {_WINDOW_S:.0f} s, to no effect",
+            )
+
+    def progressed(self, server: str) -> None:
+        """A server has something new: what it asks now is another question."""
+        for key, times in self._asked.items():
+            if key[0] == server:
+                times.clear()

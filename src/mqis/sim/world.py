@@ -1,0 +1,403 @@
+"""The world of one run: a clock that jumps, servers, a network between them, and what befalls them.
+
+First the enterprise is built without faults. Then the steps of the scenario happen. Then all faults
+end, and within ``LIVENESS_S`` every copy has to be what its authority has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from mqis.protocol.clock import Instant
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import Transaction
+from mqis.protocol.replication.effects import Answered, Changed, Recovered, Refusal
+from mqis.protocol.replication.server import Role, Server
+from mqis.sim import bootstrap, checkers, steps
+from mqis.sim.history import History
+from mqis.sim.network import MessageNetwork
+from mqis.sim.restoring import Witnesses
+from mqis.sim.scenario import CALM, Scenario
+from mqis.sim.server import SeededEntropy, SimServer
+from mqis.sim.steps import Change
+from mqis.sim.stores import Disk, MemoryDisk, SqliteDisk
+from mqis.sim.trace import Trace
+from mqis.sim.traffic import Traffic
+from mqis.sim.violation import Violation
+from mqis.sim.workload import ClientOperation, operation
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+
+#: 2024-03-01T08:00:00Z
+_EPOCH = 1_709_280_000.0
+#: After the last fault: two lifetimes of a message, and what a restored authority waits.
+LIVENESS_S = 7200.0
+#: A server that was built without faults has this long.
+_JOIN_S = 600.0
+#: Many times what the longest runs take.
+_MAX_EVENTS = 400_000
+_LOOKS = (5.0, 30.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, LIVENESS_S)
+
+
+class World:
+    """One run; ``run`` raises ``Violation`` where a rule does not hold."""
+
+    def __init__(self, scenario: Scenario, trace: Trace, directory: Path | None = None) -> None:
+        self.scenario = scenario
+        self.trace = trace
+        self.settings = scenario.settings
+        self.journaled = scenario.journaled
+        self.batched = False
+        self.now = 0.0
+        self.history = History()
+        self.traffic = Traffic()
+        self.network = MessageNetwork(self, trace, scenario.seed, CALM, scenario.signed)
+        self.network.watch = self._watch
+        self.servers: dict[int, SimServer] = {}
+        #: Simulated seconds from the last fault to agreement.
+        self.healed_s = 0.0
+        self._directory = directory
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = 0
+        self._steps_done = 0
+        self._identities = self._name_all()
+        self._alarms: dict[str, float] = {}
+        self._backups: dict[int, Callable[[], None]] = {}
+        self._requests: dict[int, OwnChange] = {}
+        self._last_request = 0
+        self._witnesses = Witnesses()
+
+    # --- the clock --------------------------------------------------------------------------------
+
+    def after(self, delay_s: float, action: Callable[[], None]) -> None:
+        self._order += 1
+        heappush(self._events, (self.now + delay_s, self._order, action))
+
+    def run_until(self, time: float) -> None:
+        while self._events and self._events[0][0] <= time:
+            self.now, _, action = heappop(self._events)
+            self._steps_done += 1
+            if self._steps_done > _MAX_EVENTS:
+                raise Violation("bounded traffic", "the enterprise never comes to rest")
+            action()
+        self.now = max(self.now, time)
+
+    def instant(self, server: SimServer) -> Instant:
+        spread = self.scenario.skew_s
+        skew = spread * (len(server.name) * 7 % 5 - 2) / 2 if spread else 0.0
+        return Instant(self.now, _EPOCH + self.now + skew)
+
+    def _set_alarm(self, server: SimServer) -> None:
+        """Wake the server when its node wants to be woken."""
+        wake = None if server.node is None else server.node.next_timer()
+        if wake is None or self._alarms.get(server.name) == wake:
+            return
+        self._alarms[server.name] = wake
+
+        def ring() -> None:
+            if self._alarms.get(server.name) == wake:
+                del self._alarms[server.name]
+                if server.node is not None:
+                    server.node.handle_timer(self.now)
+                self.wake(server)
+
+        self.after(max(0.0, wake - self.now), ring)
+
+    def wake(self, server: SimServer) -> None:
+        server.turn()
+        self._set_alarm(server)
+
+    # --- what servers ask of it -------------------------------------------------------------------
+
+    def attach(self, server: SimServer) -> Any:
+        return self.network.attach(server.name, lambda: self.wake(server))
+
+    def detach(self, server: SimServer) -> None:
+        self.network.detach(server.name)
+
+    def flush(self, server: SimServer) -> None:
+        self.network.flush(server.name)
+        self._set_alarm(server)
+
+    def look(self, server: SimServer, tx: Transaction) -> None:
+        if self.history.look(tx, server.me):
+            self.traffic.progressed(server.name)
+
+    def committed(self, server: SimServer) -> None:
+        self.history.keep()
+
+    def rolled_back(self, server: SimServer) -> None:
+        self.history.drop()
+
+    def note(self, kind: str, text: str) -> None:
+        self.trace.note(self.now, kind, text)
+
+    def _watch(self, sender: str, machine: str, body: bytes) -> None:
+        self.traffic.sent(sender, machine, body, self.now)
+
+    def crashed(self, server: SimServer) -> None:
+        self._alarms.pop(server.name, None)
+
+    def outcome(self, server: SimServer, outcome: object) -> None:
+        match outcome:
+            case Answered(request, result):
+                self._answered(request, result)
+            case Refusal(sender, reason):
+                self.note("refused", f"{server.name}: from {sender}: {reason}")
+            case Recovered(partition, unique, asked, silent):
+                self.note(
+                    "recovered",
+                    f"{server.name} {partition[:8]}: asked {', '.join(asked) or 'nobody'}; "
+                    f"silent {', '.join(silent) or 'nobody'}; {len(unique)} of its own",
+                )
+                answered = set(asked) - set(silent)
+                self._witnesses.hear(server, Guid.parse(partition), answered, self.history)
+            case Changed():
+                pass
+
+    # --- the enterprise ---------------------------------------------------------------------------
+
+    def _name_all(self) -> list[Server]:
+        random = Random(f"{self.scenario.seed}/names")
+        plans = self.scenario.servers
+        sites = [Guid(random.randbytes(16)) for _ in range(1 + max(p.site for p in plans))]
+        ids = [Guid(random.randbytes(16)) for _ in plans]
+        pscs = {p.site: index for index, p in enumerate(plans) if p.role is not Role.BSC}
+        found = []
+        for plan, id_ in zip(plans, ids, strict=True):
+            psc = pscs[plan.site]
+            seeds = {ids[0]: plans[0].name}
+            if plan.role is Role.BSC:
+                seeds[ids[psc]] = plans[psc].name
+            name = plans[psc].name if plan.role is Role.BSC else ""
+            seeds.pop(id_, None)
+            found.append(
+                Server(plan.name, id_, sites[plan.site], plan.role, plans[0].name, name, seeds)
+            )
+        return found
+
+    def _new_server(self, index: int) -> SimServer:
+        me = self._identities[index]
+        disk: Disk = MemoryDisk()
+        if self.scenario.sqlite and self._directory is not None:
+            disk = SqliteDisk(self._directory, me.name)
+        entropy = SeededEntropy(f"{self.scenario.seed}/{me.name}")
+        self.servers[index] = SimServer(self, me, disk, entropy)
+        return self.servers[index]
+
+    def _psc_of(self, index: int) -> int:
+        site = self.scenario.servers[index].site
+        return next(i for i, p in enumerate(self.scenario.servers) if p.site == site)
+
+    def _build(self) -> None:
+        """All servers but those who come late, one after the other."""
+        late = {step.server for step in self.scenario.steps if isinstance(step, steps.Join)}
+        pec = self._new_server(0)
+        with pec.disk.store.write() as tx:
+            bootstrap.found(tx, pec.me, pec.entropy, int(_EPOCH))
+        self._start(pec)
+        for index in range(1, len(self.scenario.servers)):
+            if index not in late:
+                self._join(index)
+                self.run_until(self.now + 5.0)
+        self._agree(_JOIN_S, "a new enterprise")
+
+    def _join(self, index: int) -> None:
+        """As an administrator does it: site and machine first, then the server."""
+        me, plan = self._identities[index], self.scenario.servers[index]
+        if plan.role is Role.PSC:
+            self._do(0, bootstrap.site_creator(me, plan.site))
+            self._do(0, bootstrap.machine_creator(me))
+        else:
+            self._do(self._psc_of(index), bootstrap.machine_creator(me))
+        self.note("join", me.name)
+        self._start(self._new_server(index))
+
+    def _do(self, index: int, client: ClientOperation) -> None:
+        """A change that has to be made: where the server is down, it is tried again later."""
+        server = self.servers[index]
+        for _ in range(600):
+            if server.node is not None:
+                try:
+                    if server.change(client) is not None:
+                        return
+                except DirectoryError as error:
+                    if error.hresult != HResult.MQ_ERROR_DS_ERROR:
+                        raise
+            self.run_until(self.now + 30.0)
+        raise Violation("liveness", f"{server.name} takes no changes")
+
+    def _start(self, server: SimServer) -> None:
+        if server.from_backup and server.me.is_psc:
+            owned = [server.me.site, *([ENTERPRISE_PARTITION] if server.me.is_pec else [])]
+            self._witnesses.call(server, owned, list(self.servers.values()))
+        server.start()
+        self._set_alarm(server)
+
+    # --- clients ----------------------------------------------------------------------------------
+
+    def _operate(self, step: steps.Operate) -> None:
+        server = self.servers.get(step.server)
+        if server is None or server.node is None:
+            return
+        if step.change is Change.RECREATE_MACHINE and not self._may_recreate(server):
+            return
+        self.note("client", f"{server.name}: {step.change} {step.salt:08x}")
+        try:
+            server.change(operation(step.change, step.salt))
+        except NotAuthority as elsewhere:
+            self._last_request += 1
+            self._requests[self._last_request] = elsewhere.change
+            self.trace.count("client forwarded")
+            server.request(elsewhere.change, self._last_request)
+        except DirectoryError as error:
+            self.note("client refused", f"{server.name}: {error.detail}")
+        self._set_alarm(server)
+
+    def _may_recreate(self, server: SimServer) -> bool:
+        """See ``workload``: whoever deletes may, whoever creates has to know that it is gone."""
+        with server.disk.store.read() as view:
+            here = any(view.find(ObjectType.MACHINE, f"roamer{slot}") for slot in range(3))
+        alive = self.history.alive(ObjectType.MACHINE, "roamer")
+        return here or not alive
+
+    def _answered(self, request: int, result: int) -> None:
+        change = self._requests.pop(request)
+        name = f"0x{result:08x}"
+        self.note("answered", f"{change.kind.name.lower()} {change.obj.id} {name}")
+        if result == HResult.MQ_OK:
+            self.trace.count("client answered ok")
+            checkers.check_answered(self.history, change)
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    def _take(self, step: steps.Step) -> None:
+        match step:
+            case steps.Operate():
+                self._operate(step)
+            case steps.Join(_, index):
+                if index not in self.servers:
+                    self._join(index)
+            case steps.Cut(_, first, second, one_way, for_s):
+                self._cut(first, second, one_way, for_s)
+            case steps.Isolate(_, server, for_s):
+                self._isolate(server, for_s)
+            case steps.Clog(_, first, second, for_s):
+                self._clog(first, second, for_s)
+            case _:
+                server = self.servers.get(step.server)
+                if server is not None:
+                    self._harm(step, server)
+
+    def _harm(self, step: steps.Step, server: SimServer) -> None:
+        match step:
+            case steps.Crash(_, _, point, down_s):
+                server.crash_point = point
+                self.after(2.0, lambda: self._stop(server, server.lives))
+                self.after(2.0 + down_s, lambda: self._restart(server))
+            case steps.FailCommit():
+                server.fail_commit = server.node is not None
+            case steps.Backup(_, index):
+                if server.node is not None and not server.crash_point:
+                    self.note("backup", server.name)
+                    self._backups[index] = server.disk.backup()
+            case steps.Restore(_, index, down_s):
+                if index in self._backups:
+                    self._restore(server, self._backups[index], down_s)
+
+    def _stop(self, server: SimServer, life: int) -> None:
+        if server.node is not None and server.lives == life and server.crash_point:
+            self.note("fault crash", f"{server.name} idle")
+            server.stop()
+
+    def _restart(self, server: SimServer) -> None:
+        if server.node is None:
+            self._start(server)
+
+    def _restore(self, server: SimServer, put_back: Callable[[], None], down_s: float) -> None:
+        kind = "replica" if server.me.is_bsc else "authority"
+        self.note(f"fault restore {kind}", server.name)
+        server.stop()
+        put_back()
+        server.from_backup = True
+        server.restores += 1
+        self.history.forget(server.name)
+        self.after(down_s, lambda: self._restart(server))
+
+    def _name(self, index: int) -> str:
+        return self.scenario.servers[index].name
+
+    def _cut(self, first: int, second: int, one_way: bool, for_s: float) -> None:
+        a, b = self._name(first), self._name(second)
+        self.note(f"fault cut {'one way' if one_way else 'both ways'}", f"{a} {b} {for_s:.0f} s")
+        self._block([(a, b)] if one_way else [(a, b), (b, a)], for_s)
+
+    def _isolate(self, server: int, for_s: float) -> None:
+        name = self._name(server)
+        others = [plan.name for plan in self.scenario.servers if plan.name != name]
+        self.note("fault isolate", f"{name} {for_s:.0f} s")
+        self._block([p for other in others for p in ((name, other), (other, name))], for_s)
+
+    def _clog(self, first: int, second: int, for_s: float) -> None:
+        a, b = self._name(first), self._name(second)
+        self.note("fault clog", f"{a} {b} {for_s:.0f} s")
+        self._block([(a, b)], for_s, shuffled=True)
+
+    def _block(self, ways: list[tuple[str, str]], for_s: float, *, shuffled: bool = False) -> None:
+        def unblock() -> None:
+            for source, target in ways:
+                self.network.unblock(source, target, shuffled=shuffled)
+
+        for source, target in ways:
+            self.network.block(source, target)
+        self.after(for_s, unblock)
+
+    # --- the run ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        try:
+            self._build()
+            self._suffer()
+            self._heal()
+        finally:
+            for server in self.servers.values():
+                server.disk.close()
+
+    def _suffer(self) -> None:
+        self.network.weather = self.scenario.weather
+        self.batched = self.scenario.batched
+        start = self.now
+        for step in self.scenario.steps:
+            self.run_until(max(self.now, start + step.at))
+            self._take(step)
+        self.run_until(max(self.now, start + self.scenario.fault_s))
+
+    def _heal(self) -> None:
+        """No faults any more, and everybody is there."""
+        self.note("heal", "")
+        self.network.calm()
+        for _, server in sorted(self.servers.items()):
+            server.crash_point, server.fail_commit = None, False
+            if server.node is None:
+                self._start(server)
+        self._agree(LIVENESS_S, "after all faults")
+        checkers.check_nothing_lost(self)
+
+    def _agree(self, within_s: float, when: str) -> None:
+        start = self.now
+        for look in _LOOKS:
+            if look > within_s:
+                break
+            self.run_until(start + look)
+            found = checkers.disagreements(self)
+            if not found:
+                self.healed_s = look
+                return
+        raise Violation("liveness", f"{when}, {within_s:.0f} s later: {'; '.join(found[:5])}")

@@ -1,0 +1,245 @@
+"""3.1.7.2.2 to 3.1.7.2.4 and 3.2.7.1: changes as they come in, numbers as they are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import (
+    ChangePropagation,
+    Heartbeat,
+    PartitionSeqNumbers,
+    PscAck,
+    Sync0,
+    SyncReply,
+    SyncRequest,
+)
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+from tests.protocol.replication.enterprise import Enterprise, guid_of, number, text
+
+SITE_A, SITE_B = guid_of("A"), guid_of("B")
+
+
+@pytest.fixture
+def enterprise() -> Enterprise:
+    """The PEC is silent: the test speaks for it."""
+    made = Enterprise()
+    made.add_pec("pec", "A")
+    made.add_psc("psc", "B")
+    made.add_bsc("bsc", "psc")
+    made.run(70)
+    made.sent.clear()
+    made.lose(lambda parcel: parcel.machine == "pec")
+    return made
+
+
+def create(name: str, seq: int, previous: int | None = None, purged: int = 0) -> DirectoryChange:
+    properties = (
+        (PropId.Q_INSTANCE, PropVariant(VarType.CLSID, guid_of(name))),
+        (PropId.Q_QMID, PropVariant(VarType.CLSID, guid_of("pec"))),
+        (PropId.Q_PATHNAME, text(f"pec\\{name}")),
+    )
+    return DirectoryChange(
+        Command.CREATE,
+        f"pec\\{name}",
+        None,
+        SITE_A,
+        number(seq - 1 if previous is None else previous),
+        number(seq),
+        number(purged),
+        properties,
+    )
+
+
+def tell(enterprise: Enterprise, *changes: DirectoryChange, flush: int = 0) -> None:
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, changes, flush=flush))
+
+
+def beat(enterprise: Enterprise, *numbers: tuple[Guid, int, int]) -> None:
+    records = tuple(PartitionSeqNumbers(p, number(a), number(b)) for p, a, b in numbers)
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (), Heartbeat("pec", records)))
+
+
+def has(enterprise: Enterprise, name: str, at: str = "psc") -> bool:
+    return enterprise.nodes[at].find(ObjectType.QUEUE, f"pec\\{name}") is not None
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.2-02", "MQDSRP-3.1.7.2.3-05", "MQDSRP-3.1.7.2.3-02")
+@pytest.mark.parametrize("behind", [1, 0])
+def test_a_change_in_turn_is_applied_at_once(enterprise: Enterprise, behind: int) -> None:
+    """Also if it names an earlier number as the one before it."""
+    last = enterprise.nodes["psc"].last(SITE_A)
+    tell(enterprise, create("q", last + 1, last - 1 + behind))
+    assert has(enterprise, "q")
+    assert enterprise.nodes["psc"].last(SITE_A) == last + 1
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.2-01")
+def test_what_is_old_or_from_before_the_purge_is_dropped(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    tell(enterprise, create("old", last, last - 1))
+    assert not has(enterprise, "old")
+    with psc.store.write() as tx:
+        state = tx.partition(SITE_A)
+        assert state is not None
+        tx.put_partition(replace(state, purged_seq=number(last)))
+    tell(enterprise, create("early", last + 1, purged=last - 1))
+    assert not has(enterprise, "early")
+    tell(enterprise, create("right", last + 1, purged=last))
+    assert has(enterprise, "right")
+
+
+@pytest.mark.req(
+    "MQDSRP-3.1.7.2.2-03", "MQDSRP-3.1.7.2.4-02", "MQDSRP-3.1.7.2.4-03", "MQDSRP-3.2.7.1-01"
+)
+def test_pending_changes_follow_as_soon_as_they_can(enterprise: Enterprise) -> None:
+    """Two after the gap, then another gap: the first two are applied, the third waits."""
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    tell(enterprise, create("c", last + 3), create("b", last + 2), create("f", last + 6))
+    assert not has(enterprise, "b")
+    assert len(enterprise.messages(SyncRequest, sender="psc")) == 1
+    tell(enterprise, create("a", last + 1))
+    assert [has(enterprise, name) for name in "abcf"] == [True, True, True, False]
+    assert psc.last(SITE_A) == last + 3
+    assert list(psc.machine.memory.partitions[SITE_A].pending) == [number(last + 6)]
+    assert len(enterprise.messages(SyncRequest, sender="psc")) == 1
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.2-03", "MQDSRP-3.1.7.2.3-04")
+def test_after_a_failed_change_nothing_else_happens_but_a_request(
+    enterprise: Enterprise,
+) -> None:
+    """An update of an object that is not there: last stays, the one behind it waits (E56)."""
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    missing = replace(
+        create("x", last + 1),
+        command=Command.UPDATE,
+        path=None,
+        guid=guid_of("nobody"),
+        properties=((PropId.Q_LABEL, text("x")),),
+    )
+    tell(enterprise, create("behind", last + 2))
+    tell(enterprise, missing)
+    assert psc.last(SITE_A) == last
+    assert not has(enterprise, "behind")
+    assert all(not n.available for n in psc.machine.memory.neighbors.values())
+    assert len(enterprise.messages(SyncRequest, sender="psc")) == 1
+    assert "not here" in psc.refusals()[-1]
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.2-05", "MQDSRP-3.1.7.2.2-06")
+def test_a_hundred_changes_wait_each_once(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    wanted = [create(f"q{index}", last + 2 + index) for index in range(120)]
+    tell(enterprise, *reversed(wanted[:50]), *wanted[:50])
+    pending = psc.machine.memory.partitions[SITE_A].pending
+    assert len(pending) == 50
+    tell(enterprise, *wanted)
+    assert sorted(pending) == [change.seq for change in wanted[:100]]
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.4-01")
+def test_a_pending_change_from_before_the_purge_is_removed(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    tell(enterprise, create("early", last + 2, purged=last - 1))
+    tell(enterprise, create("late", last + 3, purged=last))
+    with psc.store.write() as tx:
+        state = tx.partition(SITE_A)
+        assert state is not None
+        tx.put_partition(replace(state, purged_seq=number(last)))
+    tell(enterprise, create("first", last + 1, purged=last))
+    assert not has(enterprise, "early")
+    assert list(psc.machine.memory.partitions[SITE_A].pending) == [number(last + 3)]
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.3-06", "MQDSRP-3.1.1.5.2-01", "MQDSRP-2.2.6.9-02")
+@pytest.mark.parametrize("flush", [0, 1])
+def test_a_psc_relays_to_its_bscs_and_to_nobody_else(enterprise: Enterprise, flush: int) -> None:
+    """Unchanged, whatever the flush byte says: at once is when it goes (E55)."""
+    last = enterprise.nodes["psc"].last(SITE_A)
+    change = create("q", last + 1)
+    tell(enterprise, change, flush=flush)
+    relayed = [
+        (p.machine, p.message.changes, p.message.flush)
+        for p in enterprise.sent
+        if isinstance(p.message, ChangePropagation) and p.message.changes
+    ]
+    assert relayed == [("bsc", (change,), 0)]
+    enterprise.run(1)
+    assert has(enterprise, "q", at="bsc")
+
+
+@pytest.mark.req("MQDSRP-3.1.5.2-01")
+def test_changes_of_unknown_partitions_are_dropped_the_others_are_not(
+    enterprise: Enterprise,
+) -> None:
+    last = enterprise.nodes["psc"].last(SITE_A)
+    tell(
+        enterprise,
+        replace(create("x", 5, 4), partition=guid_of("nowhere")),
+        create("q", last + 1),
+    )
+    assert has(enterprise, "q")
+    assert not has(enterprise, "x")
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.3-09", "MQDSRP-3.1.1.5.2-02", "MQDSRP-3.3.7.4-01")
+def test_an_acknowledgement_for_each_256_numbers(enterprise: Enterprise) -> None:
+    """Also where the multiple itself was superseded and never came (E24)."""
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    assert last < 255
+    tell(enterprise, *(create(f"q{n}", n) for n in range(last + 1, 255)))
+    enterprise.sent.clear()
+    tell(enterprise, create("far", 259, 254))
+    acks = [(p.machine, p.message) for p in enterprise.sent if isinstance(p.message, PscAck)]
+    assert acks == [("pec", PscAck(SITE_B, SITE_B, SITE_A, number(259), "psc"))]
+    tell(enterprise, create("next", 260))
+    assert len([p for p in enterprise.sent if isinstance(p.message, PscAck)]) == 1
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("MQDSRP-3.2.7.1-02", "MQDSRP-3.2.7.1-03", "MQDSRP-3.2.7.1-04")
+def test_what_a_heartbeat_raises(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    beat(enterprise, (guid_of("nowhere"), 99, 0), (SITE_A, last, 1))
+    assert psc.partition(SITE_A).allowed_purge_seq == number(1)
+    beat(enterprise, (SITE_A, last, 0))
+    assert psc.partition(SITE_A).allowed_purge_seq == number(1)
+    with psc.store.write() as tx:
+        state = tx.partition(SITE_A)
+        assert state is not None
+        tx.put_partition(replace(state, purged_seq=number(1)))
+    beat(enterprise, (SITE_A, last + 5, 0))
+    assert enterprise.messages(SyncRequest, sender="psc") == []
+
+
+@pytest.mark.req("MQDSRP-3.2.7.1-06", "MQDSRP-3.1.1.5.3-01", "MQDSRP-1.3.2.3-01")
+def test_a_heartbeat_ahead_of_us_makes_us_ask_once(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    beat(enterprise, (SITE_A, last + 3, 0), (ENTERPRISE_PARTITION, 0, 0))
+    beat(enterprise, (SITE_A, last + 4, 0))
+    [request] = enterprise.messages(SyncRequest, sender="psc")
+    assert (request.partition, request.from_seq) == (SITE_A, number(last))
+    assert request.to_seq == SequenceNumber.MAX
+    empty = SyncReply(
+        SITE_A, SITE_A, number(last), number(last + 2), SequenceNumber.MIN, Sync0.NONE
+    )
+    enterprise.inject("pec", "psc", empty)
+    assert psc.last(SITE_A) == last + 2  # not one more than the PEC has said

@@ -1,0 +1,163 @@
+"""GetDirectoryData: which reads it makes, and what it makes of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.routing.directorydata import ViewReads, get_directory_data
+from mqis.protocol.routing.nexthops import get_queue_manager
+from mqis.protocol.routing.snapshot import Snapshot, read_snapshot
+from mqis.storage.memory import MemoryStore
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from tests import builders
+from tests.builders import guid
+
+AWAY = DirectoryError(HResult.MQ_ERROR_NO_DS, "the directory is away")
+BROKEN = StorageError("the disk is away")
+
+
+class Script:
+    """A directory that answers as it is told, and notes what it is asked."""
+
+    def __init__(
+        self, *answers: DirectoryObject | Exception, begin: Exception | None = None
+    ) -> None:
+        self._answers = list(answers)
+        self._begin = begin
+        self.asked: list[object] = []
+
+    def begin(self, object_type: ObjectType, filters: Sequence[Restriction]) -> str:
+        self.asked.append(("begin", object_type, tuple(filters)))
+        if self._begin is not None:
+            raise self._begin
+        return "handle"
+
+    def next(self, handle: str) -> DirectoryObject | None:
+        self.asked.append(("next", handle))
+        answer = self._answers.pop(0) if self._answers else None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def end(self, handle: str) -> None:
+        self.asked.append(("end", handle))
+
+
+BEGIN, NEXT, END = ("begin", ObjectType.SITE, ()), ("next", "handle"), ("end", "handle")
+
+
+@pytest.mark.req("MQBR-3.1.5.9-02")
+def test_begin_then_next_until_the_end_of_data_then_end() -> None:
+    script = Script(builders.site(1), builders.site(2))
+    data = get_directory_data(script, ObjectType.SITE)
+
+    assert data.objects == (builders.site(1), builders.site(2))
+    assert data.error is None
+    assert script.asked == [BEGIN, NEXT, NEXT, NEXT, END]
+
+
+@pytest.mark.req("MQBR-3.1.5.9-03")
+@pytest.mark.parametrize("error", [AWAY, BROKEN])
+def test_a_failed_begin_gives_nothing_and_is_not_ended(error: Exception) -> None:
+    script = Script(begin=error)
+    data = get_directory_data(script, ObjectType.SITE)
+
+    assert data.objects is None
+    assert data.error is error
+    assert script.asked == [BEGIN]
+
+
+@pytest.mark.req("MQBR-3.1.5.9-04")
+@pytest.mark.parametrize("error", [AWAY, BROKEN])
+def test_what_was_read_before_a_failed_next_is_discarded(error: Exception) -> None:
+    script = Script(builders.site(1), error, builders.site(2))
+    data = get_directory_data(script, ObjectType.SITE)
+
+    assert data.objects is None
+    assert data.error is error
+    assert script.asked == [BEGIN, NEXT, NEXT, END]
+
+
+@pytest.mark.req("MQBR-3.1.5.9-05")
+def test_no_match_is_nothing_but_no_error() -> None:
+    data = get_directory_data(Script(), ObjectType.SITE)
+
+    assert data.objects is None
+    assert data.error is None
+
+
+def test_a_failed_end_changes_nothing() -> None:
+    class Stubborn(Script):
+        def end(self, handle: str) -> None:
+            super().end(handle)
+            raise AWAY
+
+    script = Stubborn(builders.site(1))
+    assert get_directory_data(script, ObjectType.SITE).objects == (builders.site(1),)
+    assert script.asked[-1] == END
+
+
+def directory(*objects: DirectoryObject) -> MemoryStore:
+    store = MemoryStore()
+    with store.write() as tx:
+        for obj in objects:
+            tx.insert(obj)
+    return store
+
+
+@pytest.mark.req("MQBR-3.1.5.9-01")
+def test_every_filter_has_to_be_met() -> None:
+    machines = [
+        builders.machine(1, "one", sites=(guid(11),), service=1),
+        builders.machine(2, "two", sites=(guid(11),)),
+        builders.machine(3, "three", sites=(guid(12),), service=1),
+    ]
+    in_site = Restriction(Relation.EQ, PropId.QM_SITE_ID, PropVariant(VarType.CLSID, guid(11)))
+    router = Restriction(Relation.EQ, PropId.QM_SERVICE_ROUTING, PropVariant(VarType.UI1, 1))
+    with directory(*machines, builders.site(11)).read() as view:
+        reads = ViewReads(view)
+        everything = get_directory_data(reads, ObjectType.MACHINE).objects
+        found = get_directory_data(reads, ObjectType.MACHINE, [in_site, router]).objects
+
+    assert everything == tuple(machines)
+    assert found == (machines[0],)
+
+
+@pytest.mark.req("MQBR-3.1.5.4-01")
+def test_a_queue_manager_is_found_by_its_identifier() -> None:
+    """Through the filter that the text names, and in the snapshot that stands for it."""
+    store = directory(builders.machine(1, "one"), builders.machine(2, "two"))
+    by_id = Restriction(Relation.EQ, PropId.QM_MACHINE_ID, PropVariant(VarType.CLSID, guid(2)))
+    with store.read() as view:
+        filtered = get_directory_data(ViewReads(view), ObjectType.MACHINE, [by_id]).objects
+        snapshot = Snapshot.read(view)
+
+    assert filtered is not None
+    assert [obj.path for obj in filtered] == ["two"]
+    found = get_queue_manager(snapshot, guid(2))
+    assert found is not None
+    assert found.name == "two"
+    assert get_queue_manager(snapshot, guid(3)) is None
+
+
+@pytest.mark.req("MQBR-3.1.3.1-02")
+def test_all_sites_and_all_links_are_read_without_a_filter() -> None:
+    script = Script()
+    read_snapshot(script)
+    begun = [asked for asked in script.asked if isinstance(asked, tuple) and asked[0] == "begin"]
+
+    assert ("begin", ObjectType.SITE, ()) in begun
+    assert ("begin", ObjectType.ROUTINGLINK, ()) in begun
+
+
+def test_a_snapshot_is_whole_or_an_error() -> None:
+    with pytest.raises(DirectoryError, match="away"):
+        read_snapshot(Script(builders.site(1), None, AWAY))  # type: ignore[arg-type]

@@ -1,0 +1,237 @@
+"""Kills a process that commits and journals, again and again; each record must be there once.
+
+Usage: python tools/journal_crash.py [--rounds 100] [--seed N] [--directory DIR]
+
+To see it find something: python tools/journal_crash.py --worker-option=--broken-early-trim
+
+Each round starts a worker (this file with ``--work``) whose tasks append records in transactions
+while a thread copies them to tiny segments, and kills it with SIGKILL at a random instant. In half
+of the rounds the end of the last segment is then damaged as a machine that loses its power could
+leave it: cut off, or with zeros in the middle, but only behind what the outbox was trimmed to.
+Then store and journal are opened again and compared: outbox and journal together hold every record
+up to the last that the store committed, each once, none else, and with the content it was given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random, SystemRandom
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Store, Transaction
+from mqis.runtime.journal import JournalThread
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.storage.journal import Appender, Journal, copy
+from mqis.storage.journal.files import segments
+from mqis.storage.journal.reader import Segment, journal_faults, records
+from mqis.storage.sqlite import SqliteStore
+from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState, Whole
+from tools.crash import WorkerError, kill_worker
+
+SERVER = Guid.parse("5e24e400-0000-4000-8000-000000000001")
+SEGMENT_BYTES = 20_000
+TASKS = 8
+
+
+def record(lsn: int) -> JournalRecord:
+    """What the record with this number says, in every round and process."""
+    seed = hashlib.sha256(str(lsn).encode()).digest()
+    body = hashlib.shake_128(seed).digest(1 + seed[0] * 3)
+    return JournalRecord(lsn, RecordKind.CHANGE, RecordState.LOCAL, body=body)
+
+
+def opened(directory: Path) -> tuple[SqliteStore, Journal]:
+    journal = Journal(directory / "journal", "CRASH", SERVER, segment_bytes=SEGMENT_BYTES)
+    return SqliteStore(directory / "store.db"), journal
+
+
+# --- the process that is killed -------------------------------------------------------------------
+
+
+def last_of(store: Store) -> int:
+    with store.read() as view:
+        return int.from_bytes(view.state("crash", b"last") or b"", "big")
+
+
+def append(transaction: Transaction) -> int:
+    """One record, with the number that it will get, and that number as the store's own."""
+    last = int.from_bytes(transaction.state("crash", b"last") or b"", "big")
+    lsn = transaction.append(record(last + 1))
+    transaction.put_state("crash", b"last", lsn.to_bytes(8, "big"))
+    return lsn
+
+
+class EarlyTrim(Appender):
+    """The fault to be found: the outbox is trimmed before anything is copied."""
+
+    def copy(self) -> int:
+        with self._store.write() as transaction:
+            transaction.trim_outbox(last_of(self._store))
+        return 0
+
+    flush = copy
+
+
+def work(directory: Path, *, broken: bool) -> None:
+    store, journal = opened(directory)
+    os.write(1, b"opened\n")
+    kind = EarlyTrim if broken else Appender
+    thread = JournalThread(kind(store, journal), pause_s=0.002, flush_s=0.01)
+    writer = GroupCommitWriter(store, thread.wake)
+
+    async def task() -> None:
+        while True:
+            lsn = await writer.submit(append)
+            os.write(1, f"ack {lsn}\n".encode())
+
+    async def tasks() -> None:
+        await asyncio.gather(*(task() for _ in range(TASKS)))
+
+    asyncio.run(tasks())
+
+
+# --- what is left ---------------------------------------------------------------------------------
+
+
+def damage(directory: Path, random: Random) -> None:
+    """The end of the last segment as a loss of power could leave it."""
+    with closing(SqliteStore(directory / "store.db")) as store, store.read() as view:
+        waiting = view.outbox(0, 1)
+    paths = list(segments(directory / "journal").values())
+    if not waiting or not paths:
+        return
+    try:
+        segment = Segment.load(paths[-1])
+    except StorageError:
+        return
+    behind = [e for e in segment.entries() if isinstance(e, Whole) and e.lsn >= waiting[0][0]]
+    if not behind:
+        return
+    start, end = behind[0].offset, len(segment.data)
+    at = random.randrange(start, end)
+    if random.random() < 0.5:
+        os.truncate(paths[-1], at)
+    else:
+        hole = min(end - at, random.choice([1, 10, 512]))
+        data = bytearray(segment.data)
+        data[at : at + hole] = bytes(hole)
+        paths[-1].write_bytes(data)
+
+
+def examine(directory: Path, acknowledged: int) -> Iterator[str]:
+    """Everything that is wrong, before and after the outbox is copied."""
+    try:
+        store, journal = opened(directory)
+        with closing(store), closing(journal):
+            last = last_of(store)
+            if last < acknowledged:
+                yield f"lost: {acknowledged} was acknowledged, the store ends at {last}"
+            yield from _missing(directory, store, last)
+            copy(store, journal)
+            with store.read() as view:
+                left = view.outbox(0, 1)
+            if left:
+                yield f"the outbox still holds {left[0][0]}"
+            yield from (f"the store's own check: {fault}" for fault in store.check())
+    except StorageError as error:
+        yield f"cannot be opened or copied: {error}"
+        return
+    yield from journal_faults(directory / "journal")
+    found = list(records(directory / "journal"))
+    if [entry.lsn for entry in found] != list(range(1, last + 1)):
+        yield f"the journal does not hold 1 to {last} once each"
+    yield from (f"{e.lsn} is another record" for e in found if e.record != record(e.lsn))
+
+
+def _missing(directory: Path, store: Store, last: int) -> Iterator[str]:
+    held = {entry.lsn for entry in records(directory / "journal")}
+    with store.read() as view:
+        held |= {lsn for lsn, _ in view.outbox(0, last + 1)}
+    if held != set(range(1, last + 1)):
+        wrong = sorted(held ^ set(range(1, last + 1)))
+        yield f"lost: neither outbox nor journal agree with the store about {wrong[:5]}"
+
+
+@dataclass(slots=True)
+class JournalCrasher:
+    """The rounds on one store and its journal."""
+
+    directory: Path
+    seed: int
+    worker_options: Sequence[str] = ()
+    rounds: int = 0
+    acknowledged: int = 0
+    damaged: int = 0
+    faults: list[str] = field(default_factory=list)
+    random: Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+
+    def run(self, rounds: int) -> list[str]:
+        """So many rounds, or as many as it takes to find something wrong."""
+        while self.rounds < rounds and not self.faults:
+            self.rounds += 1
+            self.faults = self._round()
+        return self.faults
+
+    def _round(self) -> list[str]:
+        command = [sys.executable, __file__, "--work", f"--directory={self.directory}"]
+        delay_s = self.random.uniform(0.0, 0.3)
+        try:
+            said = kill_worker([*command, *self.worker_options], "ack", delay_s)
+        except WorkerError as error:
+            return [str(error)]
+        numbers = [int(line.split()[1]) for line in said if line.startswith("ack ")]
+        self.acknowledged = max([self.acknowledged, *numbers])
+        if self.random.random() < 0.5:
+            self.damaged += 1
+            damage(self.directory, self.random)
+        return list(examine(self.directory, self.acknowledged))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="kills a journaling process, looks for losses")
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--directory", type=Path, help="where to work (default: TMPDIR)")
+    parser.add_argument("--worker-option", action="append", default=[], help="pass this on")
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--broken-early-trim", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        work(arguments.directory, broken=arguments.broken_early_trim)
+        return 0
+    seed = SystemRandom().getrandbits(32) if arguments.seed is None else arguments.seed
+    directory = Path(tempfile.mkdtemp(prefix="mqis-journal-crash-", dir=arguments.directory))
+    crasher = JournalCrasher(directory, seed, arguments.worker_option)
+    faults = crasher.run(arguments.rounds)
+    print(
+        f"seed {seed}: {crasher.rounds} rounds, {crasher.acknowledged} acknowledged records, "
+        f"{crasher.damaged} ends damaged"
+    )
+    for fault in faults:
+        print(fault)
+    if faults:
+        print(f"FAILED; the files are in {directory}")
+        return 1
+    shutil.rmtree(directory)
+    print("every record is there once, and nothing else")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
