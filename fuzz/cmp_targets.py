@@ -27,7 +27,9 @@ from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.wire.cmp.boxcar import HEADER_SIZE, BoxcarReader
 from mqis.wire.errors import WireError
 
-_LIMITS = Limits(connection_unread_bytes=4096, session_unread_bytes=8192, max_incoming=6)
+_LIMITS = Limits(
+    connection_unread_bytes=4096, session_unread_bytes=8192, max_incoming=6, max_unsent_answers=0
+)
 _DENY, _PAUSE, _CLOSE = 2, 3, 4
 
 

@@ -62,7 +62,11 @@ def enterprises(draw: st.DrawFn, *, sound: bool = False, max_sites: int = 8) -> 
     machines = draw(_machines(sites, sound=sound))
     routers = [m.id for m in machines if m.routing_server]
     listable = routers if sound else [*(m.id for m in machines), named("nobody")]
-    some = st.lists(st.sampled_from(listable), max_size=2).map(tuple) if listable else st.just(())
+    some = (
+        st.lists(st.sampled_from(listable), max_size=2, unique=True).map(tuple)
+        if listable
+        else st.just(())
+    )
     clients = [
         QueueManager(m.id, m.name, m.sites, m.routing_server, draw(some), draw(some))
         for m in machines
@@ -77,7 +81,7 @@ def enterprises(draw: st.DrawFn, *, sound: bool = False, max_sites: int = 8) -> 
 
 
 def _some(ids: Sequence[Guid]) -> st.SearchStrategy[list[Guid]]:
-    return st.lists(st.sampled_from(ids), max_size=3) if ids else st.just([])
+    return st.lists(st.sampled_from(ids), max_size=3, unique=True) if ids else st.just([])
 
 
 @st.composite

@@ -101,4 +101,7 @@ def _tell(ready: Ready, *, json: bool) -> None:
     told = f"ready: {ready.enterprise}, site {ready.site}, {host}:{ready.port}, {mapper}"
     if ready.discovery_port is not None:
         told += f", discovery UDP {ready.discovery_port}"
+    if ready.queue_port is not None:
+        owned = ", ".join(ready.partitions) or "nothing"
+        told += f", {ready.role} of {owned}, queue manager TCP {ready.queue_port}"
     print(plain(told), flush=True)

@@ -6,12 +6,14 @@ async with DirectoryServer(config) as server:
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
 import socket
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mqis.protocol.directory.objects import DirectoryObject
@@ -30,7 +32,8 @@ from mqis.services.config import ConfigError, Reread, reread
 from mqis.services.discovery import start_discovery
 from mqis.services.logon import AuditedAuthenticator, LiveAccounts
 from mqis.services.logs import details
-from mqis.services.sections import Config, Gss
+from mqis.services.replication import ReplicationService, start_replication
+from mqis.services.sections import Config, Gss, Role
 from mqis.services.stores import file_of, open_store
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -76,6 +79,11 @@ class Ready:
     mapper_port: int | None
     #: The UDP port of discovery; None: there is none.
     discovery_port: int | None = None
+    role: str = "none"
+    #: The TCP port of the queue manager; None: nothing is replicated.
+    queue_port: int | None = None
+    #: The partitions that this server is the authority of.
+    partitions: tuple[str, ...] = ()
 
 
 class DirectoryServer:
@@ -89,13 +97,22 @@ class DirectoryServer:
         self._stack = AsyncExitStack()
         self._accounts = LiveAccounts(Path(config.security.accounts))
         self._directory: DirectoryContext | None = None
+        self._replication: ReplicationService | None = None
+        self._started = False
 
-    async def __aenter__(self) -> DirectoryServer:
+    async def start(self) -> None:
+        """What ``async with`` does first, unless it is done already."""
+        if self._started:
+            return
         try:
             self.ready = await self._start()
         except BaseException:
             await self._stack.aclose()
             raise
+        self._started = True
+
+    async def __aenter__(self) -> DirectoryServer:
+        await self.start()
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
@@ -110,6 +127,8 @@ class DirectoryServer:
         if directory is not None:
             old = directory.settings
             directory.reconfigure(_settings(result.config, old.own_site, old.port))
+        if self._replication is not None:
+            self._replication.reread(result.config)
         return result
 
     async def _start(self) -> Ready:
@@ -117,9 +136,15 @@ class DirectoryServer:
         self._accounts.use(Path(config.security.accounts))
         store = open_store(config.store.url)
         self._stack.callback(store.close)
-        place = find_place(config, store)
+        replicates = config.server.role is not Role.NONE
+        if not replicates:
+            find_place(config, store)  # nobody will bring what is missing
         writer = GroupCommitWriter(store)
-        self._stack.push_async_callback(self._drained, writer)
+        if replicates:
+            self._replication = await self._replicate(store, writer)
+        else:
+            self._stack.push_async_callback(self._drained, writer)
+        place = find_place(config, store)
         authenticator = AuditedAuthenticator(
             PyspnegoAuthenticator(
                 self._accounts,
@@ -134,12 +159,15 @@ class DirectoryServer:
             SystemEntropy(),
             _settings(config, place.site.id, 0),
             gss=authenticator if config.security.gss is Gss.NEGOTIATE else None,
+            node=None if self._replication is None else self._replication.driver,
         )
         self._directory = directory
         rpc = self._rpc_server(directory, authenticator)
         port = await self._listen(rpc, config.rpc.port, "port")
         directory.listens_on(port)
         mapper_port = await self._start_mapper(port) if config.rpc.mapper else None
+        discovery = await self._start_discovery(store, place) if config.discovery.enabled else None
+        replication = self._replication
         return Ready(
             place.enterprise,
             place.server,
@@ -147,8 +175,21 @@ class DirectoryServer:
             config.rpc.listen,
             port,
             mapper_port,
-            await self._start_discovery(store, place) if config.discovery.enabled else None,
+            discovery,
+            config.server.role.value,
+            None if replication is None else replication.port,
+            () if replication is None else tuple(await replication.owned()),
         )
+
+    async def _replicate(self, store: Store, writer: GroupCommitWriter) -> ReplicationService:
+        """Take part in the enterprise; a new server waits here until it has a directory."""
+        service = await start_replication(
+            self.config, store, writer, self._stack, partial(self._drained, writer)
+        )
+        await service.bootstrapped()
+        publishing = asyncio.create_task(service.publish_key())
+        self._stack.callback(publishing.cancel)
+        return service
 
     async def _start_discovery(self, store: Store, place: Place) -> int:
         section = self.config.discovery

@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,9 +172,16 @@ def _owned(view: View, me: Server) -> list[str]:
 
 
 async def start_replication(
-    config: Config, store: Store, writer: GroupCommitWriter, stack: AsyncExitStack
+    config: Config,
+    store: Store,
+    writer: GroupCommitWriter,
+    stack: AsyncExitStack,
+    drain: Callable[[], Awaitable[None]],
 ) -> ReplicationService:
-    """A node that listens; what ends it goes on ``stack``."""
+    """A node that listens; what ends it goes on ``stack``.
+
+    ``drain`` ends the writer, which is after the node and before the journal.
+    """
     section = config.replication
     with store.read() as view:
         me = identify(config, view)
@@ -192,6 +200,7 @@ async def start_replication(
         policy=policy,
     )
     journal = _start_journal(section, store, me, stack)
+    stack.push_async_callback(drain)
     entropy = SystemEntropy()
     replication = Replication(me, entropy, settings_of(section), journaled=journal is not None)
     resolver = HostResolver(store, config.hosts.entries, section.port)

@@ -61,6 +61,9 @@ class _Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, number, task)
         loop.add_signal_handler(signal.SIGHUP, self._reread)
+        if not await self._started():
+            log.info("stopped")
+            return
         async with self._server as server:
             self._serving = True
             ready = server.ready
@@ -79,6 +82,24 @@ class _Process:
             await self._stop.wait()
             self._serving = False
         log.info("stopped")
+
+    async def _started(self) -> bool:
+        """Start; a new server waits for its directory, and may be told to stop meanwhile."""
+        starting = asyncio.ensure_future(self._server.start())
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                starting.cancel()
+            await starting
+        except asyncio.CancelledError:
+            if not self._stop.is_set() or not starting.cancelled():
+                starting.cancel()
+                raise
+            return False
+        finally:
+            stopping.cancel()
+        return True
 
     def _end(self, number: signal.Signals, task: asyncio.Task[None]) -> None:
         if self._stop.is_set():

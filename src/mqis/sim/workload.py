@@ -53,7 +53,8 @@ def _any(events: DirectoryEvents, object_type: ObjectType, random: Random) -> Di
 def _plain_machine(events: DirectoryEvents, random: Random) -> DirectoryObject | None:
     """Not one of the servers: their machines are what they are known by."""
     machines = events.transaction.objects(ObjectType.MACHINE)
-    found = [machine for machine in machines if Service.of(machine).role is None]
+    plain = (machine for machine in machines if Service.of(machine).role is None)
+    found = [machine for machine in plain if not (machine.path or "").startswith("roamer")]
     return random.choice(found) if found else None
 
 
@@ -149,15 +150,13 @@ def _move_machine(events: DirectoryEvents, random: Random) -> object:
 
 
 def _recreate_machine(events: DirectoryEvents, random: Random) -> object:
-    """A machine that was there, perhaps moments ago, comes back under its name in another site.
+    """A machine that was there, perhaps moments ago, comes back under its name.
 
-    Names are unique among sites only as far as clients see to it. This one does: it creates just
-    where it is at the authority, and only what no authority has (``Truth``).
+    In its site it keeps its identifier, in another one it is a new computer. Names are unique among
+    sites only as far as clients see to it. This one does: it creates just where it is at the
+    authority, and only what no authority has (``World`` asks the history).
     """
-    slot = random.randrange(3)
-    name, identifier = f"roamer{slot}", Guid(bytes([slot + 1]) * 16)
-    if random.random() < 0.3:  # a new computer under the old name
-        identifier = Guid(random.randbytes(16))
+    name = f"roamer{random.randrange(3)}"
     there = events.transaction.find(ObjectType.MACHINE, name)
     if there is not None:
         return events.delete_directory_object(there)
@@ -165,6 +164,7 @@ def _recreate_machine(events: DirectoryEvents, random: Random) -> object:
     own = events.transaction.get(ObjectType.SITE, events.own_site)
     if own is None or not events.owns(own.id):
         return None
+    identifier = Guid(bytes(a ^ b for a, b in zip(own.id.raw, name.encode() * 3, strict=False)))
     return _new_machine(events, random, name, own, identifier)
 
 

@@ -32,6 +32,7 @@ SMALL = Limits(
     slots_ahead=1,
     max_grant=2,
     max_incoming=12,
+    max_unsent_answers=0,
     connection_queued_bytes=6000,
     session_queued_bytes=20_000,
     connection_unread_bytes=6000,

@@ -20,14 +20,15 @@ def guid(name: str) -> Guid:
 
 class World:
     """Links as ``"A-B 3"``; machines as their sites and what they are: ``"AB gate"`` belongs to
-    both sites and is a gate of each, ``"A router out=b,c in=d"``. Sites are single letters."""
+    both sites and is a gate of each, ``"A router out=b,c in=d"``. Sites are single letters; ? and !
+    are none of the directory."""
 
     def __init__(self, *links: str, sites: str = "", **machines: str) -> None:
         self.machines = {name: _machine(name, text) for name, text in machines.items()}
         gates = {name for name, text in machines.items() if "gate" in text.split()}
         names = {end for text in links for end in (text[0], text[2])} | set(sites)
         names |= {site for text in machines.values() for site in text.split()[0]}
-        self.sites = {name: self._site(name, gates) for name in sorted(names - {"?"})}
+        self.sites = {name: self._site(name, gates) for name in sorted(names - {"?", "!"})}
         self.links = [_link(number, text) for number, text in enumerate(links)]
         objects: list[RoutingObject] = [*self.sites.values(), *self.machines.values(), *self.links]
         self.snapshot = Snapshot.make(objects)

@@ -276,17 +276,21 @@ class DirectoryEvents:
         partition = self._place(object_type, path, stored)
         if chosen_partition is not None:
             partition = chosen_partition
-        obj = DirectoryObject(object_type, identifier, partition, SequenceNumber.MIN, stored)
-        added = OwnChange(ChangeKind.CREATE, obj, changed=tuple(stored))
-        self._check_authority(partition, seq, added)
-        obj = replace(obj, seq=self._number(partition, seq))
-        tx.insert(obj)
+
+        def added(number: SequenceNumber) -> OwnChange:
+            new = DirectoryObject(object_type, identifier, partition, number, stored)
+            return OwnChange(ChangeKind.CREATE, new, changed=tuple(stored))
+
+        if not self._decides(partition, seq):
+            raise NotAuthority(added(SequenceNumber.MIN))
+        change = added(self._number(partition, seq))
+        tx.insert(change.obj)
         if named_by_caller:  # a fresh identifier was never buried
             tx.unbury(identifier)
         if object_type is ObjectType.ENTERPRISE:
             self._name_owner()
-        self._tell(replace(added, obj=obj), seq)
-        return obj
+        self._tell(change, seq)
+        return change.obj
 
     def _name_owner(self) -> None:
         """The enterprise itself tells who owns its partition, which it is the first object of."""
@@ -332,11 +336,14 @@ class DirectoryEvents:
         self._tell(replace(updated, obj=new), seq)
         return new
 
+    def _decides(self, partition: Guid, seq: SequenceNumber | None) -> bool:
+        """A change with a number was decided by its authority; one without is ours to decide."""
+        return seq is not None or self.owns is None or self.owns(partition)
+
     def _check_authority(
         self, partition: Guid, seq: SequenceNumber | None, change: OwnChange
     ) -> None:
-        """A change with a number was decided by its authority; one without is ours to decide."""
-        if seq is None and self.owns is not None and not self.owns(partition):
+        if not self._decides(partition, seq):
             raise NotAuthority(change)
 
     def _tell(self, change: OwnChange, seq: SequenceNumber | None) -> None:
@@ -358,7 +365,7 @@ class DirectoryEvents:
         seq = state.last_seq.increment()
         if seq in (SequenceNumber.MIN, SequenceNumber.MAX):
             raise StorageError(f"partition {partition} has no sequence numbers left")
-        self.transaction.put_partition(replace(state, last_seq=seq))
+        self.transaction.put_partition(state.numbered(seq))
         return seq
 
 

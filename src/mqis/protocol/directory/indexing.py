@@ -63,8 +63,8 @@ def index_keys(obj: DirectoryObject) -> Iterator[tuple[PropId, bytes]]:
     """Every (property, key) under which ``obj`` is to be found, each once."""
     for propid in INDEXED.get(obj.type, ()):
         value = obj.value(propid)
-        elements = value if isinstance(value, tuple) else (value,)
-        for key in dict.fromkeys(key_of(element) for element in elements):
+        keys = map(key_of, value) if isinstance(value, tuple) else [key_of(value)]
+        for key in dict.fromkeys(keys):
             if key is not None:
                 yield propid, key
 

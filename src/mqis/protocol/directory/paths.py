@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.hresult import HResult
@@ -31,16 +32,22 @@ class QueuePath:
     @classmethod
     def parse(cls, text: str) -> QueuePath:
         """Of ``Computer\\Queue``; private and system queues are not in the directory."""
-        computer, _, queue = text.partition("\\")
-        if not _COMPUTER.fullmatch(computer) or not _QUEUE.fullmatch(queue):
-            raise DirectoryError(
-                HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
-                f"{text!r} is not the path of a public queue, Computer\\Queue",
-            )
-        return cls(computer, queue)
+        return _parsed(text)
 
     def __str__(self) -> str:
         return f"{self.computer}\\{self.queue}"
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> QueuePath:
+    """One create asks several times: for the owner, for the name, for the partition."""
+    computer, _, queue = text.partition("\\")
+    if not _COMPUTER.fullmatch(computer) or not _QUEUE.fullmatch(queue):
+        raise DirectoryError(
+            HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
+            f"{text!r} is not the path of a public queue, Computer\\Queue",
+        )
+    return QueuePath(computer, queue)
 
 
 def check_path(object_type: ObjectType, path: str) -> str:

@@ -56,7 +56,8 @@ def stored_value(propid: PropId, variant: PropVariant) -> PropVariant:
     if convert is None:
         return variant
     try:
-        return PropVariant(variant.vt, convert(variant.value))
+        converted = convert(variant.value)
+        return variant if converted is variant.value else PropVariant(variant.vt, converted)
     except (ValueError, WireError) as error:
         code = _CODES.get(propid, HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE)
         raise DirectoryError(code, f"{entry.name}: {error}") from error

@@ -6,7 +6,8 @@ create or update leaves nothing behind.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Container
+from functools import cache, lru_cache
 
 from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject
 from mqis.protocol.directory.reading import COMPUTED
@@ -50,7 +51,7 @@ def check_properties(object_type: ObjectType, properties: Properties) -> None:
             )
 
 
-def check_required(object_type: ObjectType, properties: Properties) -> None:
+def check_required(object_type: ObjectType, properties: Container[int]) -> None:
     missing = [p for p in REQUIRED.get(object_type, ()) if p not in properties]
     if object_type is ObjectType.ROUTINGLINK:
         given = [p for p in _COSTS if p in properties]
@@ -70,17 +71,23 @@ def client_create(
 ) -> dict[int, PropVariant]:
     """What S_DSCreateObject stores, without name and identifier (3.1.4.21.8.3)."""
     check_properties(object_type, properties)
-    check_required(object_type, properties)
-    if PropId.QM_SITE_ID in properties and PropId.QM_SITE_IDS in properties:
+    applied = _applied_at_create(object_type, tuple(properties), profile)
+    return _stored({p: properties[p] for p in applied}, _defaults(object_type))
+
+
+@lru_cache(maxsize=1024)
+def _applied_at_create(
+    object_type: ObjectType, ids: tuple[int, ...], profile: Profile
+) -> tuple[int, ...]:
+    """Those of the given properties that have an effect; programs send the same few lists."""
+    check_required(object_type, ids)
+    if PropId.QM_SITE_ID in ids and PropId.QM_SITE_IDS in ids:
         raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, PropId.QM_SITE_IDS, "beside 201")
-    applied: dict[int, PropVariant] = {}
-    for propid, variant in properties.items():
-        rule = on_create(PROPERTIES[propid].id, profile)
+    rules = {propid: on_create(PROPERTIES[propid].id, profile) for propid in ids}
+    for propid, rule in rules.items():
         if rule is WriteRule.INVALID:
             raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, propid, "at create")
-        if rule is WriteRule.APPLY:
-            applied[propid] = variant
-    return _stored(applied, _defaults(object_type))
+    return tuple(propid for propid, rule in rules.items() if rule is WriteRule.APPLY)
 
 
 def client_update(
@@ -140,13 +147,14 @@ def _stored(
 ) -> dict[int, PropVariant]:
     """``base`` changed by each applied property, under the identifier that is stored."""
     result = dict(base)
-    service = Service() if obj is None else Service.of(obj)
+    service: Service | None = None
     for number in sorted(applied):
         propid = PROPERTIES[number].id
         variant = stored_value(propid, applied[propid])
         if propid is PropId.QM_SITE_ID:
             result[PropId.QM_SITE_IDS] = _with_first_site(variant, obj)
         elif propid in _SERVICE:
+            service = service or (Service() if obj is None else Service.of(obj))
             service = _with_service(service, propid, variant, PropId.QM_SERVICE in applied)
             result.update(service.as_properties())
         elif propid in STORED_AS:

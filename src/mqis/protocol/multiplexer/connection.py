@@ -26,7 +26,7 @@ class State(Enum):
 
 
 #: Accepted = true (3.1.4.2, 3.1.5.5): messages from the partner are handed on.
-ACCEPTED = frozenset({State.OPEN, State.DENIED, State.DISCONNECTING})
+ACCEPTED = (State.OPEN, State.DENIED, State.DISCONNECTING)
 
 
 class Connection:

@@ -32,6 +32,9 @@ class Limits:
     #: What the partner gets: at once, and altogether.
     max_grant: int = 1000
     max_incoming: int = 32_768
+    #: Answers that wait to be sent. A partner that waits for answers before it uses an id again has
+    #: two for each slot at most, and may have those; one that does not has these.
+    max_unsent_answers: int = 8192
 
     # --- waiting to be sent -----------------------------------------------------------------------
     connection_queued_bytes: int = 1024 * 1024

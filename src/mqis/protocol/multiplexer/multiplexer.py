@@ -78,7 +78,7 @@ queued raises ``Congested``, and ``Writable`` follows; what is not read withhold
 A paused connection's events wait aside while the others' flow, up to its own limit. Requests and
 answers are never held up. Their number is bounded by the slots: an opener keeps an id until it has
 the answer, so more than two unsent answers for each slot mean that the partner does not play by the
-rules, and the session ends.
+rules. A note in 3.1.5.3 can be read as leave to do so (E-CMP-14); thousands of them end a session.
 
 **Time.** With both tables empty the idle timer runs; when it rings, the session is torn down and
 nobody above hears of it. A PING goes out when nothing was sent for a while: its call fails if the
@@ -125,8 +125,8 @@ from mqis.wire.errors import WireError
 NOTHING_GRANTED = "the partner grants no connections"
 
 _U32 = 0xFFFFFFFF
-_SENDABLE = frozenset({State.WAITING, State.OPEN})
-_DISCONNECTABLE = frozenset({State.OPEN, State.DENIED})
+_SENDABLE = (State.OPEN, State.WAITING)
+_DISCONNECTABLE = (State.OPEN, State.DENIED)
 
 
 class SessionState(Enum):
@@ -361,7 +361,7 @@ class Multiplexer:
         data = body if isinstance(body, bytes) else bytes(body)
         self._outbox.send(connection, message_type, data)
 
-    def _check_state(self, connection: Connection, states: frozenset[State]) -> None:
+    def _check_state(self, connection: Connection, states: tuple[State, ...]) -> None:
         if connection.state not in states:
             raise NotOpen(repr(connection))
         table = self._outgoing if connection.outgoing else self._incoming
@@ -403,7 +403,7 @@ class Multiplexer:
 
     def _queue_answer(self, packet: Packet, now: float) -> None:
         self._queue.add(packet)
-        if self._queue.answers > 2 * self._incoming.granted:
+        if self._queue.answers > max(2 * self._incoming.granted, self.limits.max_unsent_answers):
             self._fail("the partner opens connections without waiting for answers", now)
 
     # --- receiving --------------------------------------------------------------------------------

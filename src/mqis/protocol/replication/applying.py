@@ -87,6 +87,8 @@ def _delete(
 ) -> Applied:
     """What is not there is deleted already (E11); the tombstone is for those who ask us (E12)."""
     obj = find(tx, object_type, change)
+    if obj is not None and obj.partition != change.partition:
+        return Applied(None, None)  # it has moved on to another authority, which decides about it
     identifier = obj.id if obj is not None else change.guid
     if obj is not None:
         tx.delete(obj)
@@ -100,7 +102,7 @@ def _delete(
 
 def _update(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> Applied:
     old = find(tx, object_type, change)
-    if old is None:
+    if old is None or old.partition != change.partition:
         raise DirectoryError(
             HResult.MQDS_OBJECT_NOT_FOUND, f"the {object_type.label} to update is not here"
         )
@@ -123,6 +125,11 @@ def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> A
     if object_type in NAME_PROPERTY:
         check_path(object_type, new.path or "")
     old = tx.get(object_type, new.id)
+    if old is not None and old.partition != new.partition:
+        raise DirectoryError(
+            HResult.MQ_ERROR_QUEUE_EXISTS,
+            f"the {object_type.label} {new.id} is one of partition {old.partition} still",
+        )
     if object_type is ObjectType.ENTERPRISE and old is None:
         other = enterprise(tx)
         if other is not None:

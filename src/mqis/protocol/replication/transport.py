@@ -53,12 +53,10 @@ def _undelivered(work: Work, event: Nacked | Dropped) -> None:
 def _may_resend(work: Work, event: Nacked | Dropped) -> bool:
     resent = work.memory.resent
     count = resent.pop(event.message.body, 0)
-    if count >= MAX_RESENDS:
-        return False
-    resent[event.message.body] = count + 1
+    resent[event.message.body] = min(count + 1, MAX_RESENDS)
     while len(resent) > _REMEMBERED:
         del resent[next(iter(resent))]
-    return True
+    return count < MAX_RESENDS
 
 
 def _records(work: Work, event: TransportEvent) -> Iterator[JournalRecord]:

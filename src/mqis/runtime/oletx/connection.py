@@ -164,8 +164,11 @@ class OleTxConnection:
         return message
 
     async def __aiter__(self) -> AsyncIterator[Message]:
+        messages, take = self._messages, self._take
         while (message := await self.receive()) is not None:
             yield message
+            while messages:  # what is here already costs no coroutine
+                yield take()
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -199,13 +202,14 @@ class OleTxConnection:
             self._opened.set_result(None)
 
     def received(self, raw: multiplexed.Connection, packet: Packet) -> None:
-        message = Message(packet.user_msg_type, bytes(packet.data))
-        self._messages.append(message)
-        self._buffered += _OVERHEAD + len(message.body)
+        body = bytes(packet.data)  # a view would keep the whole boxcar
+        self._messages.append(Message(packet.user_msg_type, body))
+        self._buffered += _OVERHEAD + len(body)
         if self._buffered > _PAUSE_AT and not self._paused:
             self._paused = True
             self._link.mux.pause(raw)
-        self._wake_reader()
+        if self._reader is not None:
+            self._wake_reader()
 
     def denied(self, raw: multiplexed.Connection, reason: int) -> None:
         """The opener disconnects it all the same (MS-CMP 4.2.1.1)."""

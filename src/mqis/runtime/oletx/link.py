@@ -110,10 +110,15 @@ class Link:
 
     def pump(self) -> None:
         """Hand on what has happened and what is to be done, until there is nothing more."""
-        mux, deliver = self.mux, self._deliver
+        mux, deliver, next_event = self.mux, self._deliver, self.mux.next_event
         while True:
-            while (event := mux.next_event()) is not None:
-                deliver(event)
+            while (event := next_event()) is not None:
+                if type(event) is MessageReceived:  # nearly all of them
+                    raw = event.connection
+                    if raw.interface is not None:
+                        raw.interface.received(raw, event.packet)
+                else:
+                    deliver(event)
             effects = mux.effects()
             if not effects:
                 break
@@ -124,10 +129,7 @@ class Link:
 
     def _deliver(self, event: Event) -> None:
         connection = event.connection.interface
-        if isinstance(event, MessageReceived):
-            if connection is not None:
-                connection.received(event.connection, event.packet)
-        elif isinstance(event, ConnectionRequested):
+        if isinstance(event, ConnectionRequested):
             self._endpoint.requested(self, event.connection)
         elif isinstance(connection, OleTxConnection):
             _tell(connection, event)

@@ -62,8 +62,8 @@ _NO_MESSAGE = bytes(16)
 
 def encode_record(lsn: int, record: JournalRecord) -> bytes:
     """The record under this number; ``ValueError`` for what the layout cannot hold."""
-    peer = record.peer.encode("utf-8", "surrogatepass")
-    reason = record.reason.encode("utf-8", "surrogatepass")
+    peer = record.peer.encode("utf-8", "surrogatepass") if record.peer else b""
+    reason = record.reason.encode("utf-8", "surrogatepass") if record.reason else b""
     message = record.message
     try:
         covered = b"".join(

@@ -1,0 +1,410 @@
+"""User messages through OleTx connections, beside hyper-h2 and a bare stream.
+
+Sender and receiver are processes of their own on uvloop, on a core each where there are two. Every
+contender does the same: a session or socket between both, so many connections on it, messages of
+one size round robin, and a receiver that takes each message alone. The clock stops when it has
+said that it has had them all.
+
+h2        a connection is a stream, a message a DATA frame; windows are as large as they can be
+stream    u32 length, u32 connection, body, over asyncio's StreamReader and StreamWriter: what one
+          would write without any protocol
+
+``python -m bench.oletx mqis|h2|stream PORT`` is such a receiver: it prints its port, and ends when
+its input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from struct import Struct
+from time import perf_counter_ns
+from typing import Any, Protocol
+
+import uvloop
+
+from bench.measure import Sample, contest
+from bench.results import Aim, Results, Row, ratio
+from bench.rpc import _cores, _pinned
+from bench.run import Bench, Run
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.multiplexer.limits import Limits
+from mqis.runtime.oletx.connection import OleTxConnection
+from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.resolver import FixedResolver
+
+ADDRESS = "127.0.0.1"
+HERE = NameObject.parse("SENDER/b51996ef-c434-4f79-a288-56efd302fc8e")
+THERE = NameObject.parse("RECEIVER/a3afb37b-f64a-4e6c-9017-f6a96ba6f166")
+TYPE = 0x101
+SIZES = (64, 4096)
+CONNECTIONS = (1, 100, 10_000)
+H2_AIM, STREAM_AIM = 5.0, 0.3
+#: A message of this size says how many follow; no other has it.
+MARKER = 4
+#: Bytes that a sender gathers before it writes.
+BATCH = 64 * 1024
+_HEAD = Struct("<II")
+
+
+class Counter:
+    """What a receiver has had, and what it waits for."""
+
+    def __init__(self, done: Callable[[], None]) -> None:
+        self._done = done
+        self._left = 0
+
+    def take(self, body: bytes) -> None:
+        if len(body) == MARKER:
+            self._left = int.from_bytes(body, "little")
+            return
+        self._left -= 1
+        if not self._left:
+            self._done()
+
+
+class Sender(Protocol):
+    async def open(self, port: int, connections: int) -> None: ...
+
+    async def send(self, body: bytes, count: int) -> None:
+        """So many messages, and wait until all were taken."""
+
+    async def close(self) -> None: ...
+
+
+# --- OleTx ----------------------------------------------------------------------------------------
+
+
+async def receive_oletx(port: int, ready: Callable[[int], None], end: asyncio.Event) -> None:
+    """``port`` is that of the sender, which has to be called back."""
+    resolver = FixedResolver({HERE.cid: (ADDRESS, port)})
+    first: list[OleTxConnection] = []
+    counter = Counter(lambda: first[0].send_nowait(2))
+
+    async def handle(connection: OleTxConnection) -> None:
+        if connection.id == 1:
+            first[:] = [connection]
+        take = counter.take
+        async for message in connection:
+            take(message.body)
+
+    async with OleTxEndpoint(THERE, resolver=resolver) as endpoint:
+        endpoint.accept(TYPE, handle)
+        ready(endpoint.port)
+        await end.wait()
+
+
+class OleTxSender:
+    def __init__(self, own_port: int) -> None:
+        self._resolver = FixedResolver()
+        limits = Limits(request_slots=999)
+        self._endpoint = OleTxEndpoint(HERE, port=own_port, resolver=self._resolver, limits=limits)
+        self._connections: list[OleTxConnection] = []
+
+    async def open(self, port: int, connections: int) -> None:
+        self._resolver.add(THERE.cid, ADDRESS, port)
+        await self._endpoint.start()
+        made = [self._endpoint.open(THERE, TYPE) for _ in range(connections)]
+        self._connections = [await connection.opened() for connection in made]
+
+    async def send(self, body: bytes, count: int) -> None:
+        connections = self._connections
+        await connections[0].send(1, count.to_bytes(MARKER, "little"))
+        for n in range(count):
+            await connections[n % len(connections)].send(1, body)
+        await connections[0].receive()
+
+    async def close(self) -> None:
+        await self._endpoint.close(grace_s=10.0)
+
+
+# --- hyper-h2 -------------------------------------------------------------------------------------
+
+
+def _h2(client: bool) -> Any:
+    from h2.config import H2Configuration  # noqa: PLC0415
+    from h2.connection import H2Connection  # noqa: PLC0415
+    from h2.settings import SettingCodes, Settings  # noqa: PLC0415
+
+    machine = H2Connection(H2Configuration(client_side=client, header_encoding="utf-8"))
+    machine.local_settings = Settings(
+        client=client,
+        initial_values={
+            SettingCodes.INITIAL_WINDOW_SIZE: 2**31 - 1,
+            SettingCodes.MAX_CONCURRENT_STREAMS: 2 * CONNECTIONS[-1],
+        },
+    )
+    machine.initiate_connection()
+    machine.increment_flow_control_window(2**31 - 1 - 65_535)
+    return machine
+
+
+async def receive_h2(_port: int, ready: Callable[[int], None], end: asyncio.Event) -> None:
+    from h2.events import DataReceived  # noqa: PLC0415
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        machine = _h2(client=False)
+        counter = Counter(lambda: machine.ping(b"all here"))
+        writer.write(machine.data_to_send())
+        while data := await reader.read(BATCH):
+            for event in machine.receive_data(data):
+                if isinstance(event, DataReceived):
+                    machine.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                    counter.take(event.data)
+            if out := machine.data_to_send():
+                writer.write(out)
+        writer.close()
+
+    await _listen(serve, ready, end)
+
+
+class H2Sender:
+    def __init__(self, _own_port: int) -> None:
+        self._machine = _h2(client=True)
+        self._streams: list[int] = []
+
+    async def open(self, port: int, connections: int) -> None:
+        from h2.events import PingReceived, RemoteSettingsChanged  # noqa: PLC0415
+
+        machine = self._machine
+        self._reader, self._writer = await asyncio.open_connection(ADDRESS, port)
+        self._all_here = asyncio.Event()
+        settled = asyncio.Event()
+
+        async def read() -> None:
+            while data := await self._reader.read(BATCH):
+                for event in machine.receive_data(data):
+                    if isinstance(event, PingReceived):
+                        self._all_here.set()
+                    elif isinstance(event, RemoteSettingsChanged):
+                        settled.set()
+                self._flush()
+
+        self._reading = asyncio.create_task(read())
+        self._flush()
+        await settled.wait()
+        head = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/")]
+        self._streams = [2 * n + 1 for n in range(connections)]
+        for stream in self._streams:
+            machine.send_headers(stream, head)
+        self._flush()
+
+    def _flush(self) -> None:
+        if out := self._machine.data_to_send():
+            self._writer.write(out)
+
+    async def send(self, body: bytes, count: int) -> None:
+        machine, streams = self._machine, self._streams
+        machine.send_data(streams[0], count.to_bytes(MARKER, "little"))
+        every = max(1, BATCH // len(body))
+        for n in range(count):
+            machine.send_data(streams[n % len(streams)], body)
+            if not n % every:
+                self._flush()
+                await self._writer.drain()
+        self._flush()
+        await self._all_here.wait()
+        self._all_here.clear()
+
+    async def close(self) -> None:
+        self._reading.cancel()
+        self._writer.close()
+
+
+# --- a bare stream --------------------------------------------------------------------------------
+
+
+async def receive_stream(_port: int, ready: Callable[[int], None], end: asyncio.Event) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        counter = Counter(lambda: writer.write(b"!"))
+        try:
+            while True:
+                size, _connection = _HEAD.unpack(await reader.readexactly(_HEAD.size))
+                counter.take(await reader.readexactly(size))
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    await _listen(serve, ready, end)
+
+
+class StreamSender:
+    def __init__(self, _own_port: int) -> None:
+        self._connections = 1
+
+    async def open(self, port: int, connections: int) -> None:
+        self._connections = connections
+        self._reader, self._writer = await asyncio.open_connection(ADDRESS, port)
+
+    async def send(self, body: bytes, count: int) -> None:
+        pack, size = _HEAD.pack, len(body)
+        parts = [pack(MARKER, 0), count.to_bytes(MARKER, "little")]
+        every = max(1, BATCH // size)
+        for n in range(count):
+            parts.append(pack(size, n % self._connections))
+            parts.append(body)
+            if not n % every:
+                self._writer.write(b"".join(parts))
+                parts.clear()
+                await self._writer.drain()
+        self._writer.write(b"".join(parts))
+        await self._reader.readexactly(1)
+
+    async def close(self) -> None:
+        self._writer.close()
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+async def _listen(serve: Any, ready: Callable[[int], None], end: asyncio.Event) -> None:
+    server = await asyncio.start_server(serve, ADDRESS, 0)
+    ready(server.sockets[0].getsockname()[1])
+    await end.wait()
+    server.close()
+
+
+RECEIVERS = {"mqis": receive_oletx, "h2": receive_h2, "stream": receive_stream}
+SENDERS: dict[str, Callable[[int], Sender]] = {
+    "mqis": OleTxSender,
+    "h2": H2Sender,
+    "stream": StreamSender,
+}
+
+
+async def _receiver(kind: str, port: int) -> None:
+    end = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def wait() -> None:
+        sys.stdin.read()
+        loop.call_soon_threadsafe(end.set)
+
+    waiting = loop.run_in_executor(None, wait)
+    await RECEIVERS[kind](port, lambda bound: print(bound, flush=True), end)
+    await waiting
+
+
+class Contender:
+    """A receiver in its process, and a sender here, kept over the rounds."""
+
+    def __init__(
+        self, run: Run, loop: asyncio.AbstractEventLoop, kind: str, connections: int
+    ) -> None:
+        self._loop = loop
+        own_port = _free_port()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.oletx", kind, str(own_port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        run.resources.callback(self._end)
+        assert self._process.stdout is not None
+        port = self._process.stdout.readline()
+        if not port:
+            raise RuntimeError(f"the receiver {kind} did not start")
+        self._sender = SENDERS[kind](own_port)
+        loop.run_until_complete(self._sender.open(int(port), connections))
+
+    def sample(self, size: int, count: int) -> Sample:
+        start = perf_counter_ns()
+        self._loop.run_until_complete(self._sender.send(bytes(size), count))
+        return Sample(count, perf_counter_ns() - start)
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._sender.close())
+        self._end()
+
+    def _end(self) -> None:
+        if self._process.poll() is None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+# --- the entry ------------------------------------------------------------------------------------
+
+
+def _run(run: Run) -> Results:
+    results = Results()
+    kinds = list(SENDERS)
+    try:
+        import h2  # noqa: F401, PLC0415
+    except ImportError:
+        results.notes.append("h2: skipped: it is not installed (make bench installs it)")
+        kinds.remove("h2")
+    loop = uvloop.new_event_loop()
+    run.resources.callback(loop.close)
+    for connections in CONNECTIONS[: 2 if run.quick else None]:
+        _measure(run, results, loop, kinds, connections)
+    results.notes.append("oletx: stream is asyncio's StreamReader, two awaits for each message")
+    return results
+
+
+def _measure(
+    run: Run,
+    results: Results,
+    loop: asyncio.AbstractEventLoop,
+    kinds: list[str],
+    connections: int,
+) -> None:
+    receiver_cores, sender_cores = _cores()
+    run.say(f"oletx: opening {connections:,} connections")
+    with _pinned(receiver_cores):
+        contenders = {kind: Contender(run, loop, kind, connections) for kind in kinds}
+    try:
+        for size in SIZES:
+            count = max(connections, run.scaled(40_000 if size == 64 else 8_000, 400))
+            run.say(f"oletx: {size} bytes, {connections:,} connections")
+            with _pinned(sender_cores):
+                samples = contest(
+                    run.rounds,
+                    {
+                        kind: (lambda c=contender: c.sample(size, count))  # type: ignore[misc]
+                        for kind, contender in contenders.items()
+                    },
+                )
+            _compare(results, size, connections, samples)
+    finally:
+        for contender in contenders.values():
+            contender.close()
+
+
+def _compare(
+    results: Results, size: int, connections: int, samples: dict[str, list[Sample]]
+) -> None:
+    table = f"{size} bytes, {connections:,} connection{'s' if connections > 1 else ''}"
+    ours = samples["mqis"]
+    against = "stream" if size == SIZES[1] or "h2" not in samples else "h2"
+    results.rows.append(Row.of(table, "mqis", ours, peer=(against, samples[against]), size=size))
+    results.rows += [
+        Row.of(table, kind, rounds, size=size) for kind, rounds in samples.items() if kind != "mqis"
+    ]
+    if "h2" in samples:
+        times = ratio(ours, samples["h2"])
+        goal = f"{table}: messages per second, at least {H2_AIM:g} times hyper-h2"
+        results.aims.append(Aim(goal, f"{times:.2f} times", times >= H2_AIM))
+    if size == SIZES[1]:
+        share = ratio(ours, samples["stream"])
+        goal = f"{table}: MB/s, at least {STREAM_AIM:.0%} of a bare stream"
+        results.aims.append(Aim(goal, f"{share:.0%}", share >= STREAM_AIM))
+
+
+BENCH = Bench("oletx", "user messages through OleTx connections", _run)
+
+
+if __name__ == "__main__":
+    uvloop.run(_receiver(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,363 @@
+"""3.3.7.3, 3.3.7.5, 3.3.7.7, 3.3.7.10, 3.3.7.11: asking, and what the answers do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from mqis.protocol.directory.objects import PurgeState
+from mqis.protocol.replication.settings import Settings
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import (
+    AlreadyPurged,
+    ChangePropagation,
+    PscAck,
+    Sync0,
+    SyncReply,
+    SyncRequest,
+)
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+from tests.protocol.replication.enterprise import Enterprise, Node, guid_of, number, text
+
+SITE_A, SITE_B = guid_of("A"), guid_of("B")
+MIN, MAX = SequenceNumber.MIN, SequenceNumber.MAX
+
+
+@pytest.fixture
+def enterprise() -> Enterprise:
+    """The PSC of site B has just asked for site A; the test answers for the PEC."""
+    made = Enterprise(Settings(gather_s=0.0))
+    made.add_pec("pec", "A")
+    made.add_psc("psc", "B")
+    made.add_bsc("bsc", "psc")
+    made.run(70)
+    made.lose(lambda parcel: parcel.machine == "pec")
+    made.crash("psc")
+    made.restart("psc")
+    return made
+
+
+@pytest.fixture
+def psc(enterprise: Enterprise) -> Node:
+    return enterprise.nodes["psc"]
+
+
+def queue(name: str, seq: int, previous: int = 0) -> DirectoryChange:
+    properties = (
+        (PropId.Q_QMID, PropVariant(VarType.CLSID, guid_of("pec"))),
+        (PropId.Q_PATHNAME, text(f"pec\\{name}")),
+        (PropId.Q_LABEL, text(name)),
+    )
+    return DirectoryChange(
+        Command.SYNC,
+        None,
+        guid_of(name),
+        SITE_A,
+        number(previous),
+        number(seq),
+        MIN,
+        properties,
+    )
+
+
+def update(name: str, seq: int, label: str) -> DirectoryChange:
+    return DirectoryChange(
+        Command.UPDATE,
+        None,
+        guid_of(name),
+        SITE_A,
+        number(seq - 1),
+        number(seq),
+        MIN,
+        ((PropId.Q_LABEL, text(label)),),
+    )
+
+
+def answer(
+    enterprise: Enterprise,
+    from_seq: int,
+    to_seq: int,
+    *changes: DirectoryChange,
+    purged: int = 0,
+    sync0: Sync0 = Sync0.NONE,
+) -> None:
+    reply = SyncReply(
+        SITE_A, SITE_A, number(from_seq), number(to_seq), number(purged), sync0, changes
+    )
+    enterprise.inject("pec", "psc", reply)
+
+
+def asked(node: Node) -> bool:
+    return node.machine.memory.partitions[SITE_A].asked is not None
+
+
+def label(node: Node, name: str) -> object:
+    found = node.find(ObjectType.QUEUE, f"pec\\{name}")
+    return None if found is None else found.value(PropId.Q_LABEL)
+
+
+def set_state(node: Node, **changes: object) -> None:
+    with node.store.write() as tx:
+        state = tx.partition(SITE_A)
+        assert state is not None
+        tx.put_partition(replace(state, **changes))  # type: ignore[arg-type]
+
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("MQDSRP-3.3.7.3-02", "MQDSRP-3.3.7.3-03", "MQDSRP-3.3.7.3-04")
+@pytest.mark.parametrize(("name", "destination", "scope"), [("psc", "pec", 1), ("bsc", "psc", 0)])
+def test_the_fields_of_a_request(
+    enterprise: Enterprise, name: str, destination: str, scope: int
+) -> None:
+    node = enterprise.nodes[name]
+    set_state(node, purged_seq=number(1))
+    enterprise.crash(name)
+    enterprise.sent.clear()
+    enterprise.restart(name)
+    [parcel] = [
+        p
+        for p in enterprise.sent
+        if isinstance(p.message, SyncRequest) and p.message.partition == SITE_A
+    ]
+    last = number(node.last(SITE_A))
+    assert parcel.machine == destination
+    assert parcel.message == SyncRequest(SITE_B, SITE_A, last, MAX, number(1), False, scope, name)
+
+
+@pytest.mark.req("MQDSRP-3.3.7.3-06", "MQDSRP-3.1.1.2.3-05", "MQDSRP-3.1.1.5.3-03")
+def test_a_request_is_repeated_after_a_minute_then_after_two(enterprise: Enterprise) -> None:
+    """And so on up to twenty (E05). Nothing else asks meanwhile."""
+    enterprise.sent.clear()
+    times = []
+    for _ in range(6000):
+        enterprise.run(1)
+        requests = enterprise.messages(SyncRequest, to="pec", sender="psc")
+        if any(r.partition == SITE_A for r in requests):
+            times.append(round(enterprise.now))
+        enterprise.sent.clear()
+    pauses = [b - a for a, b in pairwise(times)]
+    assert pauses[:7] == [120, 240, 480, 960, 1200, 1200, 1200]
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("MQDSRP-3.3.7.5-02", "MQDSRP-3.3.7.5-05", "MQDSRP-3.3.7.5-04")
+def test_a_reply_is_applied_whole_and_ends_the_request(enterprise: Enterprise, psc: Node) -> None:
+    """Backwards too: a literal peer sorts so (E01). Last is what the reply says (E07)."""
+    last = psc.last(SITE_A)
+    answer(enterprise, last, last + 5, queue("b", last + 3), queue("a", last + 2))
+    assert (label(psc, "a"), label(psc, "b")) == ("a", "b")
+    assert psc.last(SITE_A) == last + 5
+    assert not asked(psc)
+
+
+@pytest.mark.req("MQDSRP-3.3.7.5-05")
+def test_an_empty_reply_counts_as_well(enterprise: Enterprise, psc: Node) -> None:
+    last = psc.last(SITE_A)
+    answer(enterprise, last, last + 4)
+    assert psc.last(SITE_A) == last + 4
+
+
+@pytest.mark.req("MQDSRP-3.3.7.5-01")
+@pytest.mark.parametrize("fault", ["gap", "backwards", "purged", "unknown partition"])
+def test_a_reply_that_does_not_fit_is_ignored(
+    enterprise: Enterprise, psc: Node, fault: str
+) -> None:
+    last = psc.last(SITE_A)
+    if fault == "gap":
+        answer(enterprise, last + 1, last + 3, queue("x", last + 3))
+    elif fault == "backwards":
+        answer(enterprise, last, last - 1, queue("x", last + 3))
+    elif fault == "purged":
+        set_state(psc, purged_seq=number(2))
+        answer(enterprise, last, last + 3, queue("x", last + 3), purged=1)
+    else:
+        nowhere = SyncReply(SITE_A, guid_of("?"), MIN, number(9), MIN, Sync0.NONE)
+        enterprise.inject("pec", "psc", nowhere)
+    assert label(psc, "x") is None
+    assert psc.last(SITE_A) == last
+    assert asked(psc)
+
+
+@pytest.mark.req("MQDSRP-3.1.5.2-03", "MQDSRP-3.3.7.5-06")
+def test_what_waited_is_looked_at_after_the_last_change_of_a_reply(
+    enterprise: Enterprise, psc: Node
+) -> None:
+    """A partial update that waits must not hide the whole object that the reply has (E04)."""
+    last = psc.last(SITE_A)
+    waiting = (update("x", last + 3, "partial"), update("x", last + 5, "later"))
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, waiting))
+    full = replace(
+        queue("x", last + 3), properties=(*queue("x", 1).properties, (PropId.Q_QUOTA, _u4(9)))
+    )
+    answer(enterprise, last, last + 4, queue("w", last + 1), full)
+    found = psc.find(ObjectType.QUEUE, "pec\\x")
+    assert found is not None
+    assert found.value(PropId.Q_QUOTA) == 9
+    assert found.value(PropId.Q_LABEL) == "later"
+    assert psc.last(SITE_A) == last + 5
+
+
+def _u4(value: int) -> PropVariant:
+    return PropVariant(VarType.UI4, value)
+
+
+@pytest.mark.req("MQDSRP-3.3.7.5-07")
+def test_more_is_coming_also_outside_sync0(enterprise: Enterprise, psc: Node) -> None:
+    """The next part is asked for at once; changes that come meanwhile wait (E54)."""
+    last = psc.last(SITE_A)
+    enterprise.sent.clear()
+    answer(enterprise, last, last + 2, queue("a", last + 1), sync0=Sync0.MORE)
+    [request] = enterprise.messages(SyncRequest, to="pec")
+    assert request.from_seq == number(last + 2)
+    assert not request.is_sync0
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (update("a", last + 3, "early"),)))
+    assert label(psc, "a") == "a"
+    answer(enterprise, last + 2, last + 2)
+    assert label(psc, "a") == "early"
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.3-09")
+def test_a_finished_synchronisation_is_acknowledged(enterprise: Enterprise, psc: Node) -> None:
+    last = psc.last(SITE_A)
+    enterprise.sent.clear()
+    answer(enterprise, last, last + 1, queue("a", last + 1))
+    acks = enterprise.messages(PscAck, to="pec")
+    assert acks == [PscAck(SITE_B, SITE_B, SITE_A, number(last + 1), "psc")]
+
+
+def test_an_object_that_fails_again_and_again_is_set_aside(
+    enterprise: Enterprise, psc: Node
+) -> None:
+    """The rest goes on; with the next request it is asked for once more (E56)."""
+    last = psc.last(SITE_A)
+    bad = replace(queue("bad", last + 1), properties=())
+    for _ in range(2):
+        answer(enterprise, last, last + 2, bad, queue("good", last + 2))
+        assert psc.last(SITE_A) == last
+        assert asked(psc)
+    answer(enterprise, last, last + 2, bad, queue("good", last + 2))
+    assert psc.last(SITE_A) == last + 2
+    assert label(psc, "good") == "good"
+    enterprise.crash("psc")
+    enterprise.sent.clear()
+    enterprise.restart("psc")
+    request = next(r for r in enterprise.messages(SyncRequest, to="pec") if r.partition == SITE_A)
+    assert request.from_seq == number(last)
+    answer(enterprise, last, last + 2, queue("bad", last + 1), queue("good", last + 2))
+    assert label(psc, "bad") == "bad"
+    assert psc.machine.memory.partitions[SITE_A].quarantine == {}
+
+
+# --- sync0 ----------------------------------------------------------------------------------------
+
+
+def purge(enterprise: Enterprise, number_: int) -> None:
+    enterprise.inject("pec", "psc", AlreadyPurged(SITE_A, SITE_A, number(number_)))
+
+
+@pytest.mark.req(
+    "MQDSRP-3.3.7.7-02", "MQDSRP-3.3.7.10-02", "MQDSRP-3.3.7.10-05", "MQDSRP-3.3.7.3-01"
+)
+def test_already_purged_starts_sync0(enterprise: Enterprise, psc: Node) -> None:
+    last = psc.last(SITE_A)
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (update("x", last + 5, "waits"),)))
+    enterprise.sent.clear()
+    purge(enterprise, last + 50)
+    state = psc.partition(SITE_A)
+    assert state.purge_state is PurgeState.IN_SYNC0
+    assert (state.last_seq, state.purged_seq) == (MIN, number(last + 50))
+    assert psc.machine.memory.partitions[SITE_A].pending == {}
+    [request] = enterprise.messages(SyncRequest, to="pec")
+    wanted = SyncRequest(SITE_B, SITE_A, MIN, MAX, number(last + 50), True, 1, "psc")
+    assert request == wanted
+
+
+@pytest.mark.req("MQDSRP-3.3.7.10-03", "MQDSRP-3.3.7.10-04", "MQDSRP-3.3.7.11-02")
+def test_everything_is_marked_and_what_stays_marked_goes(enterprise: Enterprise, psc: Node) -> None:
+    last = psc.last(SITE_A)
+    gone = replace(queue("t", last + 2), command=Command.DELETE, properties=_deletion())
+    answer(enterprise, last, last + 2, queue("kept", last + 1), gone)
+    assert psc.tombstones(SITE_A) == [last + 2]
+    enterprise.restart("psc")
+    purge(enterprise, last + 50)
+    with psc.store.read() as view:
+        objects = [o for t in ObjectType for o in view.objects(t) if o.partition == SITE_A]
+    assert {obj.seq for obj in objects} == {MIN}
+    assert psc.tombstones(SITE_A) == []
+    machine = _machine(last + 60)
+    answer(
+        enterprise, 0, last + 61, machine, queue("new", last + 61), purged=last + 50,
+        sync0=Sync0.COMPLETE,
+    )  # fmt: skip
+    assert psc.partition(SITE_A).purge_state is PurgeState.NORMAL
+    assert label(psc, "new") == "new"
+    assert label(psc, "kept") is None
+    assert psc.find(ObjectType.MACHINE, "pec") is not None
+
+
+def _deletion() -> tuple[tuple[int, PropVariant], ...]:
+    return (
+        (PropId.D_SCOPE, PropVariant(VarType.UI1, 1)),
+        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, 1)),
+    )
+
+
+def _machine(seq: int) -> DirectoryChange:
+    properties = (
+        (PropId.QM_PATHNAME, text("pec")),
+        (PropId.QM_SITE_ID, PropVariant(VarType.CLSID, SITE_A)),
+        (PropId.QM_SERVICE, PropVariant(VarType.UI4, 8)),
+    )
+    return DirectoryChange(
+        Command.SYNC, None, guid_of("pec"), SITE_A, MIN, number(seq), MIN, properties
+    )
+
+
+@pytest.mark.req("MQDSRP-3.3.7.5-03", "MQDSRP-3.3.7.11-01", "MQDSRP-3.3.7.11-04")
+def test_sync0_ends_with_the_reply_that_says_so(enterprise: Enterprise, psc: Node) -> None:
+    last = psc.last(SITE_A)
+    purge(enterprise, last + 50)
+    enterprise.sent.clear()
+    answer(enterprise, 0, last + 55, _machine(last + 55), purged=last + 50, sync0=Sync0.MORE)
+    assert psc.partition(SITE_A).purge_state is PurgeState.IN_SYNC0
+    [request] = enterprise.messages(SyncRequest, to="pec")
+    assert (request.from_seq, request.is_sync0) == (number(last + 55), True)
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (update("q", last + 61, "waited"),)))
+    answer(
+        enterprise, last + 55, last + 60, queue("q", last + 60), purged=last + 50,
+        sync0=Sync0.COMPLETE,
+    )  # fmt: skip
+    assert psc.partition(SITE_A).purge_state is PurgeState.NORMAL
+    assert psc.last(SITE_A) in (last + 60, last + 61)
+
+
+@pytest.mark.req("MQDSRP-3.3.7.11-03", "MQDSRP-3.3.7.11-05")
+def test_tombstones_that_come_again_are_kept(enterprise: Enterprise, psc: Node) -> None:
+    last = psc.last(SITE_A)
+    purge(enterprise, last + 50)
+    gone = replace(queue("t", last + 58), command=Command.DELETE, properties=_deletion())
+    answer(
+        enterprise, 0, last + 60, _machine(last + 55), gone, purged=last + 50,
+        sync0=Sync0.COMPLETE,
+    )  # fmt: skip
+    assert psc.tombstones(SITE_A) == [last + 58]
+
+
+@pytest.mark.req("MQDSRP-3.3.7.7-01", "MQDSRP-3.3.7.10-01")
+def test_a_purge_that_we_are_past_starts_nothing(enterprise: Enterprise, psc: Node) -> None:
+    purge(enterprise, psc.last(SITE_A))
+    assert psc.partition(SITE_A).purge_state is PurgeState.NORMAL
+    set_state(psc, purged_seq=number(psc.last(SITE_A) + 9))
+    purge(enterprise, psc.last(SITE_A) + 9)
+    assert psc.partition(SITE_A).purge_state is PurgeState.NORMAL
+    enterprise.inject("pec", "psc", AlreadyPurged(SITE_A, guid_of("?"), number(99)))
+    assert psc.refusals()[-1] == "a purge of a partition that is unknown here"

@@ -1,0 +1,207 @@
+"""What routing takes from the directory, who is a gate, and how changes are taken in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DeletedObject, Scope
+from mqis.protocol.ports import Change
+from mqis.protocol.routing.changes import with_changes
+from mqis.protocol.routing.model import (
+    PROPERTIES,
+    Link,
+    QueueManager,
+    RoutingObject,
+    Site,
+    routing_object,
+)
+from mqis.protocol.routing.nexthops import get_site_gates, get_site_gates_for_site, is_site_gate
+from mqis.protocol.routing.snapshot import Snapshot
+from mqis.storage.memory import MemoryStore
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+from tests import builders
+from tests.builders import guid as numbered
+from tests.protocol.routing.worlds import World, guid
+from tests.strategies.routing import as_directory, as_stored, enterprises, everything, named
+
+ONE, TWO = numbered(11), numbered(12)
+
+
+@pytest.mark.req("MQBR-3.1.1.1-01")
+def test_what_is_read_of_each_object() -> None:
+    lists = {PropId.QM_INFRS: (numbered(3),), PropId.QM_OUTFRS: (numbered(4), numbered(5))}
+    store = MemoryStore()
+    with store.write() as tx:
+        tx.insert(builders.site(11, "one", gates=(numbered(1),)))
+        tx.insert(
+            builders.link(21, neighbours=(ONE, TWO), cost=7, gates=(numbered(1), numbered(2)))
+        )
+        tx.insert(builders.machine(1, "m", sites=(ONE, TWO), service=0x9, others=lists))
+        tx.insert(builders.queue(31))
+    with store.read() as view:
+        snapshot = Snapshot.read(view)
+
+    assert snapshot.sites == {ONE: Site(ONE, "one", (numbered(1),))}
+    assert snapshot.links == {
+        numbered(21): Link(numbered(21), ONE, TWO, 7, (numbered(1), numbered(2)))
+    }
+    assert snapshot.machines == {
+        numbered(1): QueueManager(
+            numbered(1), "m", (ONE, TWO), True, (numbered(3),), (numbered(4), numbered(5))
+        )
+    }
+
+
+@pytest.mark.req("MQBR-3.1-01")
+def test_priorities_play_no_part() -> None:
+    """A queue's base priority is not even read; messages are not asked for."""
+
+    def snapshot(priority: int) -> Snapshot:
+        store = MemoryStore()
+        with store.write() as tx:
+            tx.insert(builders.machine(1))
+            tx.insert(builders.queue(31, others={PropId.Q_BASEPRIORITY: priority}))
+        with store.read() as view:
+            return Snapshot.read(view)
+
+    assert snapshot(-5) == snapshot(5)
+    assert all(p.name != "Q_BASEPRIORITY" for ids in PROPERTIES.values() for p in ids)
+
+
+def test_values_of_the_wrong_kind_name_nobody() -> None:
+    """Replication takes what a peer sends; routing does not stumble over it."""
+    obj = builders.link(21)
+    odd: dict[int, PropVariant] = {
+        PropId.L_NEIGHBOR1: PropVariant(VarType.UI4, 5),
+        PropId.L_ACTUAL_COST: PropVariant(VarType.LPWSTR, "much"),
+        PropId.L_GATES: PropVariant(VarType.VECTOR_CLSID, (Guid.NULL, ONE, ONE)),
+    }
+    made = routing_object(obj.with_properties(odd, obj.seq))
+
+    assert isinstance(made, Link)
+    assert (made.site1, made.cost, made.gates) == (Guid.NULL, 0, (ONE,))
+    assert routing_object(builders.queue()) is None
+
+
+@pytest.mark.req("MQBR-3.1.5.8-03")
+def test_gates_are_those_that_links_name_and_that_can_be_gates() -> None:
+    """Both ends are mixed in the list; w does not route, x does not exist, b is of B."""
+    world = World("A-B 1 a,b,w,x", "B-C 1 c", a="A router", b="B router", w="A", c="C router")
+
+    assert world.snapshot.gates == {
+        guid("A"): (guid("a"),),
+        guid("B"): (guid("b"),),
+        guid("C"): (guid("c"),),
+    }
+
+
+@pytest.mark.req("MQBR-3.1.5.8-03", "MQBR-1.5-01")
+def test_gates_that_the_site_itself_names_count_as_well() -> None:
+    """Directories of their own keep PROPID_S_GATES; the same pruning applies."""
+    objects: list[RoutingObject] = [
+        Site(guid("A"), "A", (guid("a"), guid("b"), guid("w"), guid("x"))),
+        Site(guid("B"), "B"),
+        QueueManager(guid("a"), "a", (guid("A"),), True),
+        QueueManager(guid("b"), "b", (guid("B"),), True),
+        QueueManager(guid("w"), "w", (guid("A"),), False),
+    ]
+    snapshot = Snapshot.make(objects)
+
+    assert snapshot.gates == {guid("A"): (guid("a"),)}
+    assert get_site_gates_for_site(snapshot, guid("B")) == ()
+
+
+@pytest.mark.req("MQBR-3.1.5.8-03")
+def test_the_same_gates_everywhere() -> None:
+    """Or a router and a non-router that is listed as a gate would send to each other for ever."""
+    world = World("A-B 1 w", w="A", r="A router", b="B gate", t="B")
+
+    assert get_site_gates(world.snapshot, guid("r")) == ()
+    assert get_site_gates_for_site(world.snapshot, guid("A")) == ()
+    assert not is_site_gate(world.snapshot, guid("w"))
+
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+def derived(snapshot: Snapshot) -> tuple[object, ...]:
+    graph = snapshot.graph
+    return (
+        snapshot,
+        {site: frozenset(links) for site, links in snapshot.links_at.items()},
+        snapshot.gates,
+        snapshot.routers,
+        graph.sites,
+        graph.costs,
+        graph.links,
+    )
+
+
+def gone(obj: RoutingObject) -> DeletedObject:
+    kinds = {Site: ObjectType.SITE, Link: ObjectType.ROUTINGLINK}
+    kind = kinds.get(type(obj), ObjectType.MACHINE)
+    return DeletedObject(obj.id, ENTERPRISE_PARTITION, SequenceNumber(9), kind, Scope.ENTERPRISE)
+
+
+@st.composite
+def changes_of(draw: st.DrawFn, snapshot: Snapshot) -> list[Change]:
+    """Deletions, changes and additions of what is there."""
+    found: list[Change] = []
+    for obj in draw(st.lists(st.sampled_from(everything(snapshot)), max_size=4)):
+        if draw(st.booleans()):
+            found.append(gone(obj))
+        else:
+            found.append(as_stored(draw(_varied(obj, snapshot))))
+    return found
+
+
+@st.composite
+def _varied(draw: st.DrawFn, obj: RoutingObject, snapshot: Snapshot) -> RoutingObject:
+    guid_of = draw(st.sampled_from([obj.id, named(f"new {type(obj)}")]))
+    sites = st.sampled_from([*snapshot.sites, named("nowhere")])
+    machines = st.lists(st.sampled_from(list(snapshot.machines)), max_size=2, unique=True).map(
+        tuple
+    )
+    if isinstance(obj, Site):
+        return Site(guid_of, "another" if guid_of != obj.id else obj.name, draw(machines))
+    if isinstance(obj, Link):
+        return Link(guid_of, draw(sites), draw(sites), draw(st.integers(0, 5)), draw(machines))
+    homes = tuple(draw(st.lists(sites, min_size=1, max_size=2, unique=True)))
+    return QueueManager(guid_of, f"{obj.name}2", homes, draw(st.booleans()))
+
+
+@given(enterprises(), st.data())
+def test_changes_give_what_reading_anew_would(snapshot: Snapshot, data: st.DataObject) -> None:
+    stored = Snapshot.of(as_directory(everything(snapshot)))
+    assert derived(stored) == derived(snapshot)
+    changes = data.draw(changes_of(snapshot))
+    books: dict[Guid, RoutingObject] = {obj.id: obj for obj in everything(snapshot)}
+    for change in changes:
+        made = None if isinstance(change, DeletedObject) else routing_object(change)
+        books.pop(change.id, None)
+        if made is not None:
+            books[change.id] = made
+
+    assert derived(with_changes(stored, changes)) == derived(Snapshot.make(books.values()))
+
+
+def test_changes_that_do_not_concern_routing_leave_the_snapshot() -> None:
+    world = World("A-B 1", a="A gate")
+    same = [as_stored(world.links[0]), as_stored(world.machines["a"])]
+
+    assert with_changes(world.snapshot, [builders.queue(), *same]) is world.snapshot
+    assert with_changes(world.snapshot, [gone(Site(guid("Z"), "Z"))]) is world.snapshot
+
+
+def test_only_what_is_known_is_carried_over() -> None:
+    """A snapshot that derived nothing yet has nothing to hand on."""
+    world = World("A-B 1", a="A gate")
+    assert "graph" not in world.snapshot.__dict__
+    changed = with_changes(world.snapshot, [gone(world.links[0])])
+    assert changed.graph.links == {}
