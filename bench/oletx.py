@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from time import perf_counter_ns
 from typing import Any, Protocol
@@ -373,7 +374,7 @@ def _measure(
                 samples = contest(
                     run.rounds,
                     {
-                        kind: (lambda c=contender: c.sample(size, count))  # type: ignore[misc]
+                        kind: partial(contender.sample, size, count)
                         for kind, contender in contenders.items()
                     },
                 )

@@ -2,25 +2,92 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mqis.cli.output import say
-from mqis.services.config import DEFAULT_NAME, ConfigError, default_toml
+from mqis.services.config import DEFAULT_NAME, ConfigError, default_toml, override, relative
+from mqis.services.founding import found
+from mqis.services.identity import server_name
+from mqis.services.sections import Config
+from mqis.services.stores import open_store
 
 
 def init(
     path: Annotated[Path, typer.Option(help="The file to write.")] = Path(DEFAULT_NAME),
+    *,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    enterprise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Begin a new enterprise with this server as its PEC.",
+            show_default=False,
+        ),
+    ] = None,
+    site: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Its first site.", show_default=False),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The name of this computer. Default: the host name.",
+            show_default=False,
+        ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="rpc.listen, and the address that the directory tells others.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Write a configuration in which every key is explained."""
+    """Write a configuration in which every key is explained, and perhaps a new enterprise."""
+    if (enterprise is None) is not (site is None):
+        raise typer.BadParameter("--enterprise and --site belong together")
+    config = Config()
+    if listen is not None:
+        config = override(config, {"rpc": {"listen": listen}}, "command line")
+    if name is not None:
+        config = override(config, {"server": {"name": name}}, "command line")
+    if enterprise is not None:
+        config = override(
+            config,
+            {
+                "server": {"name": server_name(config), "role": "pec", "site": site},
+                "enterprise": {"name": enterprise},
+            },
+            "command line",
+        )
+    _write(path, config, force=force)
+    if enterprise is None or site is None:
+        say(f"wrote {path}; edit it, then 'mqis import FILE' fills the store")
+        return
+    store = open_store(relative(config, path).store.url, create=True)
+    try:
+        found(store, enterprise, site, config.server.name, _published(config.rpc.listen))
+    finally:
+        store.close()
+    say(f"wrote {path} and a store with {enterprise} and its site {site}; 'mqis serve' serves it")
+
+
+def _published(address: str) -> str:
+    plain = ip_address(address)
+    return address if plain.version == 4 and not plain.is_unspecified else ""
+
+
+def _write(path: Path, config: Config, *, force: bool) -> None:
     try:
         with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(default_toml())
+            file.write(default_toml(config))
     except FileExistsError:
         raise ConfigError(f"{path}: is there already; --force replaces it") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
-    say(f"wrote {path}; edit it, then 'mqis import FILE' fills the store")

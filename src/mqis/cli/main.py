@@ -21,6 +21,7 @@ _COMMANDS = {
     "init": "mqis.cli.init:init",
     "tour": "mqis.cli.tour:tour",
     "serve": "mqis.cli.serve:serve",
+    "join": "mqis.cli.join:join",
     "discover": "mqis.cli.discover:discover",
     "get": "mqis.cli.query:get",
     "lookup": "mqis.cli.query:lookup",

@@ -38,6 +38,11 @@ _FILES = (
 
 def load(path: Path) -> Config:
     """The configuration in a file, its store's path made independent of where we stand."""
+    return relative(read(path), path)
+
+
+def read(path: Path) -> Config:
+    """The configuration as it stands in a file."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -45,11 +50,12 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path}: cannot be read: {reason}; 'mqis init' writes one") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
-    config = parse(content, str(path))
-    return _resolved(config, path.absolute().parent)
+    return parse(content, str(path))
 
 
-def _resolved(config: Config, directory: Path) -> Config:
+def relative(config: Config, path: Path) -> Config:
+    """The files that it names, taken from where the configuration itself is."""
+    directory = path.absolute().parent
     url = relative_to(config.store.url, directory)
     config = replace(config, store=replace(config.store, url=url))
     for section, key in _FILES:

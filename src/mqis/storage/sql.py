@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from heapq import merge
+from itertools import chain
 from typing import Any, TypeVar
 
 from mqis.protocol.directory.indexing import index_keys, path_key
@@ -36,6 +37,8 @@ from mqis.wire.seqnum import SequenceNumber
 T = TypeVar("T")
 
 PAGE = 500
+#: Databases bound the parameters of one statement.
+KEYS_AT_ONCE = 100
 
 _OBJECT = "SELECT object_type, id, partition_id, seq, body FROM objects"
 _OBJECT_BY_ID = f"{_OBJECT} WHERE object_type=? AND id=?"
@@ -289,9 +292,12 @@ class SqlTransaction(SqlView):
             self._depth -= 1
 
     def _add_keys(self, obj: DirectoryObject, keys: Iterable[tuple[PropId, bytes]]) -> None:
-        sql = "INSERT INTO lookup_keys (object_type, propid, key, id) VALUES (?, ?, ?, ?)"
-        for propid, key in keys:
-            self._run(sql, (obj.type, propid, key, obj.id.raw))
+        rows = [(obj.type, propid, key, obj.id.raw) for propid, key in keys]
+        for first in range(0, len(rows), KEYS_AT_ONCE):
+            part = rows[first : first + KEYS_AT_ONCE]
+            values = ", ".join(["(?, ?, ?, ?)"] * len(part))
+            sql = f"INSERT INTO lookup_keys (object_type, propid, key, id) VALUES {values}"
+            self._run(sql, list(chain.from_iterable(part)))
 
     def _drop_keys(self, obj: DirectoryObject, keys: Iterable[tuple[PropId, bytes]]) -> None:
         sql = "DELETE FROM lookup_keys WHERE object_type=? AND propid=? AND key=? AND id=?"

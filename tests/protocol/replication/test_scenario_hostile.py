@@ -190,6 +190,29 @@ def test_scenario_17_bytes_that_are_no_message(enterprise: Enterprise, body: byt
     assert len(node.refusals()) == refused + 1
 
 
+#: What tells that each operation has reached the handler that is meant for it.
+REACTIONS: dict[str, tuple[Message, str]] = {
+    "0": (ChangePropagation(SITE_C, (queue_change(SITE_A, 9, 8),)), "takes the partition from"),
+    "1": (replace(CHANGE_REQUEST, requester="pec"), "asks in the name of pec"),
+    "2": (replace(REQUEST, requester="pec"), "asks in the name of pec"),
+    "6": (PscAck(SITE_C, SITE_C, SITE_A, MIN, "far"), "a partition that is not ours"),
+    "7": (BscAck(SITE_C, guid_of("far"), "far"), "no backup controller of this site"),
+    "3": (replace(REPLY, partition=SITE_C), "a reply that nobody asked for"),
+    "4": (ChangeReply(SITE_C, 9, 0, "psc"), "an answer that nobody waits for"),
+    "5": (AlreadyPurged(SITE_C, SITE_C, MAX), "a purge that nobody asked about"),
+}
+
+
+@pytest.mark.req("MQDSRP-3.1.5.1-02", "MQDSRP-3.1.5.1-03")
+@pytest.mark.parametrize("operation", REACTIONS)
+def test_each_operation_has_its_handler(enterprise: Enterprise, operation: str) -> None:
+    message, reason = REACTIONS[operation]
+    assert int(operation) == message.OPERATION
+    psc = enterprise.nodes["psc"]
+    enterprise.inject("far", "psc", message)
+    assert reason in psc.refusals()[-1]
+
+
 @pytest.mark.req("MQDSRP-3.2.7.1-05")
 def test_a_new_authority_makes_itself_known_by_its_signature() -> None:
     """The same heartbeat, signed by a machine that the directory has as PSC of that site."""

@@ -82,7 +82,9 @@ def test_a_bsc_takes_the_owner_of_its_site_as_its_psc(enterprise: Enterprise) ->
     assert bsc.machine.memory.psc == "psc"
 
 
-@pytest.mark.req("MQDSRP-3.1.3.1-03", "MQDSRP-3.1.1.1-02", "MQDSRP-1.3.1.1-01")
+@pytest.mark.req(
+    "MQDSRP-3.1.3.1-03", "MQDSRP-3.1.1.1-02", "MQDSRP-1.3.1.1-01", "MQDSRP-3.1.7.2.5-01"
+)
 def test_who_owns_what(enterprise: Enterprise) -> None:
     """The PEC the enterprise and its own site, a PSC its site, a BSC nothing."""
     owned = {

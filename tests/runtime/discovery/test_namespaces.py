@@ -48,6 +48,7 @@ def namespaces() -> Iterator[None]:
                 ip("-n", name, "addr", "add", f"{address}/24", "brd", "10.181.1.255", "dev", "wire")
             for name in (HERE, THERE):
                 ip("-n", name, "link", "set", "wire", "up")
+                ip("netns", "exec", name, sys.executable, "-c", "")
         except subprocess.CalledProcessError as error:
             pytest.skip(f"network namespaces cannot be made here: {error.stderr.decode().strip()}")
         yield

@@ -56,6 +56,8 @@ class Neighbor:
     intersite: bool
     available: list[DirectoryChange] = field(default_factory=list)
     last_sent: float = float("-inf")
+    #: Changes that came with the word not to be passed on at once wait until then.
+    not_before: float = float("-inf")
     #: The first message after a start carries the numbers (E52).
     heartbeat_at: float = float("-inf")
     #: Messages that the transport has not seen acknowledged.

@@ -39,7 +39,15 @@ def due_at(neighbor: Neighbor, work: Work) -> float:
         return neighbor.heartbeat_at
     busy = neighbor.in_flight >= BUSY
     pause = period(work, neighbor) if busy else work.settings.gather_s
-    return min(neighbor.heartbeat_at, neighbor.last_sent + pause)
+    next_changes = max(neighbor.last_sent + pause, neighbor.not_before)
+    return min(neighbor.heartbeat_at, next_changes)
+
+
+def hold(work: Work) -> None:
+    """Let our BSCs wait for their timer: what comes now is not to be flushed (2.2.6.9)."""
+    for neighbor in work.memory.neighbors.values():
+        if not neighbor.intersite:
+            neighbor.not_before = work.now + period(work, neighbor)
 
 
 def period(work: Work, neighbor: Neighbor) -> float:

@@ -17,7 +17,7 @@ from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.applying import apply
 from mqis.protocol.replication.asking import ask
 from mqis.protocol.replication.memory import Progress
-from mqis.protocol.replication.propagation import offer
+from mqis.protocol.replication.propagation import hold, offer
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -25,9 +25,14 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, Heartbeat, PartitionSeqNumbers
 
+#: Flush: the receiver is not to pass the changes on to its BSCs at once.
+_DO_NOT_FLUSH = 1
+
 
 def receive_change_propagation(work: Work, sender: Sender, message: ChangePropagation) -> None:
     """Receive Change Propagation (3.2.7.1)."""
+    if message.flush == _DO_NOT_FLUSH and not work.me.is_bsc:
+        hold(work)
     refused: set[str] = set()
     for change in message.changes:
         state = work.partition(change.partition)

@@ -115,12 +115,15 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
         last, alone = _settle(work, guid, own, others, last)
         if alone is not None:
             unique.append(alone)
+    silent = tuple(s.name for s in running.survivors.values() if not s.complete)
+    if silent or own.last_seq > _MIN:
+        # Somebody may hold changes that are lost here; no tombstone tells him, so all start anew.
+        purged = last
     current = work.partition(partition) or state
     work.put(replace(current, last_seq=last, purged_seq=purged, purge_state=PurgeState.NORMAL))
     recovery.serve(work, partition)
     for neighbor in work.memory.neighbors.values():
         neighbor.heartbeat_at = work.now
-    silent = tuple(s.name for s in running.survivors.values() if not s.complete)
     asked = tuple(s.name for s in running.survivors.values())
     work.effects.append(Recovered(str(partition), tuple(unique), asked, silent))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from mqis.protocol.discovery.model import LocalQueueManager
 from mqis.protocol.discovery.server import DiscoveryServer
@@ -165,7 +165,7 @@ class DiscoveryResponder:
                 if found != self.server.queue_manager:
                     self.server.update(found)
 
-    def _start(self, work: asyncio._CoroutineLike[None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

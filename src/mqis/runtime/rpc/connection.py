@@ -6,9 +6,10 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from math import inf
-from typing import TYPE_CHECKING, cast
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, cast
 
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
@@ -149,7 +150,7 @@ class ServerProtocol(asyncio.Protocol):
             self._events.extend(machine.fault(call, status, self._loop.time()))
             return
         if not isinstance(answer, bytes):
-            task = self._loop.create_task(_awaited(answer))
+            task = self._loop.create_task(_coroutine(answer))
             self._tasks[task] = call
             task.add_done_callback(self._done)
             return
@@ -161,7 +162,7 @@ class ServerProtocol(asyncio.Protocol):
         assert machine is not None
         if task.cancelled():
             events = machine.fault(call, FaultStatus.CANCEL, now)
-        elif (error := task.exception()) is not None:
+        elif (error := task.exception() or _fault_of(task.result())) is not None:
             events = machine.fault(call, self._status_of(error, call), now)
         else:
             events = machine.respond(call, task.result(), now)
@@ -291,8 +292,16 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
+def _coroutine(answer: Awaitable[bytes]) -> Coroutine[Any, Any, bytes]:
+    """What a task is made of; most services give just that."""
+    return answer if isinstance(answer, CoroutineType) else _awaited(answer)
+
+
 async def _awaited(answer: Awaitable[bytes]) -> bytes:
-    stub = await answer
-    if not isinstance(stub, bytes):
-        raise TypeError(f"a service answers with bytes, not {type(stub).__name__}")
-    return stub
+    return await answer
+
+
+def _fault_of(stub: object) -> TypeError | None:
+    if isinstance(stub, bytes):
+        return None
+    return TypeError(f"a service answers with bytes, not {type(stub).__name__}")

@@ -1,0 +1,190 @@
+"""``mqis join``: make this computer a server of an enterprise that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.login import (
+    MAPPER_PORT,
+    Level,
+    LevelOption,
+    MapperPortOption,
+    Provider,
+    ProviderOption,
+    ServerOption,
+    UserOption,
+    VerifyOption,
+    connected,
+    login,
+)
+from mqis.cli.options import ConfigOption
+from mqis.cli.output import say
+from mqis.protocol.queueing.names import canonical, queue_path
+from mqis.protocol.replication.server import Role
+from mqis.runtime.node.signer import MachineKey
+from mqis.services.config import (
+    DEFAULT_NAME,
+    ConfigError,
+    default_toml,
+    override,
+    read,
+    relative,
+)
+from mqis.services.identity import seed_text, server_name
+from mqis.services.join import Membership, Wanted
+from mqis.services.join import join as make_member
+from mqis.services.sections import Config
+from mqis.services.stores import file_of, open_store
+
+_ANY = ("0.0.0.0", "::")
+
+
+class JoinRole(StrEnum):
+    PSC = "psc"
+    BSC = "bsc"
+
+
+def join(
+    *,
+    pec: Annotated[str, typer.Option(metavar="NAME", help="The machine name of the PEC.")],
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    verify: VerifyOption = True,
+    role: Annotated[
+        JoinRole, typer.Option(help="psc: the authority of a new site; bsc: a backup in one.")
+    ] = JoinRole.PSC,
+    site: Annotated[str, typer.Option(metavar="NAME", help="The site, new for a psc.")],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The name of this computer. Default: server.name, else the host name.",
+            show_default=False,
+        ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="rpc.listen, and the address that the directory tells others.",
+            show_default=False,
+        ),
+    ] = None,
+    queue_port: Annotated[
+        int | None, typer.Option(metavar="N", help="replication.port", show_default=False)
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host",
+            metavar="NAME=ADDRESS[:PORT]",
+            help="Where the queue manager of a server is: a line of [hosts]. The PEC's is taken "
+            "from --server.",
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Become a server of an enterprise.
+
+    Creates the objects of this server through the PEC, exchanges signing keys with it, and writes
+    configuration, key and an empty store. 'mqis serve' fills that by replication. May be repeated.
+    """
+    path = Path(DEFAULT_NAME) if config is None else config
+    known = read(path) if path.exists() else Config()
+    hosts = dict(known.hosts.entries) | _hosts(host or [])
+    known = override(known, _chosen(role, site, name, listen, queue_port), "command line")
+    own = name or known.server.name or server_name(known)
+    _check_name(own)
+    known = override(known, {"server": {"name": own}}, "command line")
+    key = MachineKey.open(path.absolute().parent / known.replication.key)
+    wanted = Wanted(own, Role(role.value), site, pec, key.public, _published(known))
+    who = login(server, mapper_port, user, level, auth, verify=verify)
+    with connected(who) as remote:
+        member = make_member(remote, wanted)
+    first = who.servers[0].rpartition(":")[0] if ":" in who.servers[0] else who.servers[0]
+    known = override(known, _membership(pec, member, hosts, first), "join")
+    _write(path, known)
+    url = relative(known, path).store.url
+    if (file := file_of(url)) is None or not file.exists():
+        open_store(url, create=True).close()
+    say(
+        f"{own} is a {role.value} of {member.enterprise} in site {site}; wrote {path}; "
+        "'mqis serve' gets the directory"
+    )
+
+
+def _check_name(name: str) -> None:
+    try:
+        queue_path(name)
+    except ValueError as error:
+        raise ConfigError(f"server.name: {error}") from None
+
+
+def _hosts(words: list[str]) -> dict[str, str]:
+    found = {}
+    for word in words:
+        machine, equals, address = word.partition("=")
+        if not equals or not machine or not address:
+            raise typer.BadParameter(f"--host {word}: write NAME=ADDRESS[:PORT]")
+        found[machine] = address
+    return found
+
+
+def _chosen(
+    role: JoinRole, site: str, name: str | None, listen: str | None, queue_port: int | None
+) -> dict[str, dict[str, object]]:
+    given: dict[str, dict[str, object]] = {
+        "server": {"role": role.value, "site": site, "name": name},
+        "rpc": {"listen": listen},
+        "replication": {"port": queue_port},
+    }
+    return {
+        section: {key: value for key, value in keys.items() if value is not None}
+        for section, keys in given.items()
+    }
+
+
+def _published(config: Config) -> str:
+    """The address that the directory tells others; nothing if it is all of them, or IPv6."""
+    address = config.replication.listen or config.rpc.listen
+    return "" if address in _ANY or ip_address(address).version != 4 else address
+
+
+def _membership(
+    pec: str, member: Membership, hosts: Mapping[str, str], server: str
+) -> dict[str, dict[str, object]]:
+    """The keys that a member starts with; addresses that were given count before others."""
+    named = {canonical(name) for name in hosts}
+    more = {**member.addresses, pec: server}  # that one works: it was just talked to
+    added = {name: at for name, at in more.items() if canonical(name) not in named}
+    return {
+        "enterprise": {"name": member.enterprise},
+        "replication": {
+            "pec": pec,
+            "psc": member.psc,
+            "id": str(member.id),
+            "site_id": str(member.site_id),
+            "seeds": [seed_text(seed) for seed in member.seeds],
+        },
+        "hosts": {**hosts, **added},
+    }
+
+
+def _write(path: Path, config: Config) -> None:
+    """All of the file or nothing: who is interrupted has the old one."""
+    aside = path.with_name(f"{path.name}.part")
+    try:
+        aside.write_text(default_toml(config), encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

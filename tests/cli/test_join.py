@@ -1,0 +1,197 @@
+"""An enterprise that grows: a PEC, then servers that join it, as processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import stat
+import subprocess
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from mqis.client.directory import DirectoryClient
+from mqis.client.servers import ServerAddress
+from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.protocol.errors import DirectoryError
+from mqis.runtime.authentication.initiator import Credentials as Secret
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
+from mqis.runtime.rpc.client import Credentials
+from mqis.services.accounts import AccountsFile
+from mqis.services.config import load
+from mqis.services.sections import Role
+from mqis.services.stores import open_store
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sid import ADMINISTRATORS
+from tests.cli.commands import process
+from tests.cli.running import PASSWORDS, Running, serving
+
+ALICE = "LAB\\alice"
+WAIT_S = 30
+
+
+def free_ports(number: int) -> list[int]:
+    with ExitStack() as stack:
+        probes = [
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)
+        ]
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def edit(directory: Path, *changes: tuple[str, str]) -> None:
+    """Set keys of the configuration that is there; ``[hosts]`` takes a line more."""
+    path = directory / "mqis.toml"
+    text = path.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    path.write_text(text, encoding="utf-8")
+
+
+def settle(directory: Path, port: int, hosts: dict[str, int]) -> None:
+    """Ports that are free, an account, and where the others are."""
+    lines = "".join(f'{name} = "127.0.0.1:{at}"\n' for name, at in hosts.items())
+    edit(
+        directory,
+        ("mapper_port = 135", "mapper_port = 0"),
+        ("[hosts]\n", "[hosts]\n" + lines),
+        ('domain = ""', 'domain = "LAB"'),
+    )
+    text = (directory / "mqis.toml").read_text(encoding="utf-8")
+    head, replication, tail = text.partition("[replication]")
+    tail = tail.replace("port = 1801", f"port = {port}", 1)
+    tail = tail.replace("recovery_wait_s = 120", "recovery_wait_s = 5", 1)
+    tail = tail.replace("connect_retry_s = 5", "connect_retry_s = 1", 1)
+    (directory / "mqis.toml").write_text(head + replication + tail, encoding="utf-8")
+    accounts = AccountsFile(directory / "accounts.toml")
+    password = PASSWORDS[ALICE].decode().strip()
+    accounts.add("alice", password, domain="LAB", groups=[ADMINISTRATORS])
+
+
+def joining(
+    directory: Path, pec: Running, name: str, role: str, site: str, *more: str
+) -> subprocess.CompletedProcess[bytes]:
+    directory.mkdir(exist_ok=True)
+    return process(
+        *("join", "--pec", "pec1", "--server", pec.address, "--user", ALICE, "--role", role),
+        *("--site", site, "--name", name, *more),
+        directory=directory,
+        stdin=PASSWORDS[ALICE],
+    )
+
+
+async def connect(server: Running) -> DirectoryClient:
+    secret = Secret("alice", "LAB", PASSWORDS[ALICE].decode().strip())
+    credentials = Credentials(
+        PyspnegoInitiator(secret), AuthType.SPNEGO, AuthLevel.PRIVACY, "127.0.0.1"
+    )
+    address = ServerAddress("127.0.0.1", server.ready["port"])
+    return await DirectoryClient.connect([address], credentials=credentials)
+
+
+async def label_at(server: Running, path: str) -> object:
+    """None where there is no such queue."""
+    async with await connect(server) as client:
+        try:
+            found = await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path=path)
+        except DirectoryError as error:
+            if error.hresult == HResult.MQDS_OBJECT_NOT_FOUND:
+                return None
+            raise
+        return found[PropId.Q_LABEL].value
+
+
+async def everywhere(servers: list[Running], path: str, label: str) -> None:
+    end = time.monotonic() + WAIT_S
+    for server in servers:
+        while (found := await label_at(server, path)) is None:
+            assert time.monotonic() < end, f"{path} never came to {server.directory.name}"
+            await asyncio.sleep(0.05)
+        assert found == label
+
+
+async def create(server: Running, path: str, label: str) -> Guid | None:
+    async with await connect(server) as client:
+        text = PropVariant(VarType.LPWSTR, label)
+        return await client.create(ObjectType.QUEUE, path, {PropId.Q_LABEL: text})
+
+
+@pytest.mark.parametrize("signing", ["accept", "require"])
+def test_an_enterprise_that_grows(tmp_path: Path, signing: str) -> None:
+    ports = dict(zip(("pec1", "psc2", "bsc3"), free_ports(3), strict=True))
+    with ExitStack() as stack:
+        home = tmp_path / "pec1"
+        home.mkdir()
+        begun = process(
+            *("init", "--enterprise", "Acme", "--site", "Delft", "--name", "pec1"), directory=home
+        )
+        assert begun.returncode == 0, begun.stderr
+        settle(home, ports["pec1"], {k: v for k, v in ports.items() if k != "pec1"})
+        edit(home, ('signing = "accept"', f'signing = "{signing}"'))
+        pec = stack.enter_context(serving(home, "--json"))
+        assert pec.ready["partitions"] == ["enterprise", "Delft"]
+        assert (pec.ready["role"], pec.ready["queue_port"]) == ("pec", ports["pec1"])
+        pec.wait_for("the directory has this machine's key now")
+
+        # A site of its own.
+        second = tmp_path / "psc2"
+        host = f"pec1=127.0.0.1:{ports['pec1']}"
+        done = joining(second, pec, "psc2", "psc", "Leiden", "--host", host)
+        assert done.returncode == 0, done.stderr
+        assert b"psc2 is a psc of Acme in site Leiden" in done.stdout
+        assert stat.S_IMODE((second / "signing.key").stat().st_mode) == 0o600
+        settle(second, ports["psc2"], {"bsc3": ports["bsc3"]})
+        edit(second, ('signing = "accept"', f'signing = "{signing}"'))
+        psc = stack.enter_context(serving(second, "--json"))
+        assert psc.ready["enterprise"] == "Acme"
+        assert psc.ready["partitions"] == ["Leiden"]
+
+        # Doing it again changes nothing.
+        before = load(second / "mqis.toml")
+        again = joining(second, pec, "psc2", "psc", "Leiden", "--host", host)
+        assert again.returncode == 0, again.stderr
+        assert load(second / "mqis.toml") == before
+
+        # A backup in that site: its objects are the PSC's to make.
+        third = tmp_path / "bsc3"
+        hosts = ("--host", host, "--host", f"psc2=127.0.0.1:{ports['psc2']}")
+        done = joining(third, pec, "bsc3", "bsc", "Leiden", *hosts)
+        assert done.returncode == 0, done.stderr
+        settle(third, ports["bsc3"], {})
+        edit(third, ('signing = "accept"', f'signing = "{signing}"'))
+        bsc = stack.enter_context(serving(third, "--json"))
+        assert bsc.ready["partitions"] == []
+        config = load(third / "mqis.toml")
+        assert (config.server.role, config.replication.psc) == (Role.BSC, "psc2")
+
+        asyncio.run(_use([pec, psc, bsc]))
+        for server in (pec, psc, bsc):
+            assert server.stop() == 0, server.log
+            assert "error" not in server.log, server.log
+    with closing(open_store(str(third / "mqis.db"))) as store:
+        assert store.check() == []
+
+
+async def _use(servers: list[Running]) -> None:
+    """A change through the backup, wherever it is decided, is on all three."""
+    bsc = servers[2]
+    await create(bsc, "bsc3\\orders", "decided by the PSC")
+    await everywhere(servers, "bsc3\\orders", "decided by the PSC")
+    await create(bsc, "pec1\\orders", "decided by the PEC")
+    await everywhere(servers, "pec1\\orders", "decided by the PEC")
+    with pytest.raises(DirectoryError) as refused:
+        await create(servers[0], "bsc3\\orders", "again")
+    assert refused.value.hresult == HResult.MQ_ERROR_QUEUE_EXISTS
+    async with await connect(servers[1]) as client:
+        await client.delete(ObjectType.QUEUE, path="bsc3\\orders")
+    end = time.monotonic() + WAIT_S
+    for server in servers:
+        while await label_at(server, "bsc3\\orders") is not None:
+            assert time.monotonic() < end, "a deletion that did not arrive"
+            await asyncio.sleep(0.05)
