@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 
 from mqis.protocol.routing.breakage import Breakage, Fault, Kind
@@ -15,7 +17,11 @@ from tests.strategies.routing import enterprises
 
 DIAMOND = World(
     *("A-B 1", "B-D 1", "A-C 1", "C-D 1", "A-D 9", "A-E 1"),
-    **{"a": "A gate", "b": "B gate", "c": "C gate", "d": "D gate", "e": "E gate"},
+    a="A gate",
+    b="B gate",
+    c="C gate",
+    d="D gate",
+    e="E gate",
     t="D",
     x="A",
 )
@@ -59,7 +65,10 @@ def test_alternatives_with_what_they_lost_by_and_ties() -> None:
 def test_parallel_links_other_gates_and_other_sites_of_the_destination() -> None:
     world = World(
         *("A-B 4", "A-B 3", "B-A 3", "B-A 0", "B-C 5"),
-        **{"a": "A gate", "b": "B gate", "f": "B gate", "t": "BC"},
+        a="A gate",
+        b="B gate",
+        f="B gate",
+        t="BC",
     )
     found = world.explain("a", "t")
 
@@ -101,7 +110,11 @@ def blame(world: World, source: str, destination: str) -> list[tuple[Fault, str]
 def test_a_site_without_a_gate_and_who_should_have_been_one() -> None:
     world = World(
         *("A-B 1 a,n,far,ghost", "B-C 1"),
-        **{"a": "A router", "n": "B", "far": "C router", "t": "C", "c": "C gate"},
+        a="A router",
+        n="B",
+        far="C router",
+        t="C",
+        c="C gate",
     )
     assert blame(world, "a", "t") == [
         (Fault.NO_GATE, "B"),
@@ -124,7 +137,9 @@ def test_links_that_cannot_be_used_on_either_side_of_a_gap() -> None:
     """That between E and F joins neither side."""
     world = World(
         *("A-B 1", "B-? 1", "B-C 0", "C-C 4", "E-F 0"),
-        **{"a": "A gate", "c": "C gate", "t": "C"},
+        a="A gate",
+        c="C gate",
+        t="C",
     )
     assert blame(world, "a", "t") == [
         (Fault.NO_PATH, "C"),
@@ -169,5 +184,5 @@ def _plausible(alternative: Alternative, snapshot: Snapshot) -> bool:
     """No better than what was taken, and its path adds up."""
     graph = snapshot.graph
     ends = [graph.index[site] for site in alternative.path]
-    cost = sum(graph.costs[a][b] for a, b in zip(ends, ends[1:], strict=False))
+    cost = sum(graph.costs[a][b] for a, b in itertools.pairwise(ends))
     return alternative.lost_by >= 0 and (not ends or cost == alternative.cost)
