@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -153,6 +154,59 @@ async def _load(
             connection.close()
     latencies = sorted(latency for each in done for latency in each)
     return Load(Sample(len(latencies), elapsed, latencies), server, client)
+
+
+def complete(
+    target: Target[P], work: Callable[[P], Operation], clients: int, within_s: float
+) -> int:
+    """One long operation on each of so many connections; how many nanoseconds all of them took."""
+
+    async def run() -> int:
+        connections = [await _connect(target) for _ in range(clients)]
+        try:
+            start = perf_counter_ns()
+            async with asyncio.timeout(within_s):
+                await asyncio.gather(*(connection.run(work, 0) for connection in connections))
+            return perf_counter_ns() - start
+        finally:
+            for connection in connections:
+                connection.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(run())
+
+
+class Line(Generic[P]):
+    """One connection that waits for each reply: for what is done one by one."""
+
+    def __init__(self, target: Target[P]) -> None:
+        self.peer = target.connect()
+        self._socket = socket.create_connection(("127.0.0.1", target.port), TIMEOUT_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.run(self.peer.greet())
+
+    def run(self, operation: Operation) -> None:
+        """``LoadError`` if it does not succeed."""
+        request = next(operation)
+        while True:
+            reply = self.exchange(request)
+            try:
+                request = operation.send(reply)
+            except StopIteration:
+                return
+
+    def exchange(self, request: bytes) -> Any:
+        self._socket.sendall(request)
+        while True:
+            data = self._socket.recv(1 << 16)
+            if not data:
+                raise LoadError("the server closed the connection")
+            reply = self.peer.feed(data)
+            if reply is not None:
+                return reply
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 async def _connect(target: Target[P]) -> _Connection[P]:

@@ -39,26 +39,26 @@ def start(
     suffix: str,
     schema: Iterable[str],
     indexed: Iterable[str],
-    content: Iterable[str],
+    content: Iterable[str] | None,
+    modules: Iterable[str] = ("back_mdb",),
+    more: Iterable[str] = (),
 ) -> Slapd:
-    """Fill a database from LDIF, serve it; ``Unavailable`` where that is not possible."""
+    """Fill a database from LDIF, serve it; ``Unavailable`` where that is not possible.
+
+    Without ``content`` it starts empty. ``more`` are lines of the database's section.
+    """
     slapd, slapadd = (shutil.which(name, path=_PATH) for name in ("slapd", "slapadd"))
     if slapd is None or slapadd is None or not _SCHEMA.exists():
         raise Unavailable("slapd: skipped: not installed (Debian: apt-get install slapd)")
     database = directory / "slapd"
     database.mkdir()
     configuration = directory / "slapd.conf"
-    configuration.write_text("\n".join(_configuration(database, suffix, schema, indexed)), "utf-8")
-    source = directory / "slapd.ldif"
-    with source.open("w", encoding="utf-8") as file:
-        file.writelines(content)
+    lines = _configuration(database, suffix, schema, indexed, modules, more)
+    configuration.write_text("\n".join(lines), "utf-8")
     common = ["-f", str(configuration)]
-    loaded = subprocess.run(
-        [slapadd, *common, "-q", "-l", str(source)], capture_output=True, text=True, check=False
-    )
-    if loaded.returncode:
-        raise Unavailable(f"slapd: skipped: slapadd failed: {_last_line(loaded.stderr)}")
-    port = _free_port()
+    if content is not None:
+        _fill(slapadd, common, directory / "slapd.ldif", content)
+    port = free_port()
     log = (directory / "slapd.log").open("wb")
     resources.enter_context(log)
     process = subprocess.Popen(
@@ -72,15 +72,47 @@ def start(
     return Slapd(process.pid, port, _version(slapd))
 
 
+def contents(directory: Path) -> dict[str, frozenset[str]]:
+    """The lines of every entry by its name, numbers and times of changes included."""
+    slapcat = shutil.which("slapcat", path=_PATH)
+    if slapcat is None:
+        raise Unavailable("slapd: skipped: slapcat is not installed")
+    # Unfolded, so that a value is a line.
+    command = [slapcat, "-f", str(directory / "slapd.conf"), "-o", "ldif-wrap=no"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    entries = (entry.splitlines() for entry in told.split("\n\n") if entry.strip())
+    return {lines[0]: frozenset(lines[1:]) for lines in entries}
+
+
+def _fill(slapadd: str, common: list[str], source: Path, content: Iterable[str]) -> None:
+    with source.open("w", encoding="utf-8") as file:
+        file.writelines(content)
+    # -w leaves the number of the last change, which consumers ask for.
+    loaded = subprocess.run(
+        [slapadd, *common, "-q", "-w", "-l", str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    source.unlink()
+    if loaded.returncode:
+        raise Unavailable(f"slapd: skipped: slapadd failed: {_last_line(loaded.stderr)}")
+
+
 def _configuration(
-    database: Path, suffix: str, schema: Iterable[str], indexed: Iterable[str]
+    database: Path,
+    suffix: str,
+    schema: Iterable[str],
+    indexed: Iterable[str],
+    modules: Iterable[str],
+    more: Iterable[str],
 ) -> Iterable[str]:
     return (
         f"include {_SCHEMA}",
         *schema,
         f"pidfile {database}/slapd.pid",
         f"modulepath {_MODULES}",
-        "moduleload back_mdb",
+        *(f"moduleload {module}" for module in modules),
         "allow update_anon",
         "sizelimit unlimited",
         "loglevel none",
@@ -91,11 +123,12 @@ def _configuration(
         "index objectClass eq",
         *(f"index {attribute} eq" for attribute in indexed),
         "access to * by * write",
+        *more,
         "",
     )
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]

@@ -15,7 +15,7 @@ from typing import ClassVar
 from bench.enterprise import DESCRIPTOR, NOW
 from mqis.protocol.directory.descriptors import default_descriptor
 from mqis.protocol.directory.events import DirectoryEvents
-from mqis.protocol.ports import Store
+from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -116,15 +116,20 @@ def fill(store: Store, machines: int, queues: int) -> list[Guid]:
         events = DirectoryEvents(transaction, NOW, _ENTROPY)
         psc = PropVariant(VarType.LPWSTR, machine_name(0))
         site = events.create(ObjectType.SITE, "HEADQUARTERS", {PropId.S_PSC: psc})
-        events = DirectoryEvents(transaction, NOW, _ENTROPY, own_site=site.id)
-        open_to_all = default_descriptor(ObjectType.MACHINE, None).to_bytes()
-        ids = [
-            events.create(ObjectType.MACHINE, machine_name(number), {}, security=open_to_all).id
-            for number in range(machines)
-        ]
-        for queue in map(Queue, range(queues)):
-            events.create(ObjectType.QUEUE, queue.path, queue.properties(), security=SECURITY)
-        return ids
+        return populate(transaction, site.id, machines, queues)
+
+
+def populate(transaction: Transaction, site: Guid, machines: int, queues: int) -> list[Guid]:
+    """Those machines and queues in a site that is there."""
+    events = DirectoryEvents(transaction, NOW, _ENTROPY, own_site=site)
+    open_to_all = default_descriptor(ObjectType.MACHINE, None).to_bytes()
+    ids = [
+        events.create(ObjectType.MACHINE, machine_name(number), {}, security=open_to_all).id
+        for number in range(machines)
+    ]
+    for queue in map(Queue, range(queues)):
+        events.create(ObjectType.QUEUE, queue.path, queue.properties(), security=SECURITY)
+    return ids
 
 
 #: Text that ignores case, octets, numbers: the attributes above by their syntax.

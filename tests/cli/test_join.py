@@ -6,6 +6,7 @@ import asyncio
 import socket
 import stat
 import subprocess
+import sys
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -29,10 +30,9 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sid import ADMINISTRATORS
-from tests.cli.commands import process
-from tests.cli.running import PASSWORDS, Running, serving
+from tests.cli.commands import process, run
+from tests.cli.running import ALICE, BOB, PASSWORDS, Running, serving
 
-ALICE = "LAB\\alice"
 WAIT_S = 30
 
 
@@ -122,17 +122,22 @@ async def create(server: Running, path: str, label: str) -> Guid | None:
         return await client.create(ObjectType.QUEUE, path, {PropId.Q_LABEL: text})
 
 
+def begin(home: Path, port: int, hosts: dict[str, int]) -> None:
+    """A new enterprise, and its PEC ready to serve."""
+    home.mkdir()
+    begun = process(
+        *("init", "--enterprise", "Acme", "--site", "Delft", "--name", "pec1"), directory=home
+    )
+    assert begun.returncode == 0, begun.stderr
+    settle(home, port, hosts)
+
+
 @pytest.mark.parametrize("signing", ["accept", "require"])
 def test_an_enterprise_that_grows(tmp_path: Path, signing: str) -> None:
     ports = dict(zip(("pec1", "psc2", "bsc3"), free_ports(3), strict=True))
     with ExitStack() as stack:
         home = tmp_path / "pec1"
-        home.mkdir()
-        begun = process(
-            *("init", "--enterprise", "Acme", "--site", "Delft", "--name", "pec1"), directory=home
-        )
-        assert begun.returncode == 0, begun.stderr
-        settle(home, ports["pec1"], {k: v for k, v in ports.items() if k != "pec1"})
+        begin(home, ports["pec1"], {k: v for k, v in ports.items() if k != "pec1"})
         edit(home, ('signing = "accept"', f'signing = "{signing}"'))
         pec = stack.enter_context(serving(home, "--json"))
         assert pec.ready["partitions"] == ["enterprise", "Delft"]
@@ -195,3 +200,69 @@ async def _use(servers: list[Running]) -> None:
         while await label_at(server, "bsc3\\orders") is not None:
             assert time.monotonic() < end, "a deletion that did not arrive"
             await asyncio.sleep(0.05)
+
+
+def test_who_cannot_join(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    home = tmp_path / "pec1"
+    begin(home, port, {})
+    bob = PASSWORDS[BOB].decode().strip()
+    AccountsFile(home / "accounts.toml").add("bob", bob, domain="LAB")
+    cases = [
+        (("--site", "Delft"), "site Delft has the PSC pec1; name another site, or join it as a"),
+        (("--site", "Gouda", "--role", "bsc"), "--site Gouda: there is no such site to be a b"),
+        (("--site", "Gouda", "--pec", "pec9"), "--pec pec9: the PEC of this enterprise is pec1"),
+        (("--site", "Gouda", "--name", "a b"), "server.name: 'a b' is not a machine name"),
+        (("--site", "Delft", "--role", "bsc", "--name", "pec1"), "but not as a bsc: delete it"),
+        (("--site", "Gouda", "--host", "x"), "--host x: write NAME=ADDRESS[:PORT]"),
+        (("--site", "Gouda", "--host", "x=1:y"), "hosts: x: '1:y' is not an address"),
+    ]
+    with serving(home, "--json") as pec:
+        options = ("--server", pec.address, "--pec", "pec1", "--name", "psc2")
+        for number, (more, message) in enumerate(cases):
+            home = tmp_path / f"case{number}"
+            home.mkdir()
+            config = ("--config", home / "mqis.toml")
+            told = run("join", *options, "--user", ALICE, *config, *more, stdin=PASSWORDS[ALICE])
+            assert told.exit_code != 0
+            assert message in f"{told.exception} {told.output}", told.output
+            assert not (home / "mqis.toml").exists()
+        away = ("--config", tmp_path / "mqis.toml", "--site", "Gouda")
+        refused = run("join", *options, "--user", BOB, *away, stdin=PASSWORDS[BOB])
+        assert "MQ_ERROR_ACCESS_DENIED" in str(refused.exception)
+        assert asyncio.run(_sites(pec)) == ["Delft"]
+
+
+async def _sites(server: Running) -> list[str | None]:
+    async with await connect(server) as client:
+        return [entry.path async for entry in client.sites()]
+
+
+def test_a_new_server_waits_for_its_directory_and_can_be_stopped(tmp_path: Path) -> None:
+    ports = free_ports(2)
+    begin(tmp_path / "pec1", ports[0], {})
+    away = tmp_path / "psc2"
+    with serving(tmp_path / "pec1", "--json") as pec:
+        host = f"pec1=127.0.0.1:{ports[0]}"
+        done = joining(away, pec, "psc2", "psc", "Leiden", "--host", host)
+        assert done.returncode == 0, done.stderr
+    settle(away, ports[1], {})  # the PEC is gone meanwhile
+    with (away / "log").open("wb") as log:
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "mqis.cli.main", "serve"],
+            cwd=away,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+    try:
+        server = Running(waiting, away, b"")
+        server.wait_for("waiting for the directory")
+        assert server.stop() == 0
+        assert waiting.stdout is not None
+        assert waiting.stdout.read() == b"", "it said that it is ready"
+        assert "stopped" in server.log
+    finally:
+        waiting.kill()
+        waiting.wait()
+        assert waiting.stdout is not None
+        waiting.stdout.close()

@@ -102,7 +102,8 @@ def join(
     path = Path(DEFAULT_NAME) if config is None else config
     known = read(path) if path.exists() else Config()
     hosts = dict(known.hosts.entries) | _hosts(host or [])
-    known = override(known, _chosen(role, site, name, listen, queue_port), "command line")
+    chosen = _chosen(role, site, name, listen, queue_port)
+    known = override(known, {**chosen, "hosts": hosts}, "command line")
     own = name or known.server.name or server_name(known)
     _check_name(own)
     known = override(known, {"server": {"name": own}}, "command line")

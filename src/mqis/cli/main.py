@@ -30,6 +30,8 @@ _COMMANDS = {
     "delete": "mqis.cli.change:delete",
     "security": "mqis.cli.security:security",
     "servers": "mqis.cli.servers:servers",
+    "route": "mqis.cli.route:route",
+    "map": "mqis.cli.route:map_",
     "import": "mqis.cli.transfer:import_",
     "export": "mqis.cli.transfer:export",
     "store": "mqis.cli.store:app",

@@ -161,6 +161,8 @@ class DirectoryServer:
             gss=authenticator if config.security.gss is Gss.NEGOTIATE else None,
             node=None if self._replication is None else self._replication.driver,
         )
+        if self._replication is not None and (notifier := self._replication.notifier) is not None:
+            directory.local, directory.notify = self._replication.local, notifier.notify
         self._directory = directory
         rpc = self._rpc_server(directory, authenticator)
         port = await self._listen(rpc, config.rpc.port, "port")

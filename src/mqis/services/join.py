@@ -202,7 +202,8 @@ def _machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
     stands_in = found.values.get(PropId.QM_SITE_ID)
     if Service.from_bits(number).role is not _BITS[wanted.role]:
         raise JoinError(
-            f"the directory has a machine {wanted.name}, but not as {wanted.role.value}"
+            f"the directory has a machine {wanted.name}, but not as a {wanted.role.value}: delete "
+            "it, or choose another --name"
         )
     if stands_in is None or stands_in.value != site:
         raise JoinError(f"machine {wanted.name} stands in another site than {wanted.site}")

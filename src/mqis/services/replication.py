@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.notification import LocalQueueManager
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.readiness import check_ready
@@ -32,6 +33,7 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.journal import JournalThread
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.node.members import Members
+from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.node.signer import MachineKey, MachineSigner
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.services.hosts import HostResolver
@@ -81,6 +83,12 @@ class ReplicationService:
     store: Store
     key: MachineKey | None
     port: int
+    #: None: nobody is told of changes.
+    notifier: ChangeNotifier | None = None
+
+    @property
+    def local(self) -> LocalQueueManager:
+        return LocalQueueManager(self.me.name, self.me.id)
 
     def reread(self, config: Config) -> None:
         """What may change while it runs: where others are, and times."""
@@ -214,7 +222,13 @@ async def start_replication(
     await stack.enter_async_context(driver)
     port = await _listen(driver, config)
     log.info("replicating", extra=details(server=me.name, role=me.role.value, port=port))
-    return ReplicationService(me, driver, resolver, store, key, port)
+    service = ReplicationService(me, driver, resolver, store, key, port)
+    if section.notify:
+        service.notifier = ChangeNotifier(
+            service.local, resolver, peers=members, signer=signer, policy=policy
+        )
+        stack.push_async_callback(service.notifier.close)
+    return service
 
 
 def _start_journal(

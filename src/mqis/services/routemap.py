@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from textwrap import wrap
 from typing import Any
 
 from mqis.protocol.routing.explain import Explanation
@@ -23,6 +24,8 @@ Point = tuple[float, float]
 #: Up to so many sites Kamada-Kawai is quick, and boxes show their gates.
 _DETAILED = 80
 _CHARACTER, _LINE, _MARGIN = 7.4, 17.0, 30.0
+#: Characters in a line below the picture.
+_NOTE = 100
 
 _STYLE = """
 svg{background:#fff;color:#1a1a1a;font:13px system-ui,sans-serif}
@@ -35,6 +38,12 @@ svg{background:#fff;color:#1a1a1a;font:13px system-ui,sans-serif}
 .box{fill:#1f2a3c;stroke:#7d9bd0}.gate,.note{fill:#a5b2c8}.link{stroke:#5d6a80}.plate{fill:#14171c}
 .on .box{fill:#3b2a14;stroke:#ff9d3d}.on.link{stroke:#ff9d3d}.head{fill:#ff9d3d}}
 """.replace("\n", "")
+
+_ARROW = (
+    '<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="5" '
+    'markerHeight="5" orient="auto"><path class="head" d="M0 0 10 5 0 10z"/></marker>'
+    "</defs>"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +103,15 @@ def draw(snapshot: Snapshot, explanation: Explanation | None = None) -> str:
     bottom = max((box.middle[1] + box.height / 2 for box in boxes.values()), default=0) + _MARGIN
     usable = [k for k in snapshot.links.values() if k.fault(snapshot.sites) is None]
     notes = _notes(snapshot, explanation, names, len(snapshot.links) - len(usable))
-    width, height = max(right, 420), bottom + _LINE * len(notes) + 10
+    longest = max(map(len, notes)) * 6.6 + 2 * _MARGIN
+    width, height = max(right, longest), bottom + _LINE * len(notes) + 10
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width:.0f} '
             f'{height:.0f}" width="{width:.0f}" height="{height:.0f}">'
         ),
         f"<title>{_text(notes[0])}</title><style>{_STYLE}</style>",
-        (
-            '<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="5" '
-            'markerHeight="5" orient="auto"><path class="head" d="M0 0 10 5 0 10z"/></marker></defs>'
-        ),
+        _ARROW,
         *_links(usable, boxes, route),
         *(_site(site, box, route, snapshot) for site, box in boxes.items()),
         *(
@@ -263,9 +270,10 @@ def _notes(
     if explanation is not None:
         ends = (names.machine(end) for end in (explanation.source, explanation.destination))
         way = " → ".join(names.machine(machine) for machine in explanation.machines)
-        notes.insert(0, f"{' to '.join(ends)}, cost {explanation.cost}: {way}")
+        told = [f"{' to '.join(ends)}, cost {explanation.cost}", *wrap(way, _NOTE)]
         if explanation.breakage is not None:
-            notes[0] += f"; no further: {names.sentence(explanation.breakage)}"
+            told += wrap(f"no further: {names.sentence(explanation.breakage)}", _NOTE)
+        notes = told + notes
     if unusable:
         notes.append(f"{unusable} links cannot be used and are not drawn")
     return notes

@@ -43,6 +43,8 @@ LIVENESS_S = 7200.0
 _JOIN_S = 600.0
 #: Many times what the longest runs take.
 _MAX_EVENTS = 400_000
+#: When an administrator looks whether everybody is known.
+_ADMINISTRATED = (300.0, 1200.0)
 _LOOKS = (5.0, 30.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, LIVENESS_S)
 
 
@@ -219,6 +221,24 @@ class World:
             self._do(self._psc_of(index), bootstrap.machine_creator(me))
         self.note("join", me.name)
         self._start(self._new_server(index))
+
+    def _administrate(self) -> None:
+        """Introduce again who joined after the backup that an authority was restored from.
+
+        Its messages are a stranger's then, and nobody but an administrator can say who it is.
+        """
+        for index, server in sorted(self.servers.items()):
+            plan, me = self.scenario.servers[index], server.me
+            home = 0 if plan.role is Role.PSC else self._psc_of(index)
+            with self.servers[home].disk.store.read() as view:
+                site = view.get(ObjectType.SITE, me.site)
+                machine = view.find(ObjectType.MACHINE, me.name)
+            if site is None and plan.role is Role.PSC:
+                self.note("introduced again", f"the site of {me.name}")
+                self._do(0, bootstrap.site_creator(me, plan.site))
+            if machine is None:
+                self.note("introduced again", me.name)
+                self._do(home, bootstrap.machine_creator(me))
 
     def _do(self, index: int, client: ClientOperation) -> None:
         """A change that has to be made: where the server is down, it is tried again later."""
@@ -400,4 +420,6 @@ class World:
             if not found:
                 self.healed_s = look
                 return
+            if look in _ADMINISTRATED:
+                self._administrate()
         raise Violation("liveness", f"{when}, {within_s:.0f} s later: {'; '.join(found[:5])}")

@@ -100,7 +100,7 @@ class PropVariant:
 
     @classmethod
     def decode(cls, reader: Reader, vt: VarType) -> PropVariant:
-        return _trusted(vt, _DECODE[vt](reader))
+        return trusted(vt, _DECODE[vt](reader))
 
     def encode_tagged(self, writer: Writer) -> None:
         writer.u16(self.vt)
@@ -123,7 +123,7 @@ _set_vt = vars(PropVariant)["vt"].__set__
 _set_value = vars(PropVariant)["value"].__set__
 
 
-def _trusted(vt: VarType, value: Value) -> PropVariant:
+def trusted(vt: VarType, value: Value) -> PropVariant:
     """A variant whose value a decoder made, so that it fits its type: not checked again."""
     variant: PropVariant = object.__new__(PropVariant)
     _set_vt(variant, vt)

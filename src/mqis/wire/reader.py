@@ -7,6 +7,7 @@ asked for or raises ``WireError`` with the offset where it is missing.
 from __future__ import annotations
 
 from struct import Struct
+from typing import Any
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -50,6 +51,10 @@ class Reader:
         self.offset = start + size
         return start
 
+    def since(self, start: int) -> bytes:
+        """What was read from ``start`` on, as it stands in the buffer."""
+        return self._data[start : self.offset]
+
     def u8(self) -> int:
         return self._data[self._take(1, "u8")]
 
@@ -87,6 +92,10 @@ class Reader:
 
     def guid(self) -> Guid:
         return Guid(self.bytes(16, "GUID"))
+
+    def unpack(self, form: Struct, what: str) -> tuple[Any, ...]:
+        """Several fields at once; whoever reads millions of them has their form ready."""
+        return form.unpack_from(self._data, self._take(form.size, what))
 
     def count(self, limit: int, item_size: int, what: str) -> int:
         """A u32 count of items, refused before anything is made for them.

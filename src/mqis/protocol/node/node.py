@@ -27,6 +27,7 @@ from mqis.protocol.directory.rules import Profile
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.queueing.events import (
     Delivered,
+    Notified,
     SessionClosed,
     SessionOpened,
 )
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 Operation = Callable[[Transaction], list[Effect]]
 #: What is left for the application once the transport has its messages.
-Outcome = Effect | SessionOpened | SessionClosed
+Outcome = Effect | SessionOpened | SessionClosed | Notified
 
 
 class Node:
@@ -56,7 +57,7 @@ class Node:
         self.queue = queue
         self._entropy = entropy
         self._profile = profile
-        self._sessions: list[SessionOpened | SessionClosed] = []
+        self._aside: list[SessionOpened | SessionClosed | Notified] = []
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -71,8 +72,8 @@ class Node:
         while (event := self.queue.next_event()) is not None:
             if isinstance(event, Delivered):
                 found.append(self._receive(event, at))
-            elif isinstance(event, (SessionOpened, SessionClosed)):
-                self._sessions.append(event)
+            elif isinstance(event, (SessionOpened, SessionClosed, Notified)):
+                self._aside.append(event)
             else:
                 told.append(event)
         if told:
@@ -125,8 +126,8 @@ class Node:
                 left += self._send(effect, at)
             else:
                 left.append(effect)
-        left += self._sessions
-        self._sessions = []
+        left += self._aside
+        self._aside = []
         return left
 
     def _send(self, send: Send, at: Instant) -> list[Outcome]:

@@ -49,6 +49,16 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True)
+class Notified:
+    """A message for the notification queue: what a directory server tells us (MS-MQCN)."""
+
+    identifier: MessageIdentifier
+    body: bytes
+    authenticated: bool
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
 class Nacked:
     """An own message did not arrive: its time or room ran out here, or the other side says so.
 
@@ -120,5 +130,13 @@ class SessionClosed:
 
 
 Event = (
-    Delivered | Nacked | Dropped | Written | Acknowledged | Refused | SessionOpened | SessionClosed
+    Delivered
+    | Notified
+    | Nacked
+    | Dropped
+    | Written
+    | Acknowledged
+    | Refused
+    | SessionOpened
+    | SessionClosed
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID, direct_name
 from mqis.protocol.queueing.signing import Signer, signed_parts
+from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import DEFAULT_PRIORITY, MAX_PRIORITY
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage
@@ -21,13 +22,25 @@ REQUEST_PRIORITY = MAX_PRIORITY
 
 
 @dataclass(frozen=True, slots=True)
+class PrivateQueue:
+    """A private queue by the number that its queue manager has for it."""
+
+    queue_manager: Guid
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """``acknowledge`` asks to be told if it does not arrive, and names the own queue for that."""
+    """``acknowledge`` asks to be told if it does not arrive, and names the own queue for that.
+
+    Without ``queue`` it is for the replication queue.
+    """
 
     body: bytes
     priority: int = DEFAULT_PRIORITY
     lifetime_s: int = REPLICATION_LIFETIME_S
     acknowledge: bool = False
+    queue: PrivateQueue | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.priority <= MAX_PRIORITY:
@@ -43,11 +56,15 @@ def build_packet(
     sent_time: int,
     signer: Signer | None,
 ) -> bytes:
-    """Express, class normal, to the direct name of a machine."""
+    """Express, class normal, to the direct name of a machine, or to a queue by its number."""
+    queue = message.queue
     header = UserHeader(
         identifier.source,
         identifier.ordinal,
-        QueueName.of_direct(direct_name(machine)),
+        QueueName.of_direct(direct_name(machine))
+        if queue is None
+        else QueueName.at_destination(queue.number),
+        Guid.NULL if queue is None else queue.queue_manager,
         time_to_be_received=message.lifetime_s,
         sent_time=sent_time,
         admin=QueueName.at_source(MQIS_QUEUE_ID) if message.acknowledge else QueueName.NONE,

@@ -9,6 +9,8 @@ from mqis.wire.guid import Guid
 MQIS_QUEUE: Final = "private$\\mqis_queue$"
 #: The number of that private queue on every queue manager.
 MQIS_QUEUE_ID: Final = 1
+#: Where a queue manager hears of changes of its objects (MS-MQCN 1.9).
+NOTIFY_QUEUE: Final = "private$\\notify_queue$"
 MAX_MACHINE_NAME: Final = 256
 
 _DIRECT = "DIRECT="
@@ -39,10 +41,10 @@ def private_format_name(queue_manager: Guid) -> str:
     return f"PRIVATE={queue_manager}\\{MQIS_QUEUE_ID}"
 
 
-def machine_of(name: str) -> str | None:
+def machine_of(name: str, queue: str = MQIS_QUEUE) -> str | None:
     """The machine whose replication queue a packet's direct name is, if it is one."""
     head, _, rest = name.partition("\\")
-    if head[:3].upper() != _OS or rest.casefold() != MQIS_QUEUE:
+    if head[:3].upper() != _OS or rest.casefold() != queue:
         return None
     return head[3:] or None
 

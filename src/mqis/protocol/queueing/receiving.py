@@ -8,11 +8,12 @@ without a key can make this side take another's next messages for repetitions.
 
 from __future__ import annotations
 
-from mqis.protocol.queueing.events import Delivered, Nacked, Refused
-from mqis.protocol.queueing.names import MQIS_QUEUE_ID, canonical, machine_of
+from mqis.protocol.queueing.events import Delivered, Nacked, Notified, Refused
+from mqis.protocol.queueing.names import MQIS_QUEUE_ID, NOTIFY_QUEUE, canonical, machine_of
 from mqis.protocol.queueing.signing import Signer, SigningPolicy, examine
 from mqis.protocol.queueing.tables import DuplicateTable, SentTable
 from mqis.wire.guid import Guid
+from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.properties import MessageClass, is_nack
@@ -44,7 +45,7 @@ class Receiver:
 
     def judge(
         self, message: UserMessage, peer: Guid, session: int, now: float
-    ) -> Delivered | Nacked | Refused:
+    ) -> Delivered | Notified | Nacked | Refused:
         header = message.header
         identifier = MessageIdentifier(header.source, header.message_id)
         reason = self._objection(message, identifier, peer, now)
@@ -57,6 +58,8 @@ class Receiver:
             return Refused(identifier, session, reason)
         self._duplicates.add(identifier, now)
         body = message.properties.body
+        if not self._is_local(header):
+            return Notified(identifier, body, authenticated, session)
         return Delivered(identifier, body, message.priority, authenticated, session)
 
     def _objection(
@@ -71,7 +74,7 @@ class Receiver:
             reason = "encrypted"
         elif self._duplicates.seen(identifier, now):
             reason = DUPLICATE
-        elif not self._is_local(message.header):
+        elif not self._is_local(message.header) and not self._is_notice(message):
             reason = "not for the replication queue of this machine"
         elif message_class != MessageClass.NORMAL and not is_nack(message_class):
             reason = f"message class 0x{message_class:04x}"
@@ -85,6 +88,17 @@ class Receiver:
         mine = header.address == self._guid
         wanted = QueueKind.PRIVATE_AT_DESTINATION, MQIS_QUEUE_ID
         return mine and (name.kind, name.private_id) == wanted
+
+    def _is_notice(self, message: UserMessage) -> bool:
+        """For the notification queue, by its number or by its name."""
+        name = message.header.destination
+        if message.properties.message_class != MessageClass.NORMAL:
+            return False
+        if name.kind is QueueKind.DIRECT:
+            machine = machine_of(name.direct, NOTIFY_QUEUE)
+            return machine is not None and canonical(machine) == self._machine
+        wanted = QueueKind.PRIVATE_AT_DESTINATION, NOTIFY_QUEUE_ID
+        return message.header.address == self._guid and (name.kind, name.private_id) == wanted
 
     def _nack(
         self, message: UserMessage, identifier: MessageIdentifier, session: int, now: float

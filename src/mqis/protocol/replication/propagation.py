@@ -18,8 +18,6 @@ from mqis.wire.mqdsrp.messages import ChangePropagation, Heartbeat, PartitionSeq
 #: With so many messages unacknowledged a neighbour waits for its timer. Queue managers acknowledge
 #: after half a window, which is 32 messages, or after many seconds: fewer would mean nothing.
 BUSY = 48
-#: What a change without properties takes; each property adds what it is.
-_CHANGE_OVERHEAD = 64
 
 
 def offer(work: Work, change: DirectoryChange, *, to_pscs: bool) -> None:
@@ -85,22 +83,13 @@ def _take(work: Work, neighbor: Neighbor) -> tuple[DirectoryChange, ...]:
     settings = work.settings
     size, count = 0, 0
     for change in neighbor.available[: settings.max_changes]:
-        size += size_of(change)
+        size += len(change.encoded)
         if count and size > settings.max_bytes:
             break
         count += 1
     taken = tuple(neighbor.available[:count])
     del neighbor.available[:count]
     return taken
-
-
-def size_of(change: DirectoryChange) -> int:
-    """About what a change takes; limits are far from the packet's, so about is enough."""
-    size = _CHANGE_OVERHEAD + 2 * len(change.path or "")
-    for _, variant in change.properties:
-        value = variant.value
-        size += 8 + (2 * len(value) if isinstance(value, (bytes, str, tuple)) else 0)
-    return size
 
 
 def numbers(work: Work, neighbor: Neighbor) -> Heartbeat:

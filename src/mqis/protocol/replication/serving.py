@@ -8,7 +8,6 @@ from mqis.protocol.directory.objects import DirectoryObject, Partition, PurgeSta
 from mqis.protocol.ports import Change
 from mqis.protocol.replication.admission import is_controller
 from mqis.protocol.replication.changes import scope_of, synchronized
-from mqis.protocol.replication.propagation import size_of
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply, SyncRequest
@@ -86,7 +85,7 @@ def _fitting(
     size, previous = 0, request.from_seq
     for found in visible(wanted(work, state, request), request.scope):
         change = synchronized(found, previous, state.purged_seq)
-        size += size_of(change)
+        size += len(change.encoded)
         if chosen and (len(chosen) >= settings.max_changes or size > settings.max_bytes):
             return chosen, False
         chosen.append(change)

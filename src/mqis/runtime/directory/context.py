@@ -14,7 +14,13 @@ from mqis.protocol.authentication import Authenticator, Identity, token_for
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import Denial, Guard
-from mqis.protocol.directory.notification import ChangeNotice, LocalQueueManager, notice_of
+from mqis.protocol.directory.notification import (
+    ChangeNotice,
+    LocalQueueManager,
+    notice_of,
+    notice_of_delete,
+)
+from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.rules import Profile
@@ -143,7 +149,13 @@ class DirectoryContext:
         return result
 
     def _announce(self, change: OwnChange) -> None:
-        notice = None if self.local is None else notice_of(self.local, change)
+        self._tell(None if self.local is None else notice_of(self.local, change))
+
+    def deleted(self, queue: DirectoryObject) -> None:
+        """A client says that whoever has the queue may be told that it is gone (3.3.4.5)."""
+        self._tell(None if self.local is None else notice_of_delete(self.local, queue))
+
+    def _tell(self, notice: ChangeNotice | None) -> None:
         if notice is not None:
             self.notify(notice)
 

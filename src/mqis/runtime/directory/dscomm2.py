@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mqis.protocol.directory import reads, signature
 from mqis.protocol.directory.guard import Access
@@ -36,22 +36,22 @@ class PendingDelete:
     site: Guid
     machine: Guid | None = None
     foreign: bool = False
+    #: The queue as it was.
+    queue: DirectoryObject | None = field(default=None, compare=False)
 
 
-#: Tells whoever owns a deleted object; replication puts something here.
+#: Tells whoever owns a deleted object.
 DeleteListener = Callable[[PendingDelete], None]
-
-
-def _nobody(_pending: PendingDelete) -> None:
-    """There is no queue manager to tell yet."""
 
 
 class Dscomm2Service(TypedService):
     """The eight methods of dscomm2."""
 
-    def __init__(self, directory: DirectoryContext, on_delete: DeleteListener = _nobody) -> None:
+    def __init__(
+        self, directory: DirectoryContext, on_delete: DeleteListener | None = None
+    ) -> None:
         self._directory = directory
-        self._on_delete = on_delete
+        self._on_delete = self._tell if on_delete is None else on_delete
         super().__init__(
             dscomm2.DSCOMM2,
             {
@@ -137,6 +137,11 @@ class Dscomm2Service(TypedService):
             return dscomm.Result(result_of(error))
         return dscomm.Result(_OK)
 
+    def _tell(self, pending: PendingDelete) -> None:
+        """The queue manager is sent a change notification (MS-MQCN)."""
+        if pending.queue is not None:
+            self._directory.deleted(pending.queue)
+
     def end_delete_notification(
         self, call: IncomingCall, request: dscomm.HandleGiven
     ) -> dscomm2.HandleReturned:
@@ -178,4 +183,5 @@ def _pending(view: View, path: str) -> tuple[DirectoryObject, PendingDelete]:
     queue = locate(view, Target(ObjectType.QUEUE, path))
     host = machine_of(path, view)
     foreign = host.value(PropId.QM_FOREIGN) == 1
-    return queue, PendingDelete(ObjectType.QUEUE, path, host.partition, host.id, foreign)
+    pending = PendingDelete(ObjectType.QUEUE, path, host.partition, host.id, foreign, queue)
+    return queue, pending

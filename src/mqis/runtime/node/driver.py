@@ -21,14 +21,16 @@ from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Transaction
-from mqis.protocol.queueing.events import SessionClosed, SessionOpened
+from mqis.protocol.queueing.events import Notified, SessionClosed, SessionOpened
 from mqis.protocol.replication.effects import Answered, Changed, Effect, Recovered, Refusal
 from mqis.protocol.replication.memory import Memory
 from mqis.runtime.node.answers import Answers
 from mqis.runtime.node.members import Members
 from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
 from mqis.runtime.writer import GroupCommitWriter
+from mqis.wire.errors import WireError
 from mqis.wire.hresult import HResult
+from mqis.wire.mqcn import ChangeNotification
 
 T = TypeVar("T")
 
@@ -53,6 +55,9 @@ class Statistics:
     #: Messages, or parts of them, that replication did not take.
     refusals: int = 0
     forwarded: int = 0
+    #: Change notifications about our own queues and machine; there is nothing to do about them,
+    #: since this server reads the directory itself.
+    notices: int = 0
 
 
 class NodeDriver:
@@ -248,6 +253,8 @@ class NodeDriver:
                     *(", ".join(names) or "nobody" for names in (asked, silent)),
                     ", ".join(unique) or "nothing",
                 )
+            case Notified(body=body):
+                self._noticed(body)
             case SessionOpened(peer=peer, machine=None):
                 name = self.members.name_of(peer)
                 if name is not None:
@@ -256,6 +263,14 @@ class NodeDriver:
                 log.debug("no session with %s: %s", machine, reason)
             case _:
                 pass
+
+    def _noticed(self, body: bytes) -> None:
+        try:
+            told = ChangeNotification.from_body(body)
+        except WireError as error:
+            log.debug("not a change notification: %s", error)
+            return
+        self.statistics.notices += len(told.updates)
 
     # --- what comes and what is due ---------------------------------------------------------------
 

@@ -14,11 +14,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
+from struct import Struct
 
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqdsrp.propertylist import decode_list, encode_list
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
@@ -30,11 +32,18 @@ MAX_PROPERTIES = 255
 SMALLEST = 45
 
 
+#: PartitionID, the three numbers, NumberOfProperties.
+_NUMBERS = Struct(">16sQQQB")
+
+
 class Command(IntEnum):
     CREATE = 0
     UPDATE = 1
     DELETE = 2
     SYNC = 3
+
+
+_COMMANDS = tuple(Command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,9 @@ class DirectoryChange:
     seq: SequenceNumber
     purged_seq: SequenceNumber
     properties: tuple[tuple[int, PropVariant], ...] = ()
+    #: The bytes, once they are known: a change goes to every neighbour, and a PSC passes on what
+    #: it received.
+    _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.guid is None):
@@ -75,32 +87,50 @@ class DirectoryChange:
             raise reader.error(f"UseGuid is 0 or 1, not {use_guid}", at + 1)
         path = None if use_guid else reader.utf16z(MAX_PATH, "PathName")
         guid = reader.guid() if use_guid else None
-        partition = reader.guid()
-        previous, seq, purged = (SequenceNumber.decode(reader) for _ in range(3))
-        ids = [(reader.offset, reader.u32()) for _ in range(reader.u8())]
-        properties = tuple((propid, _value(reader, at, propid)) for at, propid in ids)
-        return cls(Command(number), path, guid, partition, previous, seq, purged, properties)
+        partition, previous, seq, purged, count = reader.unpack(_NUMBERS, "DirectoryChange")
+        properties = decode_list(reader, count)
+        change: DirectoryChange = object.__new__(cls)  # what was decoded needs no checks
+        for name, value in (
+            ("command", _COMMANDS[number]),
+            ("path", path),
+            ("guid", guid),
+            ("partition", Guid(partition)),
+            ("previous_seq", SequenceNumber(previous)),
+            ("seq", SequenceNumber(seq)),
+            ("purged_seq", SequenceNumber(purged)),
+            ("properties", properties),
+            ("_encoded", reader.since(at)),
+        ):
+            object.__setattr__(change, name, value)
+        return change
 
     def encode(self, writer: Writer) -> None:
+        writer.bytes(self.encoded)
+
+    @property
+    def encoded(self) -> bytes:
+        """The bytes of the change."""
+        if self._encoded is None:
+            object.__setattr__(self, "_encoded", self._encode())
+        assert self._encoded is not None
+        return self._encoded
+
+    def _encode(self) -> bytes:
+        writer = Writer()
         writer.u8(self.command)
         writer.u8(self.guid is not None)
         if self.guid is not None:
             writer.guid(self.guid)
         else:
             writer.utf16z(self.path or "")
-        writer.guid(self.partition)
-        self.previous_seq.encode(writer)
-        self.seq.encode(writer)
-        self.purged_seq.encode(writer)
-        writer.u8(len(self.properties))
-        for propid, _ in self.properties:
-            writer.u32(propid)
-        for _, variant in self.properties:
-            variant.encode(writer)
-
-
-def _value(reader: Reader, at: int, propid: int) -> PropVariant:
-    entry = PROPERTIES.get(propid)
-    if entry is None:  # no length tells where the next value starts (MQDSRP-2.2.4-08)
-        raise reader.error(f"property {propid} is unknown, so nothing behind it can be read", at)
-    return PropVariant.decode(reader, entry.vt)
+        writer.bytes(
+            _NUMBERS.pack(
+                self.partition.raw,
+                self.previous_seq.value,
+                self.seq.value,
+                self.purged_seq.value,
+                len(self.properties),
+            )
+        )
+        writer.bytes(encode_list(self.properties))
+        return writer.getvalue()

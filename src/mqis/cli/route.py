@@ -1,0 +1,243 @@
+"""``mqis route`` and ``mqis map``: which way a message goes, why, and a picture of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mqis.cli.login import (
+    MAPPER_PORT,
+    AnonymousOption,
+    Level,
+    LevelOption,
+    MapperPortOption,
+    Provider,
+    ProviderOption,
+    ServerOption,
+    UserOption,
+    VerifyOption,
+    connected,
+    login,
+)
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.output import print_json, say
+from mqis.cli.routetext import as_json, blame, explained, summary
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, name_key
+from mqis.protocol.errors import StorageError
+from mqis.protocol.routing.explain import Explanation, explain
+from mqis.protocol.routing.model import PROPERTIES
+from mqis.protocol.routing.snapshot import ROUTED, Snapshot
+from mqis.protocol.routing.wording import Names
+from mqis.services.routing import snapshot_of_export
+from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+from mqis.wire.seqnum import SequenceNumber
+
+if TYPE_CHECKING:
+    from mqis.cli.sources import Source
+
+DirectoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--directory",
+        metavar="FILE",
+        help="Read what 'mqis export' wrote instead of a store or a server.",
+        show_default=False,
+    ),
+]
+WithoutOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LINK",
+        help="As if this link were not there: its GUID, SITE:SITE or its description. May be "
+        "given several times.",
+        show_default=False,
+    ),
+]
+SvgOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Draw it.", show_default=False)
+]
+
+
+class RouteError(MqisError):
+    """What was asked for is not in the directory."""
+
+
+def route(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A machine, or a site: its gate.")],
+    destination: Annotated[str, typer.Argument(metavar="TO", help="A machine, or a site.")],
+    *,
+    explain_: Annotated[
+        bool, typer.Option("--explain", help="Every decision, and what lost against it.")
+    ] = False,
+    without: WithoutOption = None,
+    svg: SvgOption = None,
+    json: JsonOption = False,
+    directory: DirectoryOption = None,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    anonymous: AnonymousOption = False,
+    verify: VerifyOption = True,
+) -> None:
+    """Show the way of a message from one machine to another (MS-MQBR).
+
+    The status is 1 if there is none, and what breaks it is named.
+    """
+    options = mapper_port, user, level, auth
+    snapshot = _snapshot(
+        directory, store, config, server, *options, anonymous=anonymous, verify=verify
+    )
+    ends = _machine(snapshot, source), _machine(snapshot, destination)
+    removed = [link for text in without or () for link in _find_links(snapshot, text)]
+    before = explain(snapshot, *ends) if removed else None
+    left = snapshot.without_links(removed) if removed else snapshot
+    found = explain(left, *ends)
+    if svg is not None:
+        _draw(left, found, svg)
+    if json:
+        print_json(as_json(found, left, before, removed))
+    else:
+        _show(found, left, before, [Names(snapshot).link(link) for link in removed], explain_)
+    if found.breakage is not None:
+        raise typer.Exit(1)
+
+
+def map_(
+    *,
+    svg: Annotated[Path, typer.Option(metavar="FILE", help="Where to.", show_default=False)],
+    directory: DirectoryOption = None,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    anonymous: AnonymousOption = False,
+    verify: VerifyOption = True,
+) -> None:
+    """Draw the enterprise: sites, links with their costs, gates."""
+    options = mapper_port, user, level, auth
+    snapshot = _snapshot(
+        directory, store, config, server, *options, anonymous=anonymous, verify=verify
+    )
+    _draw(snapshot, None, svg)
+    say(f"wrote {svg}: {len(snapshot.sites)} sites, {len(snapshot.links)} links")
+
+
+# --- where it is read from ------------------------------------------------------------------------
+
+
+def _snapshot(
+    directory: Path | None,
+    store: str | None,
+    config: Path | None,
+    server: list[str] | None,
+    *options: Any,
+    **more: Any,
+) -> Snapshot:
+    """The file, the server or the store: whichever is named, else the configuration's store."""
+    if sum(given is not None for given in (directory, store, server or None)) > 1:
+        raise typer.BadParameter("--directory, --store and --server exclude each other")
+    if directory is not None:
+        return snapshot_of_export(directory)
+    if server:
+        with connected(login(server, *options, **more)) as remote:
+            return _from_server(remote)
+    with opened(store_url(store, config)) as found, found.read() as view:
+        return Snapshot.read(view)
+
+
+def _from_server(remote: Source) -> Snapshot:
+    """By lookups of MS-MQDS. What this user may not read is not there."""
+    objects = []
+    for object_type in ROUTED:
+        for record in remote.lookup(object_type, PROPERTIES[object_type], (), ()):
+            values = {int(p): value for p, value in record.values.items() if value is not None}
+            made = object_type, record.id, ENTERPRISE_PARTITION, SequenceNumber.MIN, values
+            objects.append(DirectoryObject(*made))
+    found = Snapshot.of(objects)
+    if not found.sites:
+        raise RouteError(
+            "the server shows no site to this user: name one that may read them with --user"
+        )
+    return found
+
+
+# --- what is meant --------------------------------------------------------------------------------
+
+
+def _machine(snapshot: Snapshot, text: str) -> Guid:
+    """A machine by name or GUID; of a site its first gate, else its first machine."""
+    wanted = {name_key(text), name_key(text.partition(".")[0])}
+    for machine in snapshot.machines.values():
+        if str(machine.id) == text.strip("{}").lower() or name_key(machine.name) in wanted:
+            return machine.id
+    for site in snapshot.sites.values():
+        if name_key(text) in (name_key(site.name), str(site.id)):
+            lives = sorted(m.id for m in snapshot.machines.values() if site.id in m.sites)
+            for machine_id in (*snapshot.gates.get(site.id, ()), *lives):
+                return machine_id
+            raise RouteError(f"there is no machine in site {text!r}")
+    raise RouteError(f"there is no machine and no site {text!r} in the directory")
+
+
+def _find_links(snapshot: Snapshot, text: str) -> list[Guid]:
+    """All that the text can mean: parallel links go together."""
+    names = Names(snapshot)
+    key = name_key(text)
+    found = []
+    for link in snapshot.links.values():
+        ends = name_key(names.site(link.site1)), name_key(names.site(link.site2))
+        called = {str(link.id), ":".join(ends), ":".join(reversed(ends))}
+        if key in called | {name_key(link.description)} - {""}:
+            found.append(link.id)
+    if not found:
+        known = ", ".join(sorted(names.link(link) for link in snapshot.links))
+        raise RouteError(f"--without {text}: there is no such link; there are: {known}")
+    return found
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def _show(
+    found: Explanation,
+    snapshot: Snapshot,
+    before: Explanation | None,
+    removed: list[str],
+    in_full: bool,
+) -> None:
+    names = Names(snapshot)
+    for line in explained(found, names) if in_full else summary(found, names):
+        say(*line)
+    if before is not None:
+        say(f"without {'; '.join(removed)}: {_compared(before, found)}")
+    for line in blame(found, names):
+        say(*line)
+
+
+def _compared(before: Explanation, after: Explanation) -> str:
+    if before.breakage is not None:
+        return "there was no route before"
+    if after.breakage is not None:
+        return f"no route any more; it cost {before.cost}"
+    if before.machines == after.machines and before.cost == after.cost:
+        return "nothing changes"
+    return f"cost {after.cost} instead of {before.cost} ({after.cost - before.cost:+d})"
+
+
+def _draw(snapshot: Snapshot, found: Explanation | None, path: Path) -> None:
+    from mqis.services.routemap import draw  # noqa: PLC0415 -- only pictures need it
+
+    try:
+        path.write_text(draw(snapshot, found), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error

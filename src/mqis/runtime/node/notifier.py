@@ -1,0 +1,130 @@
+"""Change notifications on their way to queue managers (MS-MQCN 3.3.5.3).
+
+They go over sessions of their own, apart from replication: a thousand machines that are switched
+off take no room from it. A notification that cannot be delivered is counted, and that is all:
+nobody waits for one, and a queue manager that starts asks the directory anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+
+from mqis.protocol.directory.notification import ChangeNotice, LocalQueueManager
+from mqis.protocol.directory.notifying import machine_of_notice, notification_of
+from mqis.protocol.queueing.events import Acknowledged, Dropped, Nacked
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.manager import Peers, QueueManager
+from mqis.protocol.queueing.message import Message, PrivateQueue
+from mqis.protocol.queueing.signing import Signer, SigningPolicy
+from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
+from mqis.wire.mqcn import NOTIFY_QUEUE_ID
+
+log = logging.getLogger(__name__)
+
+#: TimeToReachQueue.
+LIFETIME_S = 300
+LIMITS = Limits(max_destinations=256, max_queued_messages=1000, max_queued_bytes=4 << 20)
+#: Notices that wait for an address.
+MAX_WAITING = 1000
+#: How long an address may take to be found, and for how long one that was not is not asked again.
+RESOLVE_S = 5.0
+UNKNOWN_S = 60.0
+_MAX_UNKNOWN = 10_000
+#: Away from the numbers of replication messages, which have the same source.
+_NUMBERS = 1 << 31
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What became of notices since the start."""
+
+    sent: int = 0
+    delivered: int = 0
+    #: No address, no room, or no answer in time.
+    failed: int = 0
+
+
+class ChangeNotifier:
+    """``DirectoryContext.notify`` for a server that has a queue manager's name."""
+
+    def __init__(
+        self,
+        local: LocalQueueManager,
+        resolve: Resolver,
+        *,
+        peers: Peers | None = None,
+        signer: Signer | None = None,
+        policy: SigningPolicy = SigningPolicy.ACCEPT,
+    ) -> None:
+        self.statistics = Statistics()
+        self._local = local
+        self._resolve = resolve
+        self._manager = QueueManager(
+            local.identifier,
+            local.computer_name,
+            MessageIdCounter((int(time.time()) << 8) + _NUMBERS),
+            limits=LIMITS,
+            peers=peers,
+            signer=signer,
+            policy=policy,
+        )
+        self._endpoint = QueueingEndpoint(self._manager, resolve, self._count)
+        self._waiting: asyncio.Queue[ChangeNotice] = asyncio.Queue(MAX_WAITING)
+        self._unknown: dict[str, float] = {}
+        self._task = asyncio.create_task(self._work())
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._endpoint.close(0.5)
+
+    def notify(self, notice: ChangeNotice) -> None:
+        """Take a notice to its queue manager, some time; nobody waits."""
+        try:
+            self._waiting.put_nowait(notice)
+        except asyncio.QueueFull:
+            self.statistics.failed += 1
+
+    async def _work(self) -> None:
+        while True:
+            notice = await self._waiting.get()
+            try:
+                await self._send(notice)
+            except Exception as error:  # of a resolver, or a name that is none
+                self.statistics.failed += 1
+                log.debug("%s of %s is not told: %s", notice.kind.value, notice.obj.path, error)
+
+    async def _send(self, notice: ChangeNotice) -> None:
+        machine, owner = machine_of_notice(notice)
+        if owner is None or not await self._is_known(machine):
+            self.statistics.failed += 1
+            return
+        body = notification_of(notice, self._local.identifier).to_body()
+        queue = PrivateQueue(owner, NOTIFY_QUEUE_ID)
+        self._endpoint.send(machine, Message(body, lifetime_s=LIFETIME_S, queue=queue))
+        self.statistics.sent += 1
+
+    async def _is_known(self, machine: str) -> bool:
+        """Whether there is an address; who had none a moment ago is not looked for again."""
+        now = time.monotonic()
+        if self._unknown.get(machine, 0.0) > now:
+            return False
+        try:
+            await asyncio.wait_for(self._resolve(machine), RESOLVE_S)
+        except (OSError, TimeoutError, UnicodeError):
+            if len(self._unknown) >= _MAX_UNKNOWN:
+                self._unknown.clear()
+            self._unknown[machine] = now + UNKNOWN_S
+            return False
+        return True
+
+    def _count(self) -> None:
+        while (event := self._manager.next_event()) is not None:
+            if isinstance(event, Acknowledged):
+                self.statistics.delivered += len(event.identifiers)
+            elif isinstance(event, (Dropped, Nacked)):
+                self.statistics.failed += 1

@@ -1,0 +1,18 @@
+"""MS-MQCN: what a directory service tells a queue manager about its own objects."""
+
+from mqis.wire.mqcn.notification import (
+    NOTIFY_QUEUE_ID,
+    ChangeNotification,
+    NotificationCommand,
+    NotificationUpdate,
+)
+from mqis.wire.mqcn.queuemanager import NotificationBody, NotificationEvent
+
+__all__ = [
+    "NOTIFY_QUEUE_ID",
+    "ChangeNotification",
+    "NotificationBody",
+    "NotificationCommand",
+    "NotificationEvent",
+    "NotificationUpdate",
+]
