@@ -25,6 +25,7 @@ from bench import (
     lookup100k,
     ndr,
     oletx,
+    routing,
     rpc,
     stores,
     transfer,
@@ -47,6 +48,7 @@ ENTRIES: dict[str, Bench] = {
         directory,
         journal,
         discovery,
+        routing,
     )
 }
 #: Not /tmp, which is often memory, where a flush costs nothing.

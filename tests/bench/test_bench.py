@@ -19,6 +19,7 @@ ENTRIES = [
     *("stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "rpc", "directory"),
     "journal",
     "discovery",
+    "routing",
 ]
 
 

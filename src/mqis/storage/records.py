@@ -40,6 +40,9 @@ def object_row(obj: DirectoryObject) -> Row:
     )
 
 
+#: The call of an enumeration takes as long as the rest of a row.
+_TYPES = {int(kind): kind for kind in ObjectType}
+
 ObjectRow = tuple[int, bytes, bytes, bytes, bytes]
 
 
@@ -47,7 +50,7 @@ def read_object(row: ObjectRow) -> DirectoryObject:
     """From (object_type, id, partition_id, seq, body); the body is decoded as it is looked at."""
     try:
         return DirectoryObject(
-            ObjectType(row[0]),
+            _TYPES.get(row[0]) or ObjectType(row[0]),
             Guid(row[1]),
             Guid(row[2]),
             _seq(row[3]),

@@ -11,6 +11,7 @@ from mqis.wire.cmp.packet import MsgTag
 from mqis.wire.cmpo.ixnremote import IXN_REMOTE
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import is_failure, meaning_of, name_of
+from mqis.wire.mqcn.message import decode_notification
 from mqis.wire.mqds.address import AddressList
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.certificates import UserSignCerts
@@ -293,6 +294,7 @@ DECODERS: tuple[Decoder, ...] = (
     Decoder("hresult", "HRESULT, 4 bytes", whole(_hresult, "HRESULT")),
     Decoder("serverlist", "server list as text", _server_list),
     Decoder("mqdsrp", "replication message, MC-MQDSRP", decode_message),
+    Decoder("mqcn", "change notification, MS-MQCN", decode_notification),
     Decoder("mqqb", "packet between queue managers, MS-MQQB", decode_packet),
     Decoder("mqsd", "discovery request or reply, MS-MQSD", decode_discovery),
     Decoder("cmp", "boxcar of connection messages, MS-CMP", _boxcar),

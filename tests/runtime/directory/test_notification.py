@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from mqis.protocol.directory.notification import (
@@ -11,11 +15,20 @@ from mqis.protocol.directory.notification import (
     notice_of_create,
     notice_of_update,
 )
+from mqis.protocol.queueing.events import Notified, SessionClosed, SessionOpened
+from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.runtime.node.notifier import ChangeNotifier
+from mqis.runtime.queueing.endpoint import QueueingEndpoint
+from mqis.wire.guid import Guid
 from mqis.wire.hresult import is_failure
-from mqis.wire.mqds import dscomm
+from mqis.wire.mqcn import ChangeNotification, NotificationCommand, NotificationUpdate
+from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
 from tests.protocol.directory.world import C14, C15, ORDERS, OTHER, QUEUE, World, text
-from tests.runtime.directory.serving import ADMIN, OK, Caller, scenario, serving
+from tests.runtime.directory.serving import ADMIN, OK, Caller, Served, scenario, serving
 
 HERE = LocalQueueManager("c14", C14)
 ELSEWHERE = LocalQueueManager("C15", C15)
@@ -84,3 +97,100 @@ def test_only_queues_and_machines_concern_a_queue_manager() -> None:
                 updated = notice_of_update(local, obj) is not None
                 assert created == (object_type is ObjectType.QUEUE)
                 assert updated == (object_type in (ObjectType.QUEUE, ObjectType.MACHINE))
+
+
+@asynccontextmanager
+async def queue_manager(name: str, identifier: Guid) -> AsyncIterator[tuple[QueueingEndpoint, int]]:
+    """A machine's own queue manager, which hears what the directory has to say."""
+
+    async def nowhere(machine: str) -> tuple[str, int]:
+        raise OSError(f"{machine} is nowhere")
+
+    manager = QueueManager(identifier, name, MessageIdCounter(0))
+    async with QueueingEndpoint(manager, nowhere) as endpoint:
+        yield endpoint, await endpoint.listen("127.0.0.1", 0)
+
+
+async def heard(endpoint: QueueingEndpoint) -> NotificationUpdate:
+    """The next notification; sessions that open are none."""
+    while not isinstance(event := await asyncio.wait_for(endpoint.next_event(), 10), Notified):
+        assert isinstance(event, (SessionOpened, SessionClosed)), event
+    [update] = ChangeNotification.from_body(event.body).updates
+    return update
+
+
+@asynccontextmanager
+async def notifying(served: Served, port: int) -> AsyncIterator[ChangeNotifier]:
+    """The server that ``ELSEWHERE`` stands beside tells C14, which listens at ``port``."""
+
+    async def resolve(machine: str) -> tuple[str, int]:
+        if machine.lower() != "c14":
+            raise OSError(f"{machine} has no address")
+        return "127.0.0.1", port
+
+    notifier = ChangeNotifier(ELSEWHERE, resolve)
+    served.context.notify, served.context.local = notifier.notify, ELSEWHERE
+    try:
+        yield notifier
+    finally:
+        await notifier.close()
+
+
+@pytest.mark.req("MQDS-3.1.4.4-29")
+@scenario
+async def test_a_queue_manager_hears_of_its_new_queue_once() -> None:
+    async with queue_manager("C14", C14) as (there, port), serving() as served:
+        async with notifying(served, port), served.caller(ADMIN) as caller:
+            assert await create_queue(caller, "C14\\new") == OK
+            update = await heard(there)
+            assert (update.command, update.path) == (NotificationCommand.CREATE, "C14\\new")
+            assert update.master == C15
+            with served.context.view() as view:
+                made = view.find(QUEUE, "C14\\new")
+            assert made is not None
+            assert dict(update.properties)[PropId.Q_INSTANCE].value == made.id
+            # The next thing it hears is about the next queue.
+            assert await create_queue(caller, "C14\\next") == OK
+            assert (await heard(there)).path == "C14\\next"
+
+
+@scenario
+async def test_updates_and_deletions_are_heard_too() -> None:
+    async with queue_manager("C14", C14) as (there, port), serving() as served:
+        async with notifying(served, port), served.caller(ADMIN) as caller:
+            quota = PropVariant(VarType.UI4, 5)
+            request = dscomm.SetPropsGuid(QUEUE, ORDERS, (PropId.Q_QUOTA,), (quota,))
+            assert (await caller.call(dscomm.SET_PROPS_GUID, request)).result == OK
+            update = await heard(there)
+            assert (update.command, update.guid) == (NotificationCommand.UPDATE, ORDERS)
+            assert dict(update.properties)[PropId.Q_QUOTA] == quota
+            gone = dscomm.ByGuid(QUEUE, ORDERS)
+            assert (await caller.call(dscomm.DELETE_OBJECT_GUID, gone)).result == OK
+            update = await heard(there)
+            assert (update.command, update.guid) == (NotificationCommand.DELETE, ORDERS)
+
+
+@pytest.mark.req("MQDS-3.3.4.5-01")
+@scenario
+async def test_notify_delete_tells_the_owner_of_the_queue() -> None:
+    async with queue_manager("C14", C14) as (there, port), serving() as served:
+        async with notifying(served, port), served.caller(ADMIN) as caller:
+            asked = dscomm2.BeginDeleteNotification("C14\\orders", caller.auth)
+            begun = await caller.call(dscomm2.BEGIN_DELETE_NOTIFICATION, asked)
+            told = await caller.call(dscomm2.NOTIFY_DELETE, dscomm.HandleGiven(begun.handle))
+            assert told.result == OK
+            update = await heard(there)
+            assert (update.command, update.guid) == (NotificationCommand.DELETE, ORDERS)
+            await caller.call(dscomm2.END_DELETE_NOTIFICATION, dscomm.HandleGiven(begun.handle))
+
+
+@scenario
+async def test_who_cannot_be_told_is_counted_and_nobody_waits() -> None:
+    world = World()
+    async with queue_manager("C14", C14) as (there, port), serving(world) as served:
+        async with notifying(served, port) as notifier, served.caller(ADMIN) as caller:
+            served.context.local = LocalQueueManager("nobody", OTHER)
+            assert await create_queue(caller, "C15\\unreachable") == OK
+            assert await create_queue(caller, "C14\\reachable") == OK
+            assert (await heard(there)).path == "C14\\reachable"
+            assert (notifier.statistics.sent, notifier.statistics.failed) == (1, 1)

@@ -1,7 +1,8 @@
 """One change that another authority made, put into this replica (3.1.7.2.3 to 3.1.7.2.8).
 
 The rules for clients do not hold here (E69): the authority has decided. What cannot be done is a
-``DirectoryError``, and then the replica asks for the whole object (E56).
+``DirectoryError``, raised before anything is written, and then the replica asks for the whole
+object (E56).
 """
 
 from __future__ import annotations

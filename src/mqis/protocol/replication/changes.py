@@ -29,6 +29,8 @@ def propagated(change: OwnChange, purged_seq: SequenceNumber) -> DirectoryChange
     """
     seq = change.obj.seq if change.tombstone is None else change.tombstone.seq
     command, path, guid, properties = _parts(change)
+    if _comes_out(change):
+        properties = whole_object(change.obj)
     return DirectoryChange(
         command,
         path,
@@ -55,6 +57,17 @@ def _parts(change: OwnChange) -> tuple[Command, str | None, Guid | None, _Listed
     if change.kind is ChangeKind.UPDATE:
         return Command.UPDATE, None, obj.id, changed_properties(obj, change.changed)
     return Command.DELETE, None, obj.id, deletion(obj.type, scope_of(obj))
+
+
+def _comes_out(change: OwnChange) -> bool:
+    """A queue that its site alone has known: other sites may have an old copy of it (E58)."""
+    before = change.before
+    return (
+        change.kind is ChangeKind.UPDATE
+        and before is not None
+        and scope_of(before) is Scope.SITE
+        and scope_of(change.obj) is not Scope.SITE
+    )
 
 
 def synchronized(

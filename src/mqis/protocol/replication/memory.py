@@ -116,7 +116,10 @@ class Memory:
     resent: dict[bytes, int] = field(default_factory=dict)
 
     def progress(self, partition: Guid) -> Progress:
-        return self.partitions.setdefault(partition, Progress())
+        found = self.partitions.get(partition)
+        if found is None:
+            found = self.partitions[partition] = Progress()
+        return found
 
     def neighbor(self, name: str) -> Neighbor | None:
         return self.neighbors.get(name_key(name))

@@ -95,8 +95,7 @@ def apply_in_turn(work: Work, state: Partition, change: DirectoryChange) -> bool
 def apply_one(work: Work, change: DirectoryChange) -> bool:
     """Put one change into the replica; a failure leaves no trace but the record of it."""
     try:
-        with work.tx.savepoint():
-            applied = apply(work.tx, change, keep_tombstones=work.me.is_psc)
+        applied = apply(work.tx, change, keep_tombstones=work.me.is_psc)
     except DirectoryError as error:
         work.refuse(error.detail, change)
         return False

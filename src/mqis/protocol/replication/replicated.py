@@ -110,18 +110,16 @@ FILLERS: frozenset[int] = frozenset(
 )
 
 
-def _stored_as(propid: PropId) -> PropId:
-    return PropId.QM_SITE_IDS if propid is PropId.QM_SITE_ID else STORED_AS.get(propid, propid)
-
-
+#: Under which identifier the directory stores each.
+_STORED_AS: dict[int, PropId] = {
+    propid: PropId.QM_SITE_IDS if propid is PropId.QM_SITE_ID else STORED_AS.get(propid, propid)
+    for listed in REPLICATED.values()
+    for propid in listed
+    if propid not in FILLERS
+}
 #: From a stored property to the one that it travels as.
 TRAVELS_AS: dict[int, PropId] = {
-    **{
-        _stored_as(propid): propid
-        for listed in REPLICATED.values()
-        for propid in listed
-        if propid not in FILLERS
-    },
+    **{stored: PropId(propid) for propid, stored in _STORED_AS.items()},
     PropId.QM_SERVICE_DSSERVER: PropId.QM_SERVICE,
 }
 
@@ -147,24 +145,26 @@ def _zero(propid: int) -> PropVariant:
 
 def sent_value(obj: DirectoryObject, propid: PropId) -> PropVariant:
     """What a replicated property of an object is on the wire."""
-    if propid in FILLERS:
+    stored = _STORED_AS.get(propid)
+    if stored is None:
         return _zero(propid)
     if propid is PropId.QM_SERVICE:
         return PropVariant(VarType.UI4, Service.of(obj).bits)
-    found = obj.properties.get(_stored_as(propid))
+    found = obj.properties.get(stored)
     if found is None:
         return _zero(propid)
+    if stored is propid:
+        return found
     if propid is PropId.QM_SITE_ID:
         sites = found.value
         first = sites[0] if isinstance(sites, tuple) and sites else None
         return PropVariant(VarType.CLSID, first if isinstance(first, Guid) else Guid.NULL)
-    entry = PROPERTIES[propid]
-    return found if found.vt is entry.vt else PropVariant(entry.vt, found.value)
+    return PropVariant(PROPERTIES[propid].vt, found.value)
 
 
 def whole_object(obj: DirectoryObject) -> tuple[tuple[int, PropVariant], ...]:
     """Everything that travels of an object, as a synchronisation sends it."""
-    return tuple((propid, sent_value(obj, propid)) for propid in REPLICATED[obj.type])
+    return tuple([(propid, sent_value(obj, propid)) for propid in REPLICATED[obj.type]])
 
 
 def changed_properties(

@@ -1,5 +1,6 @@
 """MS-MQCN: what a directory service tells a queue manager about its own objects."""
 
+from mqis.wire.mqcn.message import decode_notification
 from mqis.wire.mqcn.notification import (
     NOTIFY_QUEUE_ID,
     ChangeNotification,
@@ -15,4 +16,5 @@ __all__ = [
     "NotificationCommand",
     "NotificationEvent",
     "NotificationUpdate",
+    "decode_notification",
 ]

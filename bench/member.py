@@ -1,0 +1,142 @@
+"""A server of an enterprise as a process: ``python -m bench.member CONFIG``, which is 'mqis serve'.
+
+With MQIS_BENCH_PROFILE=DIRECTORY the event loop's and the writer's thread of every member write
+their profiles to DIRECTORY/NAME.loop and DIRECTORY/NAME.writer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
+from cProfile import Profile
+from dataclasses import asdict, dataclass
+from json import dumps, loads
+from pathlib import Path
+
+from bench.backends import ROOT
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.services import directory_server
+from mqis.services.config import default_toml, load, override
+from mqis.services.directory_server import Ready
+from mqis.services.sections import Config
+from mqis.services.serve import serve
+
+PROFILE = "MQIS_BENCH_PROFILE"
+_STOPS_WITHIN_S = 30.0
+_CONFIG, _STORE, _LOG = "mqis.toml", "mqis.db", "log"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The directory of one server, and the port of its queue manager."""
+
+    directory: Path
+    port: int
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    @property
+    def store(self) -> Path:
+        return self.directory / _STORE
+
+    def configure(self, others: Iterable[Home], **replication: object) -> None:
+        """Messages have to be signed, every time and limit is the default."""
+        values: dict[str, dict[str, object]] = {
+            "store": {"url": f"sqlite:{_STORE}"},
+            "server": {"name": self.name, "site": replication.pop("site"), "role": "pec"},
+            "rpc": {"mapper": False},
+            "security": {"gss": "none"},
+            "replication": {"port": self.port, "signing": "require", "notify": False},
+            "hosts": {home.name: f"127.0.0.1:{home.port}" for home in others},
+            "log": {"level": "warning"},
+        }
+        values["server"]["role"] = replication.pop("role")
+        values["replication"] |= replication
+        text = default_toml(override(Config(), values, "bench"))
+        (self.directory / _CONFIG).write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A server that has been started."""
+
+    home: Home
+    process: subprocess.Popen[str]
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def ready(self) -> int:
+        """The port that it takes calls at, once it has a directory to serve."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            log = (self.home.directory / _LOG).read_text("utf-8").strip()
+            raise RuntimeError(f"{self.home.name} did not start: {log[-500:]}")
+        port: int = loads(line)["port"]
+        return port
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(_STOPS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def start(home: Home, resources: ExitStack) -> Member:
+    with (home.directory / _LOG).open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bench.member", str(home.directory / _CONFIG)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=ROOT,
+        )
+    member = Member(home, process)
+    resources.callback(member.stop)
+    return member
+
+
+# --- in the process -------------------------------------------------------------------------------
+
+
+def _tell(ready: Ready) -> None:
+    print(dumps(asdict(ready)), flush=True)
+
+
+def _profiled(config: Path) -> None:
+    name = str(Path(os.environ[PROFILE]) / config.parent.name)
+
+    class ProfiledWriter(GroupCommitWriter):
+        def _work(self) -> None:
+            profile = Profile()
+            profile.runcall(super()._work)
+            profile.dump_stats(f"{name}.writer")
+
+    directory_server.GroupCommitWriter = ProfiledWriter  # type: ignore[misc]
+    profile = Profile()
+    profile.runcall(serve, lambda: load(config), _tell)
+    profile.dump_stats(f"{name}.loop")
+
+
+def main() -> None:
+    config = Path(sys.argv[1])
+    if PROFILE in os.environ:
+        _profiled(config)
+    else:
+        serve(lambda: load(config), _tell)
+
+
+if __name__ == "__main__":
+    main()

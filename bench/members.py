@@ -1,0 +1,209 @@
+"""An enterprise of ours on this machine: a PEC, a PSC in another site, a BSC in the PEC's own.
+
+Each is a process with a SQLite file; they talk through sockets, and every message is signed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from bench import calls, member, twins
+from bench.calls import RpcPeer
+from bench.load import LoadError, Operation, Target
+from bench.member import Home, Member
+from bench.slapd import free_port
+from bench.twins import Queue
+from mqis.protocol.directory.descriptors import default_descriptor
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.ports import Transaction, View
+from mqis.protocol.replication.convergence import Held, copy_of, differences
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.node.members import Seed
+from mqis.runtime.node.signer import MachineKey
+from mqis.services.bulk import BulkTransaction
+from mqis.services.founding import found
+from mqis.services.identity import seed_text
+from mqis.services.replication import key_list
+from mqis.storage.sqlite import SqliteStore
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sid import ADMINISTRATORS
+
+PEC, PSC, BSC = "PEC1", "PSC2", "BSC3"
+SITE, OTHER_SITE = "HEADQUARTERS", "BRANCH"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An enterprise whose stores are ready, and none of whose servers runs."""
+
+    authority: Home
+    replicas: tuple[Home, ...]
+    #: The partitions that replicas have from the PEC.
+    partitions: tuple[Guid, ...]
+
+
+def plan(directory: Path, replicas: Sequence[str], machines: int, queues: int) -> Planned:
+    """The PEC's store holds everything, also the objects that 'mqis join' makes of a replica."""
+    homes = {name: Home(directory / name, free_port()) for name in (PEC, *replicas)}
+    for home in homes.values():
+        home.directory.mkdir(parents=True)
+    keys = {n: MachineKey.open(home.directory / "signing.key") for n, home in homes.items()}
+    with closing(SqliteStore(homes[PEC].store)) as store:
+        found(store, "Bench", SITE, PEC)
+        with store.write() as tx:
+            bulk = BulkTransaction(tx)
+            machine, site = _found(bulk, ObjectType.MACHINE, PEC), _found(tx, ObjectType.SITE, SITE)
+            seed = seed_text(Seed(PEC, machine, keys[PEC].public))
+            for name in replicas:
+                _admit(bulk, homes, name, keys[name], site, seed)
+            twins.populate(bulk, site, machines, queues)
+            bulk.flush()
+    homes[PEC].configure(homes.values(), role="pec", site=SITE)
+    partitions = (ENTERPRISE_PARTITION, site)
+    return Planned(homes[PEC], tuple(homes[name] for name in replicas), partitions)
+
+
+def _found(view: View, kind: ObjectType, path: str) -> Guid:
+    obj = view.find(kind, path)
+    assert obj is not None
+    return obj.id
+
+
+def _admit(
+    tx: Transaction, homes: dict[str, Home], name: str, key: MachineKey, site: Guid, seed: str
+) -> None:
+    """What 'mqis join' does: the objects, the configuration, an empty store."""
+    events = DirectoryEvents(tx, twins.NOW, SystemEntropy(), own_site=site)
+    public = PropVariant(VarType.BLOB, key_list(key.public))
+    role, where, bits = "bsc", SITE, ServiceBits.BSC
+    if name == PSC:
+        role, where, bits = "psc", OTHER_SITE, ServiceBits.PSC
+        properties: dict[int, PropVariant] = {
+            PropId.S_PSC: PropVariant(VarType.LPWSTR, name),
+            PropId.S_PSC_SIGNPK: public,
+        }
+        site = events.create(
+            ObjectType.SITE, where, properties, security=_descriptor(ObjectType.SITE)
+        ).id
+    properties = {
+        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
+        PropId.QM_SERVICE: PropVariant(VarType.UI4, int(bits)),
+        PropId.QM_SIGN_PKS: public,
+    }
+    machine = events.create(
+        ObjectType.MACHINE, name, properties, security=_descriptor(ObjectType.MACHINE)
+    )
+    homes[name].configure(
+        homes.values(),
+        role=role,
+        site=where,
+        pec=PEC,
+        psc=PEC if role == "bsc" else name,
+        id=str(machine.id),
+        site_id=str(site),
+        seeds=[seed],
+    )
+    SqliteStore(homes[name].store).close()
+
+
+def _descriptor(kind: ObjectType) -> bytes:
+    return default_descriptor(kind, ADMINISTRATORS).to_bytes()
+
+
+class Members:
+    """``replication.Side``: the servers of an enterprise of ours."""
+
+    name = "mqis"
+
+    def __init__(self, planned: Planned, queues: int, resources: ExitStack) -> None:
+        self._planned = planned
+        self._resources = resources
+        self._next = queues
+        self._creates = twins.creates(
+            queues,
+            "utf-16-le",
+            lambda queue: calls.create_queue(queue.path, queue.properties(), twins.SECURITY),
+        )
+        self.members: list[Member] = []
+        self._numbers: list[sqlite3.Connection] = []
+        #: The PEC, then the replicas, as soon as they take calls.
+        self.targets: list[Target[RpcPeer]] = []
+
+    @property
+    def homes(self) -> tuple[Home, ...]:
+        return self._planned.authority, *self._planned.replicas
+
+    def start_authority(self) -> None:
+        self._start(self._planned.authority)
+        self.await_ready()
+
+    def start_replicas(self) -> None:
+        for home in self._planned.replicas:
+            self._start(home)
+
+    def await_ready(self) -> None:
+        for each in self.members[len(self.targets) :]:
+            self.targets.append(Target(each.pid, each.ready(), RpcPeer))
+
+    def _start(self, home: Home) -> None:
+        self.members.append(member.start(home, self._resources))
+        uri = f"{home.store.absolute().as_uri()}?mode=ro"
+        numbers = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)
+        self._resources.enter_context(closing(numbers))
+        self._numbers.append(numbers)
+
+    def pids(self) -> list[int]:
+        return [each.pid for each in self.members]
+
+    # --- changes ----------------------------------------------------------------------------------
+
+    def creates(self, count: int) -> Iterator[bytes]:
+        """Requests for so many queues that were not there."""
+        self._next += count
+        return islice(self._creates, count)
+
+    def create(self, peer: RpcPeer, request: bytes) -> Operation:
+        return peer.create(request)
+
+    def look(self, peer: RpcPeer) -> Operation:
+        """At the last queue of ``creates``."""
+        queue = Queue(self._next - 1)
+        return peer.call(calls.get_props(queue.path, (PropId.Q_LABEL,), queue.label))
+
+    # --- replicas ---------------------------------------------------------------------------------
+
+    def equal(self) -> bool:
+        """By the last number of each partition: what a replica has, it has without gaps."""
+        true, *copies = (self._last(numbers) for numbers in self._numbers)
+        return all(copy == true for copy in copies)
+
+    def _last(self, numbers: sqlite3.Connection) -> list[bytes | None]:
+        known = dict(numbers.execute("SELECT id, last_seq FROM partitions").fetchall())
+        return [known.get(partition.raw) for partition in self._planned.partitions]
+
+    def compare(self) -> int:
+        """Object by object; how many there are. ``LoadError`` names the first difference."""
+        true, *copies = (self._held(home) for home in self.homes)
+        for home, copy in zip(self._planned.replicas, copies, strict=True):
+            for difference in differences(true, copy, same_site=True):
+                raise LoadError(f"{home.name}: {difference}")
+        return len(true)
+
+    def _held(self, home: Home) -> dict[Guid, Held]:
+        with closing(SqliteStore(home.store, create=False)) as store, store.read() as view:
+            return copy_of(
+                obj
+                for kind in ObjectType
+                for obj in view.objects(kind)
+                if obj.partition in self._planned.partitions
+            )
