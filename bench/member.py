@@ -18,7 +18,6 @@ from pathlib import Path
 
 from bench.backends import ROOT
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.services import directory_server
 from mqis.services.config import default_toml, load, override
 from mqis.services.directory_server import Ready
 from mqis.services.sections import Config
@@ -44,19 +43,24 @@ class Home:
     def store(self) -> Path:
         return self.directory / _STORE
 
-    def configure(self, others: Iterable[Home], **replication: object) -> None:
-        """Messages have to be signed, every time and limit is the default."""
+    def configure(
+        self, others: Iterable[Home], *, role: str, site: str, **replication: object
+    ) -> None:
+        """Messages have to be signed; every time and limit is the default."""
         values: dict[str, dict[str, object]] = {
             "store": {"url": f"sqlite:{_STORE}"},
-            "server": {"name": self.name, "site": replication.pop("site"), "role": "pec"},
+            "server": {"name": self.name, "site": site, "role": role},
             "rpc": {"mapper": False},
             "security": {"gss": "none"},
-            "replication": {"port": self.port, "signing": "require", "notify": False},
+            "replication": {
+                "port": self.port,
+                "signing": "require",
+                "notify": False,  # there are no queue managers to tell
+                **replication,
+            },
             "hosts": {home.name: f"127.0.0.1:{home.port}" for home in others},
             "log": {"level": "warning"},
         }
-        values["server"]["role"] = replication.pop("role")
-        values["replication"] |= replication
         text = default_toml(override(Config(), values, "bench"))
         (self.directory / _CONFIG).write_text(text, encoding="utf-8")
 
@@ -118,13 +122,14 @@ def _tell(ready: Ready) -> None:
 def _profiled(config: Path) -> None:
     name = str(Path(os.environ[PROFILE]) / config.parent.name)
 
-    class ProfiledWriter(GroupCommitWriter):
-        def _work(self) -> None:
-            profile = Profile()
-            profile.runcall(super()._work)
-            profile.dump_stats(f"{name}.writer")
+    work = GroupCommitWriter._work
 
-    directory_server.GroupCommitWriter = ProfiledWriter  # type: ignore[misc]
+    def profiled(writer: GroupCommitWriter) -> None:
+        profile = Profile()
+        profile.runcall(work, writer)
+        profile.dump_stats(f"{name}.writer")
+
+    GroupCommitWriter._work = profiled  # type: ignore[assignment, method-assign]
     profile = Profile()
     profile.runcall(serve, lambda: load(config), _tell)
     profile.dump_stats(f"{name}.loop")

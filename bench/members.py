@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from bench import calls, member, twins
 from bench.calls import RpcPeer
+from bench.enterprise import NOW
 from bench.load import LoadError, Operation, Target
 from bench.member import Home, Member
 from bench.slapd import free_port
 from bench.twins import Queue
 from mqis.protocol.directory.descriptors import default_descriptor
 from mqis.protocol.directory.events import DirectoryEvents
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Transaction, View
-from mqis.protocol.replication.convergence import Held, copy_of, differences
+from mqis.protocol.replication.replicated import content
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
@@ -62,10 +63,10 @@ def plan(directory: Path, replicas: Sequence[str], machines: int, queues: int) -
         found(store, "Bench", SITE, PEC)
         with store.write() as tx:
             bulk = BulkTransaction(tx)
-            machine, site = _found(bulk, ObjectType.MACHINE, PEC), _found(tx, ObjectType.SITE, SITE)
+            machine, site = _found(tx, ObjectType.MACHINE, PEC), _found(tx, ObjectType.SITE, SITE)
             seed = seed_text(Seed(PEC, machine, keys[PEC].public))
             for name in replicas:
-                _admit(bulk, homes, name, keys[name], site, seed)
+                _admit(bulk, homes, name, key=keys[name], site=site, seed=seed)
             twins.populate(bulk, site, machines, queues)
             bulk.flush()
     homes[PEC].configure(homes.values(), role="pec", site=SITE)
@@ -80,10 +81,10 @@ def _found(view: View, kind: ObjectType, path: str) -> Guid:
 
 
 def _admit(
-    tx: Transaction, homes: dict[str, Home], name: str, key: MachineKey, site: Guid, seed: str
+    tx: Transaction, homes: dict[str, Home], name: str, *, key: MachineKey, site: Guid, seed: str
 ) -> None:
     """What 'mqis join' does: the objects, the configuration, an empty store."""
-    events = DirectoryEvents(tx, twins.NOW, SystemEntropy(), own_site=site)
+    events = DirectoryEvents(tx, NOW, SystemEntropy(), own_site=site)
     public = PropVariant(VarType.BLOB, key_list(key.public))
     role, where, bits = "bsc", SITE, ServiceBits.BSC
     if name == PSC:
@@ -193,17 +194,29 @@ class Members:
 
     def compare(self) -> int:
         """Object by object; how many there are. ``LoadError`` names the first difference."""
-        true, *copies = (self._held(home) for home in self.homes)
-        for home, copy in zip(self._planned.replicas, copies, strict=True):
-            for difference in differences(true, copy, same_site=True):
-                raise LoadError(f"{home.name}: {difference}")
-        return len(true)
+        with ExitStack() as opened:
+            true, *copies = (opened.enter_context(_view(home)) for home in self.homes)
+            for home, copy in zip(self._planned.replicas, copies, strict=True):
+                self._compare(true, copy, home.name)
+            return sum(1 for _ in self._held(true))
 
-    def _held(self, home: Home) -> dict[Guid, Held]:
-        with closing(SqliteStore(home.store, create=False)) as store, store.read() as view:
-            return copy_of(
-                obj
-                for kind in ObjectType
-                for obj in view.objects(kind)
-                if obj.partition in self._planned.partitions
-            )
+    def _compare(self, true: View, copy: View, name: str) -> None:
+        for obj in self._held(true):
+            held = copy.get(obj.type, obj.id)
+            if held is None or held.seq != obj.seq or content(held) != content(obj):
+                raise LoadError(f"{name}: {obj.path} is {'missing' if held is None else 'other'}")
+        extra = sum(1 for _ in self._held(copy)) - sum(1 for _ in self._held(true))
+        if extra:
+            raise LoadError(f"{name}: {extra} objects too many")
+
+    def _held(self, view: View) -> Iterator[DirectoryObject]:
+        for kind in ObjectType:
+            for obj in view.objects(kind):
+                if obj.partition in self._planned.partitions:
+                    yield obj
+
+
+@contextmanager
+def _view(home: Home) -> Iterator[View]:
+    with closing(SqliteStore(home.store, create=False)) as store, store.read() as view:
+        yield view

@@ -49,6 +49,10 @@ MARKER = 4
 #: Bytes that a sender gathers before it writes.
 BATCH = 64 * 1024
 _HEAD = Struct("<II")
+#: No PINGs: a sender's loop stands still while the others have their turn.
+LIMITS = Limits(request_slots=999, pings=False)
+#: For the last answers to arrive, so that none is overdue when the loop goes on.
+SETTLE_S = 0.05
 
 
 class Counter:
@@ -92,7 +96,7 @@ async def receive_oletx(port: int, ready: Callable[[int], None], end: asyncio.Ev
         async for message in connection:
             take(message.body)
 
-    async with OleTxEndpoint(THERE, resolver=resolver) as endpoint:
+    async with OleTxEndpoint(THERE, resolver=resolver, limits=LIMITS) as endpoint:
         endpoint.accept(TYPE, handle)
         ready(endpoint.port)
         await end.wait()
@@ -101,8 +105,7 @@ async def receive_oletx(port: int, ready: Callable[[int], None], end: asyncio.Ev
 class OleTxSender:
     def __init__(self, own_port: int) -> None:
         self._resolver = FixedResolver()
-        limits = Limits(request_slots=999)
-        self._endpoint = OleTxEndpoint(HERE, port=own_port, resolver=self._resolver, limits=limits)
+        self._endpoint = OleTxEndpoint(HERE, port=own_port, resolver=self._resolver, limits=LIMITS)
         self._connections: list[OleTxConnection] = []
 
     async def open(self, port: int, connections: int) -> None:
@@ -291,10 +294,9 @@ async def _receiver(kind: str, port: int) -> None:
 class Contender:
     """A receiver in its process, and a sender here, kept over the rounds."""
 
-    def __init__(
-        self, run: Run, loop: asyncio.AbstractEventLoop, kind: str, connections: int
-    ) -> None:
-        self._loop = loop
+    def __init__(self, run: Run, kind: str, connections: int) -> None:
+        self._loop = loop = uvloop.new_event_loop()
+        run.resources.callback(loop.close)
         own_port = _free_port()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.oletx", kind, str(own_port)],
@@ -309,11 +311,14 @@ class Contender:
             raise RuntimeError(f"the receiver {kind} did not start")
         self._sender = SENDERS[kind](own_port)
         loop.run_until_complete(self._sender.open(int(port), connections))
+        loop.run_until_complete(asyncio.sleep(SETTLE_S))
 
     def sample(self, size: int, count: int) -> Sample:
         start = perf_counter_ns()
         self._loop.run_until_complete(self._sender.send(bytes(size), count))
-        return Sample(count, perf_counter_ns() - start)
+        elapsed = perf_counter_ns() - start
+        self._loop.run_until_complete(asyncio.sleep(SETTLE_S))
+        return Sample(count, elapsed)
 
     def close(self) -> None:
         self._loop.run_until_complete(self._sender.close())
@@ -347,10 +352,8 @@ def _run(run: Run) -> Results:
     except ImportError:
         results.notes.append("h2: skipped: it is not installed (make bench installs it)")
         kinds.remove("h2")
-    loop = uvloop.new_event_loop()
-    run.resources.callback(loop.close)
     for connections in CONNECTIONS[: 2 if run.quick else None]:
-        _measure(run, results, loop, kinds, connections)
+        _measure(run, results, kinds, connections)
     results.notes.append("oletx: stream is asyncio's StreamReader, two awaits for each message")
     return results
 
@@ -358,14 +361,13 @@ def _run(run: Run) -> Results:
 def _measure(
     run: Run,
     results: Results,
-    loop: asyncio.AbstractEventLoop,
     kinds: list[str],
     connections: int,
 ) -> None:
     receiver_cores, sender_cores = _cores()
     run.say(f"oletx: opening {connections:,} connections")
     with _pinned(receiver_cores):
-        contenders = {kind: Contender(run, loop, kind, connections) for kind in kinds}
+        contenders = {kind: Contender(run, kind, connections) for kind in kinds}
     try:
         for size in SIZES:
             count = max(connections, run.scaled(40_000 if size == 64 else 8_000, 400))

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 
 from bench.backends import Unavailable
@@ -53,7 +55,7 @@ def start(
     database = directory / "slapd"
     database.mkdir()
     configuration = directory / "slapd.conf"
-    lines = _configuration(database, suffix, schema, indexed, modules, more)
+    lines = _configuration(database, suffix, schema, indexed, modules=modules, more=more)
     configuration.write_text("\n".join(lines), "utf-8")
     common = ["-f", str(configuration)]
     if content is not None:
@@ -72,16 +74,27 @@ def start(
     return Slapd(process.pid, port, _version(slapd))
 
 
-def contents(directory: Path) -> dict[str, frozenset[str]]:
-    """The lines of every entry by its name, numbers and times of changes included."""
+def contents(directory: Path) -> dict[str, bytes]:
+    """A digest of every entry by its name, number and time of its change included.
+
+    Not the number of the last change of all, which a provider writes down at its end.
+    """
     slapcat = shutil.which("slapcat", path=_PATH)
     if slapcat is None:
         raise Unavailable("slapd: skipped: slapcat is not installed")
     # Unfolded, so that a value is a line.
     command = [slapcat, "-f", str(directory / "slapd.conf"), "-o", "ldif-wrap=no"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    entries = (entry.splitlines() for entry in told.split("\n\n") if entry.strip())
-    return {lines[0]: frozenset(lines[1:]) for lines in entries}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        assert process.stdout is not None
+        lines = (line.rstrip("\n") for line in process.stdout)
+        found = {}
+        for named, entry in groupby(lines, key=bool):
+            if named:
+                name, *values = (line for line in entry if not line.startswith("contextCSN:"))
+                found[name] = sha256("\n".join(sorted(values)).encode()).digest()
+    if process.returncode:
+        raise RuntimeError(f"slapcat failed for {directory.name}")
+    return found
 
 
 def _fill(slapadd: str, common: list[str], source: Path, content: Iterable[str]) -> None:
@@ -104,6 +117,7 @@ def _configuration(
     suffix: str,
     schema: Iterable[str],
     indexed: Iterable[str],
+    *,
     modules: Iterable[str],
     more: Iterable[str],
 ) -> Iterable[str]:

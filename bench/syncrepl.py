@@ -73,7 +73,11 @@ class Syncrepl:
         """They answer from their start on."""
 
     def _start(
-        self, name: str, content: Iterable[str] | None, modules: tuple[str, ...], more: Iterable[str]
+        self,
+        name: str,
+        content: Iterable[str] | None,
+        modules: tuple[str, ...],
+        more: Iterable[str],
     ) -> None:
         home = self._directory / name
         home.mkdir()

@@ -32,7 +32,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     text = done.stdout.decode()
-    assert text.startswith(blocks("")[0]), "what the document shows is what is printed"
+    assert text.startswith(blocks("text")[0]), "what the document shows is what is printed"
     assert "cost 50 instead of 30 (+20)" in text
     assert (tmp_path / "route.svg").read_text("utf-8").startswith("<svg")
 

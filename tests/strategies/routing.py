@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import md5
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from mqis.protocol.directory.objects import DirectoryObject
@@ -17,6 +18,10 @@ from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 from tests import builders
+
+
+#: How long an enterprise takes to draw, or a route to explain, is not what is tested.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def named(text: str) -> Guid:

@@ -92,7 +92,7 @@ class DirectoryClient:
         signer: MachineSigner | None = None,
         answer_challenges: bool = True,
         ask_port: bool = False,
-        timeout_s: float = 10.0,
+        timeout_s: float = 15.0,
     ) -> DirectoryClient:
         """Connect to the current server, or the first of the others that answers (3.2.3).
 

@@ -52,7 +52,8 @@ class SessionSettings:
     answer_challenges: bool = True
     #: Ask S_DSGetServerPort where to go on, as the first clients did (3.2.3).
     ask_port: bool = False
-    timeout_s: float = 10.0
+    #: More than a change may take that the server has another one make (MC-MQDSRP note 11).
+    timeout_s: float = 15.0
 
 
 class Session:

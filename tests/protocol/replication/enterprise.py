@@ -159,8 +159,9 @@ M = TypeVar("M", bound=Message)
 class Enterprise:
     """Servers and the messages between them."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, signed: bool = False) -> None:
         self.settings = settings or Settings()
+        self.signed = signed
         self.now = 1000.0
         self.nodes: dict[str, Node] = {}
         self.wire: deque[Parcel] = deque()
@@ -281,7 +282,8 @@ class Enterprise:
                 effect.machine,
                 effect.identifier,
                 effect.message.body,
-                envelope=effect.message,
+                self.signed,
+                effect.message,
             )
             self.sent.append(parcel)
             if any(wanted(parcel) for wanted in list(self._losses)):

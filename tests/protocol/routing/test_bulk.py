@@ -26,7 +26,7 @@ from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import UNREACHABLE, build_table
 from mqis.protocol.routing.trace import Tables
 from mqis.wire.guid import Guid
-from tests.strategies.routing import enterprises, graphs, named
+from tests.strategies.routing import enterprises, graphs, named, unhurried
 
 NOWHERE: tuple[int, tuple[Guid, ...]] = (UNREACHABLE, ())
 
@@ -35,6 +35,7 @@ def snapshot_of(sites: list[Guid], links: list[Link]) -> Snapshot:
     return Snapshot.make([*(Site(site, "") for site in sites), *links])
 
 
+@unhurried
 @given(graphs())
 def test_all_pairs_are_the_tables_of_all_sites(drawn: tuple[list[Guid], list[Link]]) -> None:
     snapshot = snapshot_of(*drawn)
@@ -48,6 +49,7 @@ def test_all_pairs_are_the_tables_of_all_sites(drawn: tuple[list[Guid], list[Lin
         assert routes.next_hop[root].tolist() == list(table.next_hop)
 
 
+@unhurried
 @given(graphs(), st.data())
 def test_tables_of_several_roots(drawn: tuple[list[Guid], list[Link]], data: st.DataObject) -> None:
     snapshot = snapshot_of(*drawn)
@@ -105,6 +107,7 @@ def way(routes: Routes, source: int, destination: int) -> list[int] | None:
     return path
 
 
+@unhurried
 @given(graphs(), st.data())
 def test_links_that_go_change_exactly_the_routes_that_used_them(
     drawn: tuple[list[Guid], list[Link]], data: st.DataObject
@@ -163,6 +166,7 @@ def without_machines(snapshot: Snapshot, ids: list[Guid]) -> Snapshot:
     return Snapshot(snapshot.sites, snapshot.links, left)
 
 
+@unhurried
 @given(enterprises(max_sites=5), st.data())
 def test_gates_and_links_that_go(snapshot: Snapshot, data: st.DataObject) -> None:
     """Judged by explaining every route before and after, multi-site gates included."""

@@ -13,7 +13,7 @@ from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.trace import Tables, trace
 from mqis.protocol.routing.wording import Names
 from tests.protocol.routing.worlds import World, called, guid, told
-from tests.strategies.routing import enterprises
+from tests.strategies.routing import enterprises, unhurried
 
 DIAMOND = World(
     *("A-B 1", "B-D 1", "A-C 1", "C-D 1", "A-D 9", "A-E 1"),
@@ -167,6 +167,7 @@ def test_words() -> None:
     assert names.link(nowhere) == str(nowhere)
 
 
+@unhurried
 @given(enterprises(max_sites=5))
 def test_explanations_follow_the_route_and_alternatives_never_win(snapshot: Snapshot) -> None:
     tables = Tables(snapshot)

@@ -12,7 +12,7 @@ from mqis.protocol.routing.graph import Graph
 from mqis.protocol.routing.model import Link
 from mqis.protocol.routing.table import UNREACHABLE, build_table
 from mqis.wire.guid import Guid
-from tests.strategies.routing import graphs
+from tests.strategies.routing import graphs, unhurried
 
 pytestmark = pytest.mark.interop
 
@@ -27,6 +27,7 @@ def judged(links: list[Link], sites: list[Guid]) -> nx.MultiGraph:
     return made
 
 
+@unhurried
 @given(graphs())
 def test_networkx_finds_the_same_distances(drawn: tuple[list[Guid], list[Link]]) -> None:
     sites, links = drawn
@@ -38,6 +39,7 @@ def test_networkx_finds_the_same_distances(drawn: tuple[list[Guid], list[Link]])
         assert ours == nx.single_source_dijkstra_path_length(judge, root)
 
 
+@unhurried
 @given(graphs())
 def test_scipy_finds_the_same_distances(drawn: tuple[list[Guid], list[Link]]) -> None:
     sites, links = drawn

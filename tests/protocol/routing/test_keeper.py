@@ -23,7 +23,14 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from tests.protocol.routing.test_snapshot import changes_of, gone
 from tests.protocol.routing.worlds import World, called, guid
-from tests.strategies.routing import as_stored, enterprises, graphs, named, site_links
+from tests.strategies.routing import (
+    as_stored,
+    enterprises,
+    graphs,
+    named,
+    site_links,
+    unhurried,
+)
 
 
 class Directory:
@@ -156,6 +163,7 @@ def test_changes_count_at_once() -> None:
     assert list(keeper.table) == []
 
 
+@unhurried
 @given(enterprises(), st.data())
 def test_changes_give_the_table_of_a_full_rebuild(snapshot: Snapshot, data: st.DataObject) -> None:
     machine = data.draw(st.sampled_from(list(snapshot.machines)))
@@ -172,6 +180,7 @@ def test_changes_give_the_table_of_a_full_rebuild(snapshot: Snapshot, data: st.D
             break
 
 
+@unhurried
 @given(graphs(max_sites=20), st.data())
 def test_updates_are_rebuilds(drawn: tuple[list[Guid], list[Link]], data: st.DataObject) -> None:
     """Link by link, however many links there are, from tables that were updates themselves."""

@@ -28,7 +28,14 @@ from mqis.wire.seqnum import SequenceNumber
 from tests import builders
 from tests.builders import guid as numbered
 from tests.protocol.routing.worlds import World, guid
-from tests.strategies.routing import as_directory, as_stored, enterprises, everything, named
+from tests.strategies.routing import (
+    as_directory,
+    as_stored,
+    enterprises,
+    everything,
+    named,
+    unhurried,
+)
 
 ONE, TWO = numbered(11), numbered(12)
 
@@ -176,6 +183,7 @@ def _varied(draw: st.DrawFn, obj: RoutingObject, snapshot: Snapshot) -> RoutingO
     return QueueManager(guid_of, f"{obj.name}2", homes, draw(st.booleans()))
 
 
+@unhurried
 @given(enterprises(), st.data())
 def test_changes_give_what_reading_anew_would(snapshot: Snapshot, data: st.DataObject) -> None:
     stored = Snapshot.of(as_directory(everything(snapshot)))

@@ -11,7 +11,7 @@ from mqis.protocol.routing.model import Link
 from mqis.protocol.routing.table import EMPTY, UNREACHABLE, Row, build_table
 from mqis.wire.guid import Guid
 from tests.protocol.routing.worlds import World, guid
-from tests.strategies.routing import graphs
+from tests.strategies.routing import graphs, unhurried
 
 #: Figure 4 of the specification: every site has a gate named after it.
 GATES = {"a": "A gate", "b": "B gate", "c": "C gate", "d": "D gate"}
@@ -126,6 +126,7 @@ def test_of_equal_routes_the_one_over_the_smallest_site_is_taken() -> None:
     assert far.rows("a")["G"] == ("B", 4)
 
 
+@unhurried
 @given(graphs(), st.data())
 def test_next_hops_are_the_smallest_first_sites_of_all_cheapest_paths(
     drawn: tuple[list[Guid], list[Link]], data: st.DataObject

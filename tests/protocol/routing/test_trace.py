@@ -16,7 +16,7 @@ from mqis.protocol.routing.table import RoutingTable
 from mqis.protocol.routing.trace import HOP_LIMIT, Route, Tables, trace
 from mqis.wire.guid import Guid
 from tests.protocol.routing.worlds import World, called, guid
-from tests.strategies.routing import enterprises, named
+from tests.strategies.routing import enterprises, named, unhurried
 
 
 def routes(snapshot: Snapshot) -> Iterator[tuple[Guid, Guid, Route]]:
@@ -26,6 +26,7 @@ def routes(snapshot: Snapshot) -> Iterator[tuple[Guid, Guid, Route]]:
             yield source, destination, trace(snapshot, source, destination, tables)
 
 
+@unhurried
 @given(enterprises(sound=True, max_sites=6))
 def test_in_a_sound_enterprise_everything_arrives(snapshot: Snapshot) -> None:
     """Gates of several sites, in- and out-routing servers anywhere, ties and parallel links."""
@@ -41,6 +42,7 @@ def test_in_a_sound_enterprise_everything_arrives(snapshot: Snapshot) -> None:
         assert all(far > near for far, near in pairwise(distances)), "nearer with every gate"
 
 
+@unhurried
 @given(enterprises(max_sites=5))
 def test_in_any_enterprise_it_arrives_or_something_is_to_blame(snapshot: Snapshot) -> None:
     for _, destination, route in routes(snapshot):

@@ -139,58 +139,74 @@ async def notifying(served: Served, port: int) -> AsyncIterator[ChangeNotifier]:
 @pytest.mark.req("MQDS-3.1.4.4-29")
 @scenario
 async def test_a_queue_manager_hears_of_its_new_queue_once() -> None:
-    async with queue_manager("C14", C14) as (there, port), serving() as served:
-        async with notifying(served, port), served.caller(ADMIN) as caller:
-            assert await create_queue(caller, "C14\\new") == OK
-            update = await heard(there)
-            assert (update.command, update.path) == (NotificationCommand.CREATE, "C14\\new")
-            assert update.master == C15
-            with served.context.view() as view:
-                made = view.find(QUEUE, "C14\\new")
-            assert made is not None
-            assert dict(update.properties)[PropId.Q_INSTANCE].value == made.id
-            # The next thing it hears is about the next queue.
-            assert await create_queue(caller, "C14\\next") == OK
-            assert (await heard(there)).path == "C14\\next"
+    async with (
+        queue_manager("C14", C14) as (there, port),
+        serving() as served,
+        notifying(served, port),
+        served.caller(ADMIN) as caller,
+    ):
+        assert await create_queue(caller, "C14\\new") == OK
+        update = await heard(there)
+        assert (update.command, update.path) == (NotificationCommand.CREATE, "C14\\new")
+        assert update.master == C15
+        with served.context.view() as view:
+            made = view.find(QUEUE, "C14\\new")
+        assert made is not None
+        assert dict(update.properties)[PropId.Q_INSTANCE].value == made.id
+        # The next thing it hears is about the next queue.
+        assert await create_queue(caller, "C14\\next") == OK
+        assert (await heard(there)).path == "C14\\next"
 
 
 @scenario
 async def test_updates_and_deletions_are_heard_too() -> None:
-    async with queue_manager("C14", C14) as (there, port), serving() as served:
-        async with notifying(served, port), served.caller(ADMIN) as caller:
-            quota = PropVariant(VarType.UI4, 5)
-            request = dscomm.SetPropsGuid(QUEUE, ORDERS, (PropId.Q_QUOTA,), (quota,))
-            assert (await caller.call(dscomm.SET_PROPS_GUID, request)).result == OK
-            update = await heard(there)
-            assert (update.command, update.guid) == (NotificationCommand.UPDATE, ORDERS)
-            assert dict(update.properties)[PropId.Q_QUOTA] == quota
-            gone = dscomm.ByGuid(QUEUE, ORDERS)
-            assert (await caller.call(dscomm.DELETE_OBJECT_GUID, gone)).result == OK
-            update = await heard(there)
-            assert (update.command, update.guid) == (NotificationCommand.DELETE, ORDERS)
+    async with (
+        queue_manager("C14", C14) as (there, port),
+        serving() as served,
+        notifying(served, port),
+        served.caller(ADMIN) as caller,
+    ):
+        quota = PropVariant(VarType.UI4, 5)
+        request = dscomm.SetPropsGuid(QUEUE, ORDERS, (PropId.Q_QUOTA,), (quota,))
+        assert (await caller.call(dscomm.SET_PROPS_GUID, request)).result == OK
+        update = await heard(there)
+        assert (update.command, update.guid) == (NotificationCommand.UPDATE, ORDERS)
+        assert dict(update.properties)[PropId.Q_QUOTA] == quota
+        gone = dscomm.ByGuid(QUEUE, ORDERS)
+        assert (await caller.call(dscomm.DELETE_OBJECT_GUID, gone)).result == OK
+        update = await heard(there)
+        assert (update.command, update.guid) == (NotificationCommand.DELETE, ORDERS)
 
 
 @pytest.mark.req("MQDS-3.3.4.5-01")
 @scenario
 async def test_notify_delete_tells_the_owner_of_the_queue() -> None:
-    async with queue_manager("C14", C14) as (there, port), serving() as served:
-        async with notifying(served, port), served.caller(ADMIN) as caller:
-            asked = dscomm2.BeginDeleteNotification("C14\\orders", caller.auth)
-            begun = await caller.call(dscomm2.BEGIN_DELETE_NOTIFICATION, asked)
-            told = await caller.call(dscomm2.NOTIFY_DELETE, dscomm.HandleGiven(begun.handle))
-            assert told.result == OK
-            update = await heard(there)
-            assert (update.command, update.guid) == (NotificationCommand.DELETE, ORDERS)
-            await caller.call(dscomm2.END_DELETE_NOTIFICATION, dscomm.HandleGiven(begun.handle))
+    async with (
+        queue_manager("C14", C14) as (there, port),
+        serving() as served,
+        notifying(served, port),
+        served.caller(ADMIN) as caller,
+    ):
+        asked = dscomm2.BeginDeleteNotification("C14\\orders", caller.auth)
+        begun = await caller.call(dscomm2.BEGIN_DELETE_NOTIFICATION, asked)
+        told = await caller.call(dscomm2.NOTIFY_DELETE, dscomm.HandleGiven(begun.handle))
+        assert told.result == OK
+        update = await heard(there)
+        assert (update.command, update.guid) == (NotificationCommand.DELETE, ORDERS)
+        await caller.call(dscomm2.END_DELETE_NOTIFICATION, dscomm.HandleGiven(begun.handle))
 
 
 @scenario
 async def test_who_cannot_be_told_is_counted_and_nobody_waits() -> None:
     world = World()
-    async with queue_manager("C14", C14) as (there, port), serving(world) as served:
-        async with notifying(served, port) as notifier, served.caller(ADMIN) as caller:
-            served.context.local = LocalQueueManager("nobody", OTHER)
-            assert await create_queue(caller, "C15\\unreachable") == OK
-            assert await create_queue(caller, "C14\\reachable") == OK
-            assert (await heard(there)).path == "C14\\reachable"
-            assert (notifier.statistics.sent, notifier.statistics.failed) == (1, 1)
+    async with (
+        queue_manager("C14", C14) as (there, port),
+        serving(world) as served,
+        notifying(served, port) as notifier,
+        served.caller(ADMIN) as caller,
+    ):
+        served.context.local = LocalQueueManager("nobody", OTHER)
+        assert await create_queue(caller, "C15\\unreachable") == OK
+        assert await create_queue(caller, "C14\\reachable") == OK
+        assert (await heard(there)).path == "C14\\reachable"
+        assert (notifier.statistics.sent, notifier.statistics.failed) == (1, 1)

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqis.protocol.rpc.calls import fragments
 from mqis.wire.errors import WireError
 from mqis.wire.ndr import Syntax
 from mqis.wire.rpc import epmapper, mgmt
 from mqis.wire.rpc.bodies import Request, Response
-from mqis.wire.rpc.header import Header, PfcFlags
+from mqis.wire.rpc.header import FIRST_LAST, Header, PfcFlags
 from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu
+from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu, whole_request, whole_response
 from mqis.wire.rpc.tower import Tower
 from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.rpc.verification import Verification, find_verification
@@ -37,6 +38,45 @@ def test_pdus_come_back(body: Body, call_id: int, flags: int, auth: AuthTrailer 
     assert (pdu.body, pdu.auth) == (body, auth)
     assert (pdu.header.call_id, pdu.header.flags) == (call_id, flags)
     assert encode_pdu(pdu.body, call_id=call_id, flags=flags, auth=pdu.auth) == data
+
+
+@given(some_bodies, U32, U8, st.none() | trailers, st.booleans())
+def test_whole_requests_are_those_that_decode_so(
+    body: Body, call_id: int, flags: int, auth: AuthTrailer | None, usual: bool
+) -> None:
+    """The short way gives what the long one does, or nothing."""
+    flags = FIRST_LAST if usual else flags
+    if isinstance(body, Request):
+        has_object = body.object is not None
+        flags = flags | PfcFlags.OBJECT_UUID if has_object else flags & ~PfcFlags.OBJECT_UUID
+    data = encode_pdu(body, call_id=call_id, flags=flags, auth=auth)
+    pdu, whole = decode_pdu(data), whole_request(data)
+    plain = isinstance(body, Request) and flags == FIRST_LAST
+    assert (whole is not None) == (plain and not pdu.header.auth_length)
+    if whole is not None:
+        assert isinstance(pdu.body, Request)
+        assert whole == (call_id, pdu.body.context_id, pdu.body.opnum, pdu.body.stub)
+
+
+@given(st.binary(max_size=60), st.binary(max_size=8), st.booleans())
+def test_any_bytes_are_a_whole_request_only_if_they_are_one(
+    data: bytes, more: bytes, begun: bool
+) -> None:
+    data = (
+        encode_pdu(Request(1, 2, data), call_id=3, flags=FIRST_LAST)[:24] + data if begun else data
+    )
+    for given in (data, data + more, data[: len(data) // 2]):
+        whole = whole_request(given)
+        if whole is not None:
+            body = decode_pdu(given).body
+            assert isinstance(body, Request)
+            assert whole[1:] == (body.context_id, body.opnum, body.stub)
+
+
+@given(U32, U8, st.binary(max_size=100))
+def test_a_whole_response_is_its_only_fragment(call_id: int, context_id: int, stub: bytes) -> None:
+    (only,) = fragments(Response(context_id, stub), call_id=call_id, max_frag=5840)
+    assert whole_response(call_id, context_id, stub) == only
 
 
 @given(some_bodies, st.data())

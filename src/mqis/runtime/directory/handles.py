@@ -42,9 +42,12 @@ class HandleTable:
 
     def find(self, call: IncomingCall, handle: ContextHandle, kind: type[V]) -> V:
         """What a handle stands for; a fault for one that is none, closed, or somebody else's."""
-        if not handle:
-            raise RpcFault(FaultStatus.IN_NULL_CONTEXT, "the context handle is null")
-        value = call.group.handle(handle.uuid, call.interface)
+        try:
+            value = call.group.handle(handle.uuid, call.interface)
+        except RpcFault:
+            if not handle:
+                raise RpcFault(FaultStatus.IN_NULL_CONTEXT, "the context handle is null") from None
+            raise
         if not isinstance(value, kind):
             raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "a context handle of another kind")
         return value

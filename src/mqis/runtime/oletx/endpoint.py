@@ -312,5 +312,7 @@ class OleTxEndpoint:
 async def _handle(handler: Handler, connection: OleTxConnection) -> None:
     try:
         await handler(connection)
+    except ConnectionClosed as error:  # with its session; the handler had nothing to add
+        log.info("%r ended: %s", connection, error)
     except Exception:
         log.exception("the handler of %r failed", connection)

@@ -86,7 +86,8 @@ class Parameters(Generic[T]):
                 decode(decoder, wire)
         except struct_error:
             raise NdrError(f"the stub ends after {len(data)} bytes", decoder.offset) from None
-        check_end(decoder, allow_surplus)
+        if decoder.offset != decoder.size:
+            check_end(decoder, allow_surplus)
         built: T = self._build(wire, given, decoder.offset)
         return built
 

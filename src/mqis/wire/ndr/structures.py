@@ -11,6 +11,7 @@ among them, is known until a member of variable size has passed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from mqis.wire.ndr.correlation import Scope, Wire
@@ -111,8 +112,18 @@ class Struct(Description[T]):
             wire = unpack(decoder, item, 0, offset)
             return build(wire, decoder.given, offset) if complete else wire
 
-        flat = Flat(f"{run.size}s", run.size, dump, load)
-        return flat_codec(dialect, flat, alignment, resolve, encode_deferred)
+        def decode(decoder: Decoder) -> Any:
+            """As ``load``, but from where it stands: nothing is cut out to be unpacked."""
+            offset = decoder.offset
+            offset += -offset & mask
+            wire = unpack(decoder, decoder.data, offset, offset)
+            decoder.offset = offset + size
+            return build(wire, decoder.given, offset) if complete else wire
+
+        size, mask = run.size, alignment - 1
+        flat = Flat(f"{size}s", size, dump, load)
+        codec = flat_codec(dialect, flat, alignment, resolve, encode_deferred)
+        return replace(codec, decode=decode)
 
     def _stepwise(
         self, dialect: Dialect, codecs: list[Codec], alignment: int, runs: list[Run | int]
@@ -121,7 +132,8 @@ class Struct(Description[T]):
         encode_deferred, resolve = self._deferred(codecs)
         conformance = codecs[-1].conformance
         gap = _gap_step(alignment)
-        pairs = [gap]
+        # A run goes to its own alignment, and that of the first is the structure's.
+        pairs = [] if isinstance(runs[0], Run) else [gap]
         for run in runs:
             if isinstance(run, Run):
                 pairs.append(run.steps(dialect))

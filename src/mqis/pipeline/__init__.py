@@ -1,0 +1,1 @@
+"""The pipeline: journals, captures and exports of an enterprise as tables, on Apache Spark."""

@@ -1,0 +1,56 @@
+"""Which Java the pipeline uses (17 or newer): an installed one, else the one in this environment."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from mqis.wire.errors import MqisError
+
+WANTED = 17
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+class JavaError(MqisError):
+    """There is no Java that Spark could run on."""
+
+
+@cache
+def java_home() -> Path:
+    """JAVA_HOME, the ``java`` on the PATH, what ``make java`` chose or made; the first that fits."""
+    for home in _candidates():
+        if _version(home) >= WANTED:
+            return home
+    raise JavaError(
+        f"the pipeline needs Java {WANTED} or newer: run 'make java', or install one "
+        "(Debian: openjdk-17-jre-headless) and set JAVA_HOME"
+    )
+
+
+def _candidates() -> list[Path]:
+    environment = Path(sys.prefix)
+    found = []
+    if os.environ.get("JAVA_HOME"):
+        found.append(Path(os.environ["JAVA_HOME"]))
+    if on_path := shutil.which("java"):
+        found.append(Path(on_path).resolve().parent.parent)
+    chosen = environment / "java-home"
+    if chosen.is_file() and (text := chosen.read_text(encoding="utf-8").strip()):
+        found.append(Path(text))
+    return [*found, environment / "java"]
+
+
+def _version(home: Path) -> int:
+    try:
+        told = subprocess.run(
+            [home / "bin" / "java", "-version"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    match = _VERSION.search(told.stderr)
+    return int(match[1]) if match else 0

@@ -1,0 +1,1 @@
+"""What ``mqis pipeline`` runs: jobs own reading and writing, transforms the rest."""

@@ -1,0 +1,124 @@
+"""Every schema of the pipeline, in one place.
+
+GUIDs are their sixteen packet bytes and sequence numbers are 64-bit integers up to the gold tables,
+where people read them; there they are text. Times are microseconds in UTC.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+_BINARY, _TEXT, _INT, _LONG = BinaryType(), StringType(), IntegerType(), LongType()
+_TIME, _BOOL = TimestampType(), BooleanType()
+
+
+def _schema(**columns: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+# --- sources --------------------------------------------------------------------------------------
+
+#: ``mqis.journal``: a whole record, or where ``error`` is set, bytes that are none.
+JOURNAL = _schema(
+    server=_TEXT,
+    server_id=_BINARY,
+    lsn=_LONG,
+    time=_TIME,
+    kind=_INT,
+    state=_INT,
+    operation=_INT,
+    object_type=_INT,
+    session=_LONG,
+    partition=_BINARY,
+    seq=_LONG,
+    previous_seq=_LONG,
+    object_id=_BINARY,
+    message_source=_BINARY,
+    message_ordinal=_LONG,
+    peer=_TEXT,
+    reason=_TEXT,
+    body=_BINARY,
+    file=_TEXT,
+    offset=_LONG,
+    length=_LONG,
+    error=_TEXT,
+)
+
+#: ``mqis.directory``: one line of an export. ``digest`` is over what replicas have to agree on,
+#: ``digests`` the same property by property, in the order of ``content.LISTED``.
+DIRECTORY = _schema(
+    server=_TEXT,
+    partition=_BINARY,
+    id=_BINARY,
+    type=_INT,
+    seq=_LONG,
+    path=_TEXT,
+    deleted=_BOOL,
+    site_only=_BOOL,
+    digest=_LONG,
+    digests=ArrayType(_LONG, containsNull=False),
+    props=_TEXT,
+    file=_TEXT,
+    line=_LONG,
+    error=_TEXT,
+)
+
+#: ``mqis.directory`` with ``rows=partitions``: what the first lines of exports say.
+PARTITIONS = _schema(
+    server=_TEXT,
+    enterprise=_TEXT,
+    partition=_BINARY,
+    owner=_TEXT,
+    last_seq=_LONG,
+    purged_seq=_LONG,
+    allowed_purge_seq=_LONG,
+    purge_state=_TEXT,
+    file=_TEXT,
+    error=_TEXT,
+)
+
+# --- bronze ---------------------------------------------------------------------------------------
+
+RECORDS = StructType([field for field in JOURNAL.fields if field.name != "error"])
+ERRORS = _schema(
+    source=_TEXT, server=_TEXT, file=_TEXT, offset=_LONG, length=_LONG, reason=_TEXT
+)
+
+# --- silver ---------------------------------------------------------------------------------------
+
+#: A value by its type: text of strings, GUIDs and lists, numbers of numbers; ``raw`` of all.
+PROPERTY = _schema(propid=_INT, text=_TEXT, number=_LONG, raw=_BINARY)
+
+#: What bodies say: a change on its way, in a message or in a local record.
+CARRIED = _schema(
+    server=_TEXT,
+    lsn=_LONG,
+    time=_TIME,
+    state=_INT,
+    peer=_TEXT,
+    message_source=_BINARY,
+    message_ordinal=_LONG,
+    operation=_INT,
+    command=_INT,
+    partition=_BINARY,
+    seq=_LONG,
+    previous_seq=_LONG,
+    purged_seq=_LONG,
+    object_id=_BINARY,
+    object_type=_INT,
+    path=_TEXT,
+    properties=ArrayType(PROPERTY, containsNull=False),
+    reached_seq=_LONG,
+    error=_TEXT,
+)

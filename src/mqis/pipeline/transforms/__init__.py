@@ -1,0 +1,1 @@
+"""DataFrame to DataFrame, pure: each ends in an explicit ``select``."""

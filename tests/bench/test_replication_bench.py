@@ -1,0 +1,167 @@
+"""The replication benchmark measures what it says: replicas that are equal, and nothing sooner."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from bench import members, replication, slapd
+from bench.backends import Unavailable
+from bench.load import Line, LoadError
+from bench.members import BSC, PSC, Members
+from bench.replication import TooSlow
+from bench.syncrepl import Syncrepl
+from bench.twins import Queue
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.services.config import load
+from mqis.services.identity import identify
+from mqis.storage.sqlite import SqliteStore
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class TestPlan:
+    def test_every_server_knows_who_it_is(self, tmp_path: Path) -> None:
+        planned = members.plan(tmp_path, (PSC, BSC), 1, 5)
+
+        with closing(SqliteStore(planned.authority.store)) as store, store.read() as view:
+            assert view.count(ObjectType.QUEUE) == 5
+            for home in (planned.authority, *planned.replicas):
+                me = identify(load(home.directory / "mqis.toml"), view)
+                machine = view.find(ObjectType.MACHINE, home.name)
+                assert machine is not None
+                assert (me.name, me.id, me.pec) == (home.name, machine.id, members.PEC)
+            site = view.find(ObjectType.SITE, members.SITE)
+        assert site is not None
+        assert planned.partitions == (ENTERPRISE_PARTITION, site.id)
+        for home in planned.replicas:
+            with closing(SqliteStore(home.store)) as store, store.read() as view:
+                assert view.partitions() == []
+
+
+class TestComparing:
+    """The replica is a copy of the authority's file, spoiled a little."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> Iterator[Members]:
+        planned = members.plan(tmp_path, (BSC,), 1, 20)
+        shutil.copyfile(planned.authority.store, planned.replicas[0].store)
+        with ExitStack() as resources:
+            yield Members(planned, 20, resources)
+
+    @staticmethod
+    def replica(side: Members) -> SqliteStore:
+        return SqliteStore(side.homes[1].store, create=False)
+
+    def test_a_copy_is_equal(self, side: Members) -> None:
+        assert side.compare() == 25  # enterprise, site, three machines, 20 queues
+
+    def test_a_missing_object_is_seen(self, side: Members) -> None:
+        with closing(self.replica(side)) as store, store.write() as tx:
+            queue = tx.find(ObjectType.QUEUE, Queue(7).path)
+            assert queue is not None
+            tx.delete(queue)
+        with pytest.raises(LoadError, match="queue0000007 is missing"):
+            side.compare()
+
+    def test_another_value_is_seen(self, side: Members) -> None:
+        with closing(self.replica(side)) as store, store.write() as tx:
+            queue = tx.find(ObjectType.QUEUE, Queue(7).path)
+            assert queue is not None
+            label = PropVariant(VarType.LPWSTR, "something else")
+            tx.update(queue, queue.with_properties({PropId.Q_LABEL: label}, queue.seq))
+        with pytest.raises(LoadError, match="queue0000007 is other"):
+            side.compare()
+
+    def test_an_object_too_many_is_seen(self, side: Members) -> None:
+        authority = SqliteStore(side.homes[0].store, create=False)
+        with closing(authority) as store, store.write() as tx:
+            queue = tx.find(ObjectType.QUEUE, Queue(7).path)
+            assert queue is not None
+            tx.delete(queue)
+        with pytest.raises(LoadError, match="1 objects too many"):
+            side.compare()
+
+
+class _Never:
+    name = "never"
+
+    def equal(self) -> bool:
+        return False
+
+
+def test_replicas_that_never_agree_are_given_up() -> None:
+    with pytest.raises(TooSlow, match="never: replicas were not equal"):
+        replication._await_equal(_Never(), 0.05)  # type: ignore[arg-type]
+
+
+@pytest.mark.interop
+class TestSyncrepl:
+    def test_a_consumer_becomes_equal_to_its_provider(self, tmp_path: Path) -> None:
+        with ExitStack() as resources:
+            side = Syncrepl(tmp_path / "slapd", 1, 1, 10, resources)
+            try:
+                side.start_authority()
+            except Unavailable as reason:
+                pytest.skip(str(reason))
+            side.start_replicas()
+            replication._await_equal(side, 30)
+            assert side.compare() == 12  # the suffix, a machine, 10 queues
+
+            authority, consumer = (Line(target) for target in side.targets)
+            with closing(authority), closing(consumer):
+                [request] = side.creates(1)
+                with pytest.raises(LoadError, match="LDAP result 32"):  # noSuchObject
+                    consumer.run(side.look(consumer.peer))
+                authority.run(side.create(authority.peer, request))
+                replication._until_shown(consumer, side.look)
+                replication._await_equal(side, 30)
+                assert side.compare() == 13
+
+            assert slapd.contents(tmp_path / "slapd" / "provider").keys() >= {f"dn: {Queue(10).dn}"}
+
+
+@pytest.mark.slow
+def test_the_entry_puts_both_enterprises_side_by_side() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "replication", "--quick", "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["entries"]["replication"]
+    skipped = any("slapd: skipped: " in note for note in found["notes"])
+    sides = ["mqis"] if skipped else ["mqis", "slapd"]
+    tables = {row["table"] for row in found["rows"]}
+    assert tables == {
+        "20 creates to two replicas",
+        "50 creates to two replicas",
+        "one change, idle: shown by all",
+        "one change, back to back: shown by all",
+        "full synchronisation of 200 to a new server",
+    }
+    for table in tables:
+        rows = {row["name"]: row for row in found["rows"] if row["table"] == table}
+        assert list(rows) == sides
+        assert all(row["per_second"] > 0 for row in rows.values())
+        if not skipped and "one change" not in table:
+            ratio = rows["mqis"]["per_second"] / rows["slapd"]["per_second"]
+            assert rows["mqis"]["ratio"] == pytest.approx(ratio)
+    for side in sides:
+        assert any(n.startswith(side) and "equal on both replicas" in n for n in found["notes"])
+        assert any(n.startswith(side) and "equal on the new server" in n for n in found["notes"])
+    goals = [aim["goal"] for aim in found["aims"]]
+    assert "one change on every replica within 100 ms at p99, idle" in goals
+    assert (">= 3x slapd, 50 creates" in goals) is not skipped
