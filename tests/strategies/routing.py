@@ -19,7 +19,6 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 from tests import builders
 
-
 #: How long an enterprise takes to draw, or a route to explain, is not what is tested.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -21,6 +21,8 @@ from mqis.cli.query import object_as_table, rows_as_table
 from mqis.cli.rendering import shown
 from mqis.cli.sources import StoreSource
 from mqis.cli.store import counts_of
+from mqis.cli.tour_oletx import partners
+from mqis.cli.tour_routing import routes
 from mqis.cli.tour_wire import over_the_wire
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.query import Order, SortKey
@@ -64,10 +66,11 @@ def tour(
     try:
         _build(guide, made, store)
         with made.read() as view:
-            for step in (_sites, _links, _partitions, _lookup, _queue):
+            for step in (_sites, _links, routes, _partitions, _lookup, _queue):
                 step(guide, view)
         _round_trip(guide, made)
         over_the_wire(guide, made)
+        partners(guide)
         _check(guide, made)
     finally:
         made.close()

@@ -229,6 +229,17 @@ def test_a_sweep_over_gates() -> None:
     assert impacts[3].unreachable == impacts[3].changed == 8 + 2 * 4
 
 
+def test_another_gate_speaks_for_the_site() -> None:
+    """Gate 0 of site 0 also belongs to 3, and so is next to 4; gate 1 is in 0 alone."""
+    gates = Gates.of(5, [0, 0, 1, 2, 3, 4, 5], [0, 3, 0, 1, 2, 3, 4])
+    changes = WhatIf(all_pairs(RING), gates).without(gates=[0])
+
+    told = _by_pair(changes)
+    assert told[0, 4] == (2, 5)
+    assert told[0, 3] == (0, 3)
+    assert all(new != UNREACHABLE for _, new in told.values())
+
+
 def test_gates_that_were_not_given_cannot_go() -> None:
     with pytest.raises(ValueError, match="no gates to leave out"):
         WhatIf(all_pairs(RING)).without(gates=[0])

@@ -213,3 +213,16 @@ def test_only_what_is_known_is_carried_over() -> None:
     assert "graph" not in world.snapshot.__dict__
     changed = with_changes(world.snapshot, [gone(world.links[0])])
     assert changed.graph.links == {}
+
+
+def test_a_machine_that_becomes_a_router_and_one_that_stops() -> None:
+    world = World("A-B 1 a,x", a="A router", x="A", b="B gate")
+    before = world.snapshot
+    graph = before.graph
+    assert (before.routers[guid("A")], before.gates[guid("A")]) == ((guid("a"),), (guid("a"),))
+    promoted = QueueManager(guid("x"), "x", (guid("A"),), True)
+    retired = QueueManager(guid("a"), "a", (guid("A"),), False)
+    changed = with_changes(before, [as_stored(promoted), as_stored(retired)])
+
+    assert changed.routers[guid("A")] == changed.gates[guid("A")] == (guid("x"),)
+    assert changed.graph is graph, "no link changed"

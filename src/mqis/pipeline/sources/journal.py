@@ -1,0 +1,261 @@
+"""``mqis.journal``: the segment files of any number of servers.
+
+    spark.read.format("mqis.journal").load("run/psc1/journal")
+
+Options: ``path`` (files or directories, with commas), ``share_bytes`` (how much a task reads). A row
+is a record, or where ``error`` is not null, a damage. Bodies are bytes here; ``transforms.bodies``
+decodes those that a question is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, IsNull
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from mqis.pipeline import schemas
+from mqis.pipeline.sources import arrays
+from mqis.pipeline.sources.files import Share, chosen, paths_in, unreadable
+from mqis.pipeline.sources.filters import column_of, mask, split, wants
+from mqis.pipeline.sources.segments import Damage, Scan, joined, scan, shares
+from mqis.wire.errors import WireError
+from mqis.wire.journal import SegmentHeader, Torn, segment_header
+from mqis.wire.journal.layout import HAS_MESSAGE
+
+PATTERN = "segment-*.mqj"
+SHARE_BYTES = 16 << 20
+#: No header is longer: its length has 16 bits.
+_HEADER_BYTES = 1 << 16
+
+#: Columns that are fields of the header; those by which rows are chosen here.
+_FIELDS = {
+    "lsn": "lsn",
+    "time": "time_us",
+    "kind": "kind",
+    "state": "state",
+    "operation": "operation",
+    "object_type": "object_type",
+    "session": "session",
+    "partition": "partition",
+    "seq": "seq",
+    "previous_seq": "previous_seq",
+}
+_UNORDERED = ("partition", "server")
+_FILE_COLUMNS = ("server", "server_id", "file")
+
+
+class JournalSource(DataSource):
+    """Registered by ``session.open_session``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "mqis.journal"
+
+    def schema(self) -> StructType:
+        return schemas.JOURNAL
+
+    def reader(self, schema: StructType) -> JournalReader:
+        return JournalReader(schema, dict(self.options))
+
+
+class JournalReader(DataSourceReader):
+    def __init__(self, schema: StructType, options: dict[str, str]) -> None:
+        self._schema = schema
+        self._options = options
+        self._filters: list[Filter] = []
+        chosen(schema.fieldNames(), schemas.JOURNAL.fieldNames(), "mqis.journal")
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        taken, left = split(filters, [*_FIELDS, "server", "error"], _UNORDERED)
+        for pushed in list(left):
+            if isinstance(pushed, IsNull) and column_of(pushed) == "error":
+                taken.append(pushed)
+                left.remove(pushed)
+        exact = [f for f in taken if column_of(f) != "error" or not hasattr(f, "value")]
+        self._filters = exact
+        return left + [f for f in taken if f not in exact]
+
+    def partitions(self) -> list[Share]:
+        size = int(self._options.get("share_bytes", SHARE_BYTES))
+        found: list[Share] = []
+        for path in paths_in(self._options, PATTERN, "journal segments"):
+            found += self._shares(path, size)
+        return found
+
+    def _shares(self, path: Path, size: int) -> list[Share]:
+        header, start, _ = _open(path)
+        if header is None:
+            return [Share(str(path), 0, 0)]
+        if not wants(self._filters, "server", header.server):
+            return []
+        length = path.stat().st_size
+        if length - start <= size:
+            return [Share(str(path), start, length)]
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            return [Share(str(path), *cut) for cut in shares(data, start, size)]  # type: ignore[arg-type]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Share):  # Spark's stand-in for no partitions at all
+            return iter(())
+        return read_share(partition, self._schema, self._filters)
+
+
+def _open(path: Path) -> tuple[SegmentHeader | None, int, str]:
+    """The header, where records begin; or why there is none."""
+    try:
+        with path.open("rb") as file:
+            header, start = segment_header(file.read(_HEADER_BYTES))
+    except OSError as error:
+        return None, 0, unreadable(error)
+    except WireError as error:
+        return None, 0, str(error)
+    return header, start, ""
+
+
+def read_share(
+    share: Share, schema: StructType, filters: list[Filter]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a share of a segment."""
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    path = Path(share.path)
+    header, _, reason = _open(path)
+    if header is not None:
+        try:
+            with path.open("rb") as file:
+                file.seek(share.start)
+                data = file.read(share.end - share.start)
+                last = share.end >= path.stat().st_size
+        except OSError as error:
+            header, reason = None, unreadable(error)
+    if header is None:
+        if _wants_errors(filters):
+            length = path.stat().st_size if path.exists() else 0
+            fault = _Fault(0, length, reason)
+            yield _error_rows(arrow, None, share.path, [fault])
+        return
+    found = scan(data, share.start, last=last)
+    if _wants_records(filters):
+        yield from _record_rows(found, header, share.path, arrow, filters)
+    if found.damage and _wants_errors(filters):
+        faults = [_Fault.of(entry, share.start) for entry in found.damage]
+        yield _error_rows(arrow, header, share.path, faults)
+
+
+def _wants_errors(filters: list[Filter]) -> bool:
+    """Rows that tell of damage have no value in any column of a record."""
+    return wants(filters, "error", "damage") and not any(column_of(f) in _FIELDS for f in filters)
+
+
+def _wants_records(filters: list[Filter]) -> bool:
+    return wants(filters, "error", None)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+class _Fault(NamedTuple):
+    offset: int
+    length: int
+    reason: str
+
+    @classmethod
+    def of(cls, entry: Damage, base: int) -> _Fault:
+        kind = "torn" if isinstance(entry, Torn) else "corrupt"
+        return cls(base + entry.offset, entry.length, f"{kind}: {entry.reason}")
+
+
+def _error_rows(
+    arrow: pa.Schema, header: SegmentHeader | None, file: str, faults: list[_Fault]
+) -> pa.RecordBatch:
+    count = len(faults)
+    return arrays.rows(
+        {
+            "server": [None if header is None else _text(header.server)] * count,
+            "server_id": [None if header is None else header.server_id.raw] * count,
+            "file": [file] * count,
+            "offset": [fault.offset for fault in faults],
+            "length": [fault.length for fault in faults],
+            "error": [fault.reason for fault in faults],
+        },
+        arrow,
+        count,
+    )
+
+
+def _record_rows(
+    found: Scan, header: SegmentHeader, file: str, arrow: pa.Schema, filters: list[Filter]
+) -> Iterator[pa.RecordBatch]:
+    asked = [f for f in filters if column_of(f) in _FIELDS]
+    if asked:
+        found = found.only(mask(asked, lambda name: found.headers[_FIELDS[name]], len(found)))
+    for batch in found.batches():
+        if len(batch):
+            made = [_column(field, batch, header, file) for field in arrow]
+            yield pa.RecordBatch.from_arrays(made, schema=arrow)
+
+
+def _column(field: pa.Field, found: Scan, header: SegmentHeader, file: str) -> pa.Array:
+    name = field.name
+    if name in _MADE:
+        return _MADE[name](found, field.type)
+    if name in _FILE_COLUMNS:
+        whole: dict[str, object] = {
+            "server": _text(header.server),
+            "server_id": header.server_id.raw,
+            "file": file,
+        }
+        return arrays.constant(whole[name], field.type, len(found))
+    if name == "error":
+        return pa.nulls(len(found), field.type)
+    return arrays.numbers(found.headers[_FIELDS[name]], field.type)
+
+
+def _text(name: str) -> str:
+    """Arrow's texts hold no lone surrogates, which Windows names may."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _texts(data: bytes, starts: Any, lengths: Any, kind: pa.DataType) -> pa.Array:
+    octets = joined(data, starts, lengths)
+    try:
+        octets.decode("utf-8")
+    except UnicodeDecodeError:
+        cuts = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
+        return pa.array([_text(data[a:b].decode("utf-8", "surrogatepass")) for a, b in cuts], kind)
+    return arrays.pieces(octets, lengths, kind)
+
+
+def _unnamed(found: Scan) -> npt.NDArray[np.bool_]:
+    return (found.headers["flags"] & HAS_MESSAGE) == 0
+
+
+_NO_GUID = np.zeros(1, "V16")[0]
+
+#: Columns that are more than a field of the header.
+_MADE: dict[str, Callable[[Scan, pa.DataType], pa.Array]] = {
+    "partition": lambda found, kind: arrays.guids(found.headers["partition"]),
+    "object_id": lambda found, kind: arrays.guids(
+        found.headers["object_id"], found.headers["object_id"] == _NO_GUID
+    ),
+    "message_source": lambda found, kind: arrays.guids(
+        found.headers["message_source"], _unnamed(found)
+    ),
+    "message_ordinal": lambda found, kind: arrays.numbers(
+        found.headers["message_ordinal"], kind, _unnamed(found)
+    ),
+    "peer": lambda found, kind: _texts(found.data, found.peer_at, found.peer_length, kind),
+    "reason": lambda found, kind: _texts(found.data, found.reason_at, found.reason_length, kind),
+    "body": lambda found, kind: arrays.pieces(
+        joined(found.data, found.body_at, found.body_length), found.body_length, kind
+    ),
+    "offset": lambda found, kind: arrays.numbers(found.starts + found.base, kind),
+    "length": lambda found, kind: arrays.numbers(found.headers["length"], kind),
+}
