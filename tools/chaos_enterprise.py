@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -143,13 +143,15 @@ class Server:
                 env={k: v for k, v in os.environ.items() if not k.startswith("MQIS_")},
             )
         assert process.stdout is not None
+        line = b""
         try:
-            line = await asyncio.wait_for(process.stdout.readline(), START_S)
-        except TimeoutError:
-            line = b""
-        if not line or json.loads(line)["event"] != "ready":
-            if process.returncode is None:
+            with suppress(TimeoutError):
+                line = await asyncio.wait_for(process.stdout.readline(), START_S)
+        finally:
+            if not line and process.returncode is None:
                 process.kill()
+                await process.wait()
+        if not line or json.loads(line)["event"] != "ready":
             raise RuntimeError(f"{self.name} did not start: {(self.home / 'log').read_text()}")
         self.process = process
 
@@ -296,8 +298,7 @@ def _fill(store: Store, servers: dict[str, Server], keys: dict[str, MachineKey])
         machine = tx.find(ObjectType.MACHINE, PEC)
         assert machine is not None
         pec.id = machine.id
-        blob = {PropId.QM_SIGN_PKS: _key(keys[PEC])}
-        events.update_directory_object(machine, dict(blob))
+        events.update_directory_object(machine, {PropId.QM_SIGN_PKS: _key(keys[PEC])})
         for server in servers.values():
             if server.site not in sites:
                 sites[server.site] = _site(events, server).id

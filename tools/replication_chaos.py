@@ -38,8 +38,6 @@ _UNKNOWN = (
     HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER,
     HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE,
 )
-#: Said where a replica does not have what its client was told of a moment ago.
-_BEHIND = (HResult.MQDS_OBJECT_NOT_FOUND, HResult.MQ_ERROR_MACHINE_NOT_FOUND)
 WORKERS = 12
 #: Between two failures, and how long each lasts.
 KILL_EVERY_S, DOWN_S = (2.0, 5.0), (0.2, 2.0)
@@ -111,13 +109,13 @@ class Worker:
         machine = self._rng.choice(SERVERS)[0]
         path = f"{machine}\\q{self._number}-{self._made}"
         label = f"{self._made}"
-        values = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
+        values = _labelled(label)
         if await self._ask(path, label, client.create(ObjectType.QUEUE, path, values)):
             self._queues[path] = label
 
     async def _label(self, client: DirectoryClient, path: str) -> None:
         label = f"{self._rng.randrange(1_000_000)}"
-        values = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
+        values = _labelled(label)
         await self._ask(path, label, client.set(ObjectType.QUEUE, values, path=path))
 
     async def _delete(self, client: DirectoryClient, path: str) -> None:
@@ -159,6 +157,10 @@ class Worker:
         if client is not None:
             with suppress(MqisError, OSError):
                 await client.close()
+
+
+def _labelled(label: str) -> dict[int, PropVariant]:
+    return {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
@@ -244,11 +246,16 @@ async def chaos(
             asyncio.create_task(killer(enterprise, ledger, random.Random(rng.random()))),
             asyncio.create_task(cutter(enterprise, ledger, random.Random(rng.random()))),
         ]
-        working = asyncio.gather(*(worker.run(changes, until) for worker in workers))
-        await asyncio.wait({working, *trouble}, return_when=asyncio.FIRST_COMPLETED)
+        working = [asyncio.create_task(worker.run(changes, until)) for worker in workers]
+        while not all(task.done() for task in working):
+            await asyncio.wait({*working, *trouble}, return_when=asyncio.FIRST_COMPLETED)
+            for task in trouble:
+                if task.done():
+                    task.result()  # it does not end by itself, so this raises
+            await asyncio.sleep(0.1)
         took = time.monotonic() - began
+        await asyncio.gather(*working)
         await _end(trouble)
-        working.cancel() if not working.done() else await working
         await _heal(enterprise)
         healed, faults = await converge(enterprise)
         faults += wrong(ledger, enterprise.servers[SERVERS[0][0]])
@@ -262,8 +269,6 @@ async def chaos(
 
 async def _end(trouble: Sequence[asyncio.Task[None]]) -> None:
     for task in trouble:
-        if task.done():
-            task.result()  # it does not end by itself, so this raises
         task.cancel()
     await asyncio.gather(*trouble, return_exceptions=True)
 
@@ -292,9 +297,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcome = asyncio.run(run)
     ledger = outcome.ledger
     print(
-        f"seed {options.seed}: {ledger.acknowledged} changes acknowledged, {ledger.unknown} without "
-        f"an answer, {ledger.refused} refused, in {outcome.seconds:.0f} s with {ledger.kills} kills "
-        f"and {ledger.cuts} cuts; equal {outcome.healed_s:.1f} s after the last"
+        f"seed {options.seed}: {ledger.acknowledged} changes acknowledged, {ledger.unknown} "
+        f"without an answer, {ledger.refused} refused, in {outcome.seconds:.0f} s with "
+        f"{ledger.kills} kills and {ledger.cuts} cuts; "
+        f"equal {outcome.healed_s:.1f} s after the last"
     )
     for fault in outcome.faults[:20]:
         print(f"WRONG: {fault}")

@@ -70,7 +70,7 @@ DIRECTORY = _schema(
     digests=ArrayType(_LONG, containsNull=False),
     props=_TEXT,
     file=_TEXT,
-    line=_LONG,
+    offset=_LONG,
     error=_TEXT,
 )
 

@@ -1,0 +1,234 @@
+"""``mqis.directory``: exports, one file a server, named after it (``mqis export psc1.jsonl``).
+
+    spark.read.format("mqis.directory").load("exports")
+    spark.read.format("mqis.directory").option("rows", "partitions").load("exports")
+
+A row is an object or a tombstone; with ``rows=partitions`` what the first lines say. A line that
+cannot be read, or a file that was cut off, is a row whose ``error`` is not null. Snapshots of
+journals are exports too, but of the past; they are read only where they are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from json import dumps, loads
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from mqis.pipeline import schemas
+from mqis.pipeline.content import digests
+from mqis.pipeline.sources import arrays
+from mqis.pipeline.sources.files import Share, SourceError, chosen, paths_in, unreadable
+from mqis.pipeline.sources.filters import split, wants
+from mqis.protocol.directory.export import ExportError, Header, parse_entry, parse_header
+from mqis.protocol.directory.objects import DeletedObject
+
+PATTERN = "*.jsonl"
+_SNAPSHOT = "snapshot-"
+SHARE_BYTES = 16 << 20
+_BATCH = 5000
+_DIGESTS = frozenset({"digest", "digests", "site_only"})
+
+Row = dict[str, object]
+
+
+class DirectorySource(DataSource):
+    """Registered by ``session.open_session``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "mqis.directory"
+
+    def schema(self) -> StructType:
+        return schemas.PARTITIONS if self._kind == "partitions" else schemas.DIRECTORY
+
+    def reader(self, schema: StructType) -> DirectoryReader:
+        chosen(schema.fieldNames(), self.schema().fieldNames(), "mqis.directory")
+        return DirectoryReader(schema, dict(self.options), self._kind)
+
+    @property
+    def _kind(self) -> str:
+        kind: str = self.options.get("rows", "objects")
+        if kind not in ("objects", "partitions"):
+            raise SourceError(f"rows is objects or partitions, not {kind!r}")
+        return kind
+
+
+def export_files(options: dict[str, str]) -> list[Path]:
+    found = paths_in(options, PATTERN, "exports")
+    named = options.get("path", "")
+    return [path for path in found if path.name in named or not path.name.startswith(_SNAPSHOT)]
+
+
+def server_of(path: str | Path) -> str:
+    return Path(path).stem
+
+
+class DirectoryReader(DataSourceReader):
+    def __init__(self, schema: StructType, options: dict[str, str], kind: str) -> None:
+        self._schema = schema
+        self._options = options
+        self._kind = kind
+        self._filters: list[Filter] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        self._filters, left = split(filters, ["server"], ["server"])
+        return left
+
+    def partitions(self) -> list[Share]:
+        size = int(self._options.get("share_bytes", SHARE_BYTES))
+        found: list[Share] = []
+        for path in export_files(self._options):
+            if not wants(self._filters, "server", server_of(path)):
+                continue
+            length = path.stat().st_size
+            if self._kind == "partitions":
+                found.append(Share(str(path), 0, 0))
+            else:
+                starts = range(0, max(length, 1), size)
+                found += [Share(str(path), at, min(at + size, length)) for at in starts]
+        return found
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Share):
+            return
+        arrow = to_arrow_schema(self._schema, timezone="UTC")
+        rows = (
+            _partition_rows(partition.path)
+            if self._kind == "partitions"
+            else _object_rows(partition, frozenset(arrow.names))
+        )
+        waiting: list[Row] = []
+        for row in rows:
+            waiting.append(row)
+            if len(waiting) >= _BATCH:
+                yield _batch(waiting, arrow)
+                waiting = []
+        if waiting:
+            yield _batch(waiting, arrow)
+
+
+def _batch(rows: list[Row], arrow: pa.Schema) -> pa.RecordBatch:
+    columns = {name: [row.get(name) for row in rows] for name in arrow.names}
+    return arrays.rows(columns, arrow, len(rows))
+
+
+# --- the first line -------------------------------------------------------------------------------
+
+
+def _partition_rows(path: str) -> Iterator[Row]:
+    place: Row = {"server": server_of(path), "file": path}
+    try:
+        header = _header(path)
+    except (OSError, ExportError) as error:
+        yield place | {"error": _told(error)}
+        return
+    for state in header.partitions:
+        yield place | {
+            "enterprise": header.enterprise,
+            "partition": state.id.raw,
+            "owner": state.owner,
+            "last_seq": _signed(state.last_seq.value),
+            "purged_seq": _signed(state.purged_seq.value),
+            "allowed_purge_seq": _signed(state.allowed_purge_seq.value),
+            "purge_state": state.purge_state.name.lower(),
+        }
+
+
+def _header(path: str) -> Header:
+    with Path(path).open("rb") as file:
+        return parse_header(file.readline().decode("ascii", "replace"))
+
+
+def _told(error: Exception) -> str:
+    return unreadable(error) if isinstance(error, OSError) else str(error)
+
+
+# --- the others -----------------------------------------------------------------------------------
+
+
+def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
+    place: Row = {"server": server_of(share.path), "file": share.path}
+    try:
+        header = _header(share.path)
+        if share.start == 0 and header.lines is not None:
+            held = _count_lines(share.path) - 1
+            if held != header.lines:
+                reason = f"the file was cut off: {held} lines of {header.lines} follow the first"
+                yield place | {"offset": share.end, "error": reason}
+        for offset, line in _lines(share):
+            yield place | {"offset": offset} | _entry(line, columns)
+    except (OSError, ExportError) as error:
+        if share.start == 0:  # one word for all shares of a file
+            yield place | {"offset": 0, "error": _told(error)}
+
+
+def _count_lines(path: str) -> int:
+    count, last = 0, b"\n"
+    with Path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            count, last = count + block.count(b"\n"), block[-1:]
+    return count if last == b"\n" else count + 1
+
+
+def _lines(share: Share) -> Iterator[tuple[int, bytes]]:
+    """The lines that begin within the share, but for the first of the file."""
+    with Path(share.path).open("rb") as file:
+        offset = 0
+        if share.start == 0:
+            offset = len(file.readline())
+        else:
+            file.seek(share.start - 1)
+            offset = share.start - 1 + len(file.readline())
+        while offset < share.end:
+            line = file.readline()
+            if not line:
+                return
+            yield offset, line
+            offset += len(line)
+
+
+def _entry(raw: bytes, columns: frozenset[str]) -> Row:
+    line = raw.decode("ascii", "replace").rstrip("\r\n")
+    try:
+        entry = parse_entry(line, 0)
+    except ExportError as error:
+        where = f"{error.key}: " if error.key else ""
+        return {"error": f"{where}{error.reason}"}
+    row: Row = {
+        "partition": entry.partition.raw,
+        "id": entry.id.raw,
+        "seq": _signed(entry.seq.value),
+    }
+    if isinstance(entry, DeletedObject):
+        return row | {"type": int(entry.object_type), "deleted": True}
+    row |= {"type": int(entry.type), "deleted": False, "path": _plain(entry.path)}
+    if columns & _DIGESTS:
+        try:
+            row["digest"], row["digests"], row["site_only"] = digests(entry)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            return {"error": f"a property has a value of another type than its own: {error}"}
+    if "props" in columns:
+        row["props"] = _props(line)
+    return row
+
+
+def _props(line: str) -> str:
+    """The properties as they stand; exports have them last."""
+    at = line.find(',"props":{')
+    if at > 0 and line.endswith("}}"):
+        return line[at + len(',"props":') : -1]
+    return dumps(loads(line)["props"], separators=(",", ":"))
+
+
+def _plain(name: str | None) -> str | None:
+    return None if name is None else name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number
