@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types pytest conformance bench fuzz crash java kerberos lock clean
+.PHONY: help run test lint format types pytest conformance bench fuzz crash java pipeline kerberos lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -29,10 +29,10 @@ format: $(VENV)/.dev ## bring the code into shape
 	@$(PY) -m ruff check --quiet --fix .
 	@$(PY) -m ruff format --quiet .
 
-types: $(VENV)/.dev
+types: $(VENV)/.dev $(VENV)/.pipeline
 	@$(PY) -m mypy
 
-pytest: $(VENV)/.dev java
+pytest: $(VENV)/.dev $(VENV)/.pipeline java
 	@mkdir -p .build
 	@$(PY) -m coverage run -m pytest
 	@$(PY) -m coverage json --quiet -o .build/coverage.json
@@ -54,6 +54,8 @@ java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 	@tools/java_home.sh $(VENV) requirements/java.lock > $(VENV)/java-home || \
 		echo "continuing without Java: everything but the pipeline works" >&2
 
+pipeline: $(VENV)/.pipeline java ## add what the pipeline needs: Spark, 500 MB
+
 kerberos: $(VENV)/.dev ## add the extra that Kerberos needs (a compiler, Debian: libkrb5-dev)
 	@$(PIP) --require-hashes -r requirements/kerberos.lock
 
@@ -74,12 +76,17 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 	@$(LOCKED) -r requirements/dev.lock
 	@touch $@
 
+$(VENV)/.pipeline: $(VENV)/.run requirements/pipeline.lock
+	@echo "installing Spark, which takes a few minutes" >&2
+	@$(LOCKED) --no-binary pyspark -r requirements/pipeline.lock
+	@touch $@
+
 lock: ## resolve the locks anew (needs uv)
-	@cd requirements && for name in run dev java kerberos; do \
+	@cd requirements && for name in run dev java kerberos pipeline; do \
 		case $$name in \
 			run) of="../pyproject.toml run.in" ;; \
 			dev) of="../pyproject.toml run.in dev.in --group ../pyproject.toml:dev" ;; \
-			java|kerberos) of="$$name.in" ;; \
+			java|kerberos|pipeline) of="$$name.in" ;; \
 		esac; \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-header $$of --output-file $$name.lock || exit 1; \

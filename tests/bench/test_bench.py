@@ -16,10 +16,8 @@ from bench.results import Aim, Row
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = [
-    *("stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "rpc", "directory"),
-    "journal",
-    "discovery",
-    "routing",
+    *("stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "oletx", "rpc", "directory"),
+    *("replication", "journal", "discovery", "routing"),
 ]
 
 

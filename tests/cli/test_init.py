@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
+from mqis.protocol.directory.descriptors import MachinePolicy
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.errors import StorageError
 from mqis.services.config import ConfigError, default_toml, load
+from mqis.services.stores import open_store
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 from tests.cli.commands import process, run
 
 
@@ -29,3 +37,47 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     error = run("init", "--path", tmp_path / "absent" / "mqis.toml").exception
     assert isinstance(error, ConfigError)
     assert "cannot be written: No such file" in str(error)
+
+
+def test_a_new_enterprise(tmp_path: Path) -> None:
+    path = tmp_path / "mqis.toml"
+    done = run("init", "--path", path, "--enterprise", "Acme", "--site", "Delft", "--name", "d1")
+    assert done.exit_code == 0, done.output
+    config = load(path)
+    assert (config.server.role, config.server.name, config.server.site) == ("pec", "d1", "Delft")
+    assert config.enterprise.name == "Acme"
+    assert config.security.machine_policy is MachinePolicy.OWNER
+    with closing(open_store(config.store.url)) as store, store.read() as view:
+        root = enterprise(view)
+        site = view.find(ObjectType.SITE, "Delft")
+        machine = view.find(ObjectType.MACHINE, "d1")
+        assert root is not None
+        assert site is not None
+        assert machine is not None
+        assert (root.path, root.value(PropId.E_PECNAME)) == ("Acme", "d1")
+        assert site.value(PropId.S_PSC) == "d1"
+        assert Service.of(machine).role is ServiceBits.PEC
+        assert machine.partition == site.id
+        assert [state.owner for state in view.partitions()] == ["d1", "d1"]
+        assert store.check() == []
+
+
+def test_a_store_that_is_taken_stays_as_it_is(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.toml", tmp_path / "b.toml"
+    for path in (first, second):
+        names = ("--enterprise", path.stem, "--site", "Delft", "--name", "d1")
+        done = run("init", "--path", path, *names)
+    assert isinstance(done.exception, StorageError)
+    assert "holds a directory already" in str(done.exception)
+    assert not second.exists()
+    with closing(open_store(str(tmp_path / "mqis.db"))) as store, store.read() as view:
+        root = enterprise(view)
+        assert root is not None
+        assert root.path == "a"
+
+
+def test_an_enterprise_needs_a_site(tmp_path: Path) -> None:
+    done = run("init", "--path", tmp_path / "mqis.toml", "--enterprise", "Acme")
+    assert done.exit_code == 2
+    assert "--enterprise and --site belong together" in done.output
+    assert not (tmp_path / "mqis.toml").exists()

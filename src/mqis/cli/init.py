@@ -63,11 +63,15 @@ def init(
             {
                 "server": {"name": server_name(config), "role": "pec", "site": site},
                 "enterprise": {"name": enterprise},
+                # Else everybody could give a server another key.
+                "security": {"machine_policy": "owner"},
             },
             "command line",
         )
-    _write(path, config, force=force)
+    if path.exists() and not force:
+        raise ConfigError(f"{path}: is there already; --force replaces it")
     if enterprise is None or site is None:
+        _write(path, config)
         say(f"wrote {path}; edit it, then 'mqis import FILE' fills the store")
         return
     store = open_store(relative(config, path).store.url, create=True)
@@ -75,6 +79,7 @@ def init(
         found(store, enterprise, site, config.server.name, _published(config.rpc.listen))
     finally:
         store.close()
+    _write(path, config)
     say(f"wrote {path} and a store with {enterprise} and its site {site}; 'mqis serve' serves it")
 
 
@@ -83,11 +88,8 @@ def _published(address: str) -> str:
     return address if plain.version == 4 and not plain.is_unspecified else ""
 
 
-def _write(path: Path, config: Config, *, force: bool) -> None:
+def _write(path: Path, config: Config) -> None:
     try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(default_toml(config))
-    except FileExistsError:
-        raise ConfigError(f"{path}: is there already; --force replaces it") from None
+        path.write_text(default_toml(config), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

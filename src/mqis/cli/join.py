@@ -100,7 +100,7 @@ def join(
     configuration, key and an empty store. 'mqis serve' fills that by replication. May be repeated.
     """
     path = Path(DEFAULT_NAME) if config is None else config
-    known = read(path) if path.exists() else Config()
+    known = read(path) if path.exists() else _new()
     hosts = dict(known.hosts.entries) | _hosts(host or [])
     chosen = _chosen(role, site, name, listen, queue_port)
     known = override(known, {**chosen, "hosts": hosts}, "command line")
@@ -122,6 +122,11 @@ def join(
         f"{own} is a {role.value} of {member.enterprise} in site {site}; wrote {path}; "
         "'mqis serve' gets the directory"
     )
+
+
+def _new() -> Config:
+    """Whoever may change a machine may give it another key: not everybody, as by default."""
+    return override(Config(), {"security": {"machine_policy": "owner"}}, "join")
 
 
 def _check_name(name: str) -> None:

@@ -1,7 +1,8 @@
 """What replicas have to agree on, as numbers that can be compared by the million.
 
 The rule is ``protocol.replication.convergence``: the same properties, of the same objects. A digest
-of 64 bits stands for a value; two values of one property of one object are all that is ever compared.
+of 64 bits stands for a value: all that is ever compared are two values of one property of one
+object.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which Java the pipeline uses (17 or newer): an installed one, else the one in this environment."""
+"""Which Java the pipeline uses, 17 or newer: an installed one, else the environment's own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JavaError(MqisError):
 
 @cache
 def java_home() -> Path:
-    """JAVA_HOME, the ``java`` on the PATH, what ``make java`` chose or made; the first that fits."""
+    """JAVA_HOME, the ``java`` on the PATH, what ``make java`` made: the first that fits."""
     for home in _candidates():
         if _version(home) >= WANTED:
             return home

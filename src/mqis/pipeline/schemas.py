@@ -91,9 +91,7 @@ PARTITIONS = _schema(
 # --- bronze ---------------------------------------------------------------------------------------
 
 RECORDS = StructType([field for field in JOURNAL.fields if field.name != "error"])
-ERRORS = _schema(
-    source=_TEXT, server=_TEXT, file=_TEXT, offset=_LONG, length=_LONG, reason=_TEXT
-)
+ERRORS = _schema(source=_TEXT, server=_TEXT, file=_TEXT, offset=_LONG, length=_LONG, reason=_TEXT)
 
 # --- silver ---------------------------------------------------------------------------------------
 

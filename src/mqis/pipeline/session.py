@@ -1,9 +1,10 @@
 """The one Spark session of a run, and what makes a local one start in seconds.
 
 Local: everything on 127.0.0.1, no user interface, so no port that others could reach. The Java
-machine starts from an archive of classes (made by the first run, kept in the user's cache), compiles
-quickly rather than well, and collects garbage in one thread: a pipeline's work is in long vectorised
-loops and in Python. A cluster (``master``) or a Spark Connect server (``remote``) has its own settings.
+machine starts from an archive of classes (made by the first run, kept in the user's cache),
+compiles quickly rather than well, and collects garbage in one thread: a pipeline's work is in long
+vectorised loops and in Python. A cluster (``master``) or a Spark Connect server (``remote``) has
+settings of its own.
 """
 
 from __future__ import annotations
@@ -66,10 +67,13 @@ _LOCAL = {
 }
 
 
+_CONF = Path(__file__).resolve().parent / "conf"
+
+
 def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
     """The session; one that runs in this process already is used as it is."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.appName(app)  # type: ignore[attr-defined]
+    builder = SparkSession.builder.appName(app)
     settings = dict(_COMMON)
     if engine.remote:
         builder = builder.remote(engine.remote)
@@ -102,9 +106,8 @@ def session(engine: Engine, app: str = "mqis") -> Iterator[SparkSession]:
 
 def _local(engine: Engine, home: Path) -> dict[str, str]:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # Spark's launcher does not find log settings of ours otherwise, and greets with warnings.
-    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "conf"))
-    options = ["-Dio.netty.tryReflectionSetAccessible=true"]
+    # Not as SPARK_CONF_DIR: a directory on the class path would rule out the archive of classes.
+    options = [f"-Dlog4j2.configurationFile={(_CONF / 'log4j2.properties').as_uri()}"]
     if engine.tuned:
         options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *_class_archive(home)]
     return _LOCAL | {

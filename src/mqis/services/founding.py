@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import time
 
-from mqis.protocol.directory.descriptors import default_descriptor
+from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, SECURITY_PROPERTY, Partition
 from mqis.protocol.directory.ownership import enterprise
@@ -52,8 +52,8 @@ def _text(value: str) -> PropVariant:
 
 
 def _descriptor(kind: ObjectType) -> bytes:
-    """The default of its type, with the administrators as the owner."""
-    return default_descriptor(kind, ADMINISTRATORS).to_bytes()
+    """The default of its type, owned by the administrators, who alone may give a machine a key."""
+    return default_descriptor(kind, ADMINISTRATORS, MachinePolicy.OWNER).to_bytes()
 
 
 def _secured(kind: ObjectType) -> dict[int, PropVariant]:

@@ -68,6 +68,7 @@ def disagreements(enterprise: Enterprise) -> list[str]:
         pictures = [Picture(server) for server in servers]
         found = [line for p in pictures for line in _contents(p, pictures)]
         found += [line for p in pictures for line in _neighbors(p, pictures[0])]
+        found += [line for server in servers for line in _set_aside(server)]
     return found
 
 
@@ -128,6 +129,14 @@ def _contents(picture: Picture, pictures: list[Picture]) -> list[str]:
     found += [f"{picture.server.name} still has partition {id_}" for id_ in sorted(known - true)]
     found += [f"{picture.server.name} lacks partition {id_}" for id_ in sorted(true - known)]
     return found
+
+
+def _set_aside(server: SimServer) -> list[str]:
+    """Objects that a replica could not take; when all is well there are none."""
+    if server.node is None:
+        return []
+    partitions = server.node.replication.memory.partitions.values()
+    return [f"{server.name} has set {id_} aside" for p in partitions for id_ in p.quarantine]
 
 
 def _neighbors(picture: Picture, pec: Picture) -> list[str]:

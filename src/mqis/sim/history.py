@@ -142,7 +142,7 @@ class History:
         known = self.of(state.id)
         true = known.versions.get(version.seq)
         if true is not None:
-            _check_same(me, state, true, version)
+            _check_same(me, true, version)
         elif not own:
             raise Violation("only the authority's", f"{me.name} has {version}, which nobody made")
         elif version.seq <= known.high:
@@ -164,12 +164,10 @@ def _introduces(me: Server, state: Partition, version: Version) -> bool:
     return version.held.content[PropId.QM_PATHNAME].value == state.owner
 
 
-def _check_same(me: Server, state: Partition, true: Version, seen: Version) -> None:
+def _check_same(me: Server, true: Version, seen: Version) -> None:
     if true.id != seen.id or (true.held is None) != (seen.held is None):
         raise Violation("one change for a number", f"{me.name} has {seen}, the authority {true}")
     if true.held is None or seen.held is None or true.held == seen.held:
-        return
-    if true.held.site_only and me.site != state.id:  # E58
         return
     wrong = sorted(
         propid for propid, value in true.held.content.items() if seen.held.content[propid] != value

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mqis.sim.minimise import fewest
+from mqis.sim.mutations import mutated
 from mqis.sim.scenario import Scenario, draw
 from mqis.sim.trace import Trace
 from mqis.sim.violation import Violation
 from mqis.sim.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run may have besides its seed."""
+
+    #: The rule that is literal, see ``mutations``.
+    mutation: str | None = None
+    #: Just these steps of the scenario; None: all.
+    steps: tuple[int, ...] | None = None
+    #: Where every server's journal goes; None: nowhere.
+    journal: Path | None = None
+    keep_lines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +47,30 @@ class Result:
     lines: tuple[str, ...] = ()
 
 
-def run_seed(seed: int, *, keep_lines: bool = False) -> Result:
-    return run(draw(seed), keep_lines=keep_lines)
+def scenario_of(seed: int, options: Options) -> Scenario:
+    scenario = draw(seed)
+    if options.steps is not None:
+        scenario = scenario.with_steps(tuple(scenario.steps[i] for i in options.steps))
+    if options.journal is not None:
+        scenario = replace(scenario, journaled=True)
+    return scenario
 
 
-def run(scenario: Scenario, *, keep_lines: bool = False) -> Result:
-    trace = Trace(keep=keep_lines)
+def run_seed(seed: int, options: Options = Options()) -> Result:
+    return run(scenario_of(seed, options), options)
+
+
+def run(scenario: Scenario, options: Options = Options()) -> Result:
+    trace = Trace(keep=options.keep_lines)
     violation = None
-    with TemporaryDirectory(prefix="mqis-sim-") as directory:
-        world = World(scenario, trace, Path(directory))
-        try:
-            world.run()
-        except Violation as found:
-            violation = found
-            trace.note(world.now, "violation", str(found))
+    with TemporaryDirectory(prefix="mqis-sim-") as directory, mutated(options.mutation):
+        world = World(scenario, trace, Path(directory), options.journal)
+        with closing(world):
+            try:
+                world.run()
+            except Violation as found:
+                violation = found
+                trace.note(world.now, "violation", str(found))
     return Result(
         scenario.seed,
         trace.digest,
@@ -52,3 +81,27 @@ def run(scenario: Scenario, *, keep_lines: bool = False) -> Result:
         trace.counts,
         tuple(trace.lines or ()),
     )
+
+
+def run_many(seeds: range, options: Options = Options(), *, jobs: int = 1) -> Iterator[Result]:
+    """The results in the order of the seeds; who has enough of them stops reading."""
+    if jobs <= 1:
+        yield from (run_seed(seed, options) for seed in seeds)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        try:
+            yield from pool.map(partial(run_seed, options=options), seeds, chunksize=4)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def minimised(seed: int, rule: str, options: Options) -> tuple[int, ...]:
+    """The steps of a failing seed that break the same rule by themselves."""
+    first = options.steps or tuple(range(len(draw(seed).steps)))
+
+    def fails(chosen: tuple[int, ...]) -> bool:
+        steps = tuple(first[index] for index in chosen)
+        found = run_seed(seed, replace(options, steps=steps, keep_lines=False)).violation
+        return found is not None and found.rule == rule
+
+    return tuple(first[index] for index in fewest(len(first), fails))

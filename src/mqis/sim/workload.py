@@ -149,6 +149,11 @@ def _move_machine(events: DirectoryEvents, random: Random) -> object:
     return events.update(machine, {PropId.QM_SITE_ID: guid(site.id)})
 
 
+def roamer(random: Random) -> str:
+    """Which machine ``RECREATE_MACHINE`` is about: the first thing that it draws."""
+    return f"roamer{random.randrange(3)}"
+
+
 def _recreate_machine(events: DirectoryEvents, random: Random) -> object:
     """A machine that was there, perhaps moments ago, comes back under its name.
 
@@ -156,7 +161,7 @@ def _recreate_machine(events: DirectoryEvents, random: Random) -> object:
     sites only as far as clients see to it. This one does: it creates just where it is at the
     authority, and only what no authority has (``World`` asks the history).
     """
-    name = f"roamer{random.randrange(3)}"
+    name = roamer(random)
     there = events.transaction.find(ObjectType.MACHINE, name)
     if there is not None:
         return events.delete_directory_object(there)

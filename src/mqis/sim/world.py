@@ -7,6 +7,7 @@ end, and within ``LIVENESS_S`` every copy has to be what its authority has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from heapq import heappop, heappush
 from pathlib import Path
 from random import Random
@@ -30,7 +31,9 @@ from mqis.sim.stores import Disk, MemoryDisk, SqliteDisk
 from mqis.sim.trace import Trace
 from mqis.sim.traffic import Traffic
 from mqis.sim.violation import Violation
-from mqis.sim.workload import ClientOperation, operation
+from mqis.sim.workload import ClientOperation, operation, roamer
+from mqis.storage.journal.appender import Appender
+from mqis.storage.journal.journal import Journal
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -51,7 +54,13 @@ _LOOKS = (5.0, 30.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, LIVENESS_S)
 class World:
     """One run; ``run`` raises ``Violation`` where a rule does not hold."""
 
-    def __init__(self, scenario: Scenario, trace: Trace, directory: Path | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        trace: Trace,
+        directory: Path | None = None,
+        journal: Path | None = None,
+    ) -> None:
         self.scenario = scenario
         self.trace = trace
         self.settings = scenario.settings
@@ -66,6 +75,7 @@ class World:
         #: Simulated seconds from the last fault to agreement.
         self.healed_s = 0.0
         self._directory = directory
+        self._journal = journal
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
         self._steps_done = 0
@@ -267,7 +277,9 @@ class World:
         server = self.servers.get(step.server)
         if server is None or server.node is None:
             return
-        if step.change is Change.RECREATE_MACHINE and not self._may_recreate(server):
+        if step.change is Change.RECREATE_MACHINE and not self._may_recreate(
+            server, step.salt
+        ):
             return
         self.note("client", f"{server.name}: {step.change} {step.salt:08x}")
         try:
@@ -281,12 +293,12 @@ class World:
             self.note("client refused", f"{server.name}: {error.detail}")
         self._set_alarm(server)
 
-    def _may_recreate(self, server: SimServer) -> bool:
+    def _may_recreate(self, server: SimServer, salt: int) -> bool:
         """See ``workload``: whoever deletes may, whoever creates has to know that it is gone."""
+        name = roamer(Random(salt))
         with server.disk.store.read() as view:
-            here = any(view.find(ObjectType.MACHINE, f"roamer{slot}") for slot in range(3))
-        alive = self.history.alive(ObjectType.MACHINE, "roamer")
-        return here or not alive
+            here = view.find(ObjectType.MACHINE, name) is not None
+        return here or not self.history.alive(ObjectType.MACHINE, name)
 
     def _answered(self, request: int, result: int) -> None:
         change = self._requests.pop(request)
@@ -345,6 +357,7 @@ class World:
         kind = "replica" if server.me.is_bsc else "authority"
         self.note(f"fault restore {kind}", server.name)
         server.stop()
+        self._write_journal(server)
         put_back()
         server.from_backup = True
         server.restores += 1
@@ -382,13 +395,22 @@ class World:
     # --- the run ----------------------------------------------------------------------------------
 
     def run(self) -> None:
-        try:
-            self._build()
-            self._suffer()
-            self._heal()
-        finally:
-            for server in self.servers.values():
-                server.disk.close()
+        self._build()
+        self._suffer()
+        self._heal()
+
+    def close(self) -> None:
+        for server in self.servers.values():
+            self._write_journal(server)
+            server.disk.close()
+
+    def _write_journal(self, server: SimServer) -> None:
+        """What the outbox holds; a restored disk goes on in a journal of its own."""
+        if self._journal is not None:
+            suffix = f"-restored{server.restores}" if server.restores else ""
+            journal = Journal(self._journal / f"{server.name}{suffix}", server.name, server.me.id)
+            with closing(journal):
+                Appender(server.disk.store, journal).flush()
 
     def _suffer(self) -> None:
         self.network.weather = self.scenario.weather

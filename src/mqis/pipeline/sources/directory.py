@@ -10,13 +10,13 @@ journals are exports too, but of the past; they are read only where they are nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, In
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -24,7 +24,7 @@ from mqis.pipeline import schemas
 from mqis.pipeline.content import digests
 from mqis.pipeline.sources import arrays
 from mqis.pipeline.sources.files import Share, SourceError, chosen, paths_in, unreadable
-from mqis.pipeline.sources.filters import split, wants
+from mqis.pipeline.sources.filters import wants
 from mqis.protocol.directory.export import ExportError, Header, parse_entry, parse_header
 from mqis.protocol.directory.objects import DeletedObject
 
@@ -75,10 +75,8 @@ class DirectoryReader(DataSourceReader):
         self._options = options
         self._kind = kind
         self._filters: list[Filter] = []
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        self._filters, left = split(filters, ["server"], ["server"])
-        return left
+        if "server" in options:
+            self._filters = [In(("server",), tuple(options["server"].split(",")))]
 
     def partitions(self) -> list[Share]:
         size = int(self._options.get("share_bytes", SHARE_BYTES))
@@ -114,7 +112,9 @@ class DirectoryReader(DataSourceReader):
 
 
 def _batch(rows: list[Row], arrow: pa.Schema) -> pa.RecordBatch:
-    columns = {name: [row.get(name) for row in rows] for name in arrow.names}
+    columns: dict[str, Sequence[object]] = {
+        name: [row.get(name) for row in rows] for name in arrow.names
+    }
     return arrays.rows(columns, arrow, len(rows))
 
 

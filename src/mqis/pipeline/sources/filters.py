@@ -46,7 +46,7 @@ def column_of(pushed: Filter) -> str:
 def split(
     filters: Iterable[Filter], columns: Iterable[str], unordered: Iterable[str] = ()
 ) -> tuple[list[Filter], list[Filter]]:
-    """What can be decided over ``columns``, and the rest; ``unordered`` ones know equality alone."""
+    """What can be decided over ``columns``, and the rest; ``unordered`` ones are but equal."""
     known, equal_only = frozenset(columns), frozenset(unordered)
     taken: list[Filter] = []
     left: list[Filter] = []

@@ -2,14 +2,16 @@
 
     spark.read.format("mqis.journal").load("run/psc1/journal")
 
-Options: ``path`` (files or directories, with commas), ``share_bytes`` (how much a task reads). A row
-is a record, or where ``error`` is not null, a damage. Bodies are bytes here; ``transforms.bodies``
+Options: ``path`` (files or directories, with commas), ``server`` and ``partition`` (one or several,
+with commas), ``since`` and ``until`` (ISO times), ``share_bytes`` (how much a task reads). A row is
+a record, or where ``error`` is not null, a damage. Bodies are bytes here; ``transforms.bodies``
 decodes those that a question is about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,16 +19,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, IsNull
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    Filter,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources import arrays
-from mqis.pipeline.sources.files import Share, chosen, paths_in, unreadable
+from mqis.pipeline.sources.files import Share, SourceError, chosen, paths_in, unreadable
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
 from mqis.pipeline.sources.segments import Damage, Scan, joined, scan, shares
 from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
 from mqis.wire.journal import SegmentHeader, Torn, segment_header
 from mqis.wire.journal.layout import HAS_MESSAGE
 
@@ -63,25 +75,18 @@ class JournalSource(DataSource):
         return schemas.JOURNAL
 
     def reader(self, schema: StructType) -> JournalReader:
-        return JournalReader(schema, dict(self.options))
+        options = dict(self.options)
+        if options.get("pushdown") == "true":
+            return PushingJournalReader(schema, options)
+        return JournalReader(schema, options)
 
 
 class JournalReader(DataSourceReader):
     def __init__(self, schema: StructType, options: dict[str, str]) -> None:
         self._schema = schema
         self._options = options
-        self._filters: list[Filter] = []
+        self._filters = option_filters(options)
         chosen(schema.fieldNames(), schemas.JOURNAL.fieldNames(), "mqis.journal")
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        taken, left = split(filters, [*_FIELDS, "server", "error"], _UNORDERED)
-        for pushed in list(left):
-            if isinstance(pushed, IsNull) and column_of(pushed) == "error":
-                taken.append(pushed)
-                left.remove(pushed)
-        exact = [f for f in taken if column_of(f) != "error" or not hasattr(f, "value")]
-        self._filters = exact
-        return left + [f for f in taken if f not in exact]
 
     def partitions(self) -> list[Share]:
         size = int(self._options.get("share_bytes", SHARE_BYTES))
@@ -108,6 +113,38 @@ class JournalReader(DataSourceReader):
         return read_share(partition, self._schema, self._filters)
 
 
+class PushingJournalReader(JournalReader):
+    """Takes the filters of a query, which only ``sources.journal`` may ask for.
+
+    Spark 4.3 keeps what a reader was pushed with the loaded frame, and uses it for the next query
+    of that frame as well, filtered or not. So a frame that takes filters must be used just once.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        taken, left = split(filters, [*_FIELDS, "server"], _UNORDERED)
+        errors = [f for f in left if column_of(f) == "error" and isinstance(f, (IsNull, IsNotNull))]
+        self._filters = [*self._filters, *taken, *errors]
+        return [f for f in left if f not in errors]
+
+
+def option_filters(options: Mapping[str, str]) -> list[Filter]:
+    """The options that choose rows, as filters: ``server``, ``partition``, ``since``, ``until``."""
+    found: list[Filter] = []
+    try:
+        if "server" in options:
+            found.append(In(("server",), tuple(options["server"].split(","))))
+        if "partition" in options:
+            listed = (Guid.parse(text).raw for text in options["partition"].split(","))
+            found.append(In(("partition",), tuple(listed)))
+        if "since" in options:
+            found.append(GreaterThanOrEqual(("time",), datetime.fromisoformat(options["since"])))
+        if "until" in options:
+            found.append(LessThan(("time",), datetime.fromisoformat(options["until"])))
+    except ValueError as error:
+        raise SourceError(f"an option of mqis.journal is wrong: {error}") from None
+    return found
+
+
 def _open(path: Path) -> tuple[SegmentHeader | None, int, str]:
     """The header, where records begin; or why there is none."""
     try:
@@ -120,9 +157,7 @@ def _open(path: Path) -> tuple[SegmentHeader | None, int, str]:
     return header, start, ""
 
 
-def read_share(
-    share: Share, schema: StructType, filters: list[Filter]
-) -> Iterator[pa.RecordBatch]:
+def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Iterator[pa.RecordBatch]:
     """The rows of a share of a segment."""
     arrow = to_arrow_schema(schema, timezone="UTC")
     path = Path(share.path)
@@ -234,7 +269,8 @@ def _texts(data: bytes, starts: Any, lengths: Any, kind: pa.DataType) -> pa.Arra
 
 
 def _unnamed(found: Scan) -> npt.NDArray[np.bool_]:
-    return (found.headers["flags"] & HAS_MESSAGE) == 0
+    unnamed: npt.NDArray[np.bool_] = (found.headers["flags"] & HAS_MESSAGE) == 0
+    return unnamed
 
 
 _NO_GUID = np.zeros(1, "V16")[0]

@@ -90,7 +90,9 @@ def _headers(data: bytes, starts: Ints) -> npt.NDArray[np.void]:
         return np.empty(0, HEADER)
     octets = np.frombuffer(data, dtype=np.uint8)
     # A copy, row by row: records have any length, so their headers lie anywhere.
-    return octets[starts[:, None] + np.arange(HEADER_SIZE)].view(HEADER)[:, 0]
+    rows = octets[starts[:, None] + np.arange(HEADER_SIZE)]
+    headers: npt.NDArray[np.void] = rows.view(HEADER)[:, 0]
+    return headers
 
 
 def scan(data: bytes, base: int = 0, *, last: bool = True) -> Scan:

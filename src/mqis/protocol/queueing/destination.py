@@ -13,6 +13,7 @@ from enum import Enum
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.outgoing import OutgoingQueue
 from mqis.protocol.queueing.session import Session
+from mqis.wire.guid import Guid
 
 
 class Way(Enum):
@@ -25,9 +26,11 @@ class Way(Enum):
 class Destination:
     """Keeps its state and its timers; the queue manager acts on them."""
 
-    def __init__(self, key: str, machine: str, limits: Limits) -> None:
+    def __init__(self, key: str, machine: str, limits: Limits, guid: Guid = Guid.NULL) -> None:
+        """``guid`` is known of next hops; direct names tell none."""
         self.key = key
         self.machine = machine
+        self.guid = guid
         self.queue = OutgoingQueue(limits)
         self.way = Way.IDLE
         self.connection = 0

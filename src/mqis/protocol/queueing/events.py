@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mqis.protocol.queueing.message import Message
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.mqqb.queuename import QueueName
 
 # --- for the driver -------------------------------------------------------------------------------
 
@@ -56,6 +57,48 @@ class Notified:
     body: bytes
     authenticated: bool
     session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A message for another queue of this machine, by its public or private name.
+
+    ``peer`` is who brought it, which need not be who sent it; session 0 is this queue manager.
+    """
+
+    identifier: MessageIdentifier
+    queue: QueueName
+    body: bytes
+    priority: int
+    message_class: int
+    authenticated: bool
+    hops: int
+    peer: Guid
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """Somebody else's message went on to the next hop, perhaps not for the first time."""
+
+    identifier: MessageIdentifier
+    target: Guid
+    #: Who brought it.
+    peer: Guid
+    next_hop: Guid
+    machine: str
+    #: As it went out: the machines that have passed it on, this one included.
+    hops: int
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """There is nobody to send a message to now. It waits here until there is, or its time is up."""
+
+    identifier: MessageIdentifier
+    target: Guid
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +175,9 @@ class SessionClosed:
 Event = (
     Delivered
     | Notified
+    | Arrived
+    | Relayed
+    | Stranded
     | Nacked
     | Dropped
     | Written

@@ -11,7 +11,7 @@ from mqis.wire.mqqb.baseheader import DEFAULT_PRIORITY, MAX_PRIORITY
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.properties import Acknowledge, MessageProperties
-from mqis.wire.mqqb.queuename import QueueName
+from mqis.wire.mqqb.queuename import QueueKind, QueueName
 from mqis.wire.mqqb.securityheader import SecurityHeader, SenderIdType
 from mqis.wire.mqqb.userheader import UserHeader
 
@@ -28,19 +28,36 @@ class PrivateQueue:
     queue_manager: Guid
     number: int
 
+    @property
+    def name(self) -> QueueName:
+        return QueueName.at_destination(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicQueue:
+    """A public queue by its identifier, and the queue manager that the directory has for it."""
+
+    queue_manager: Guid
+    identifier: Guid
+
+    @property
+    def name(self) -> QueueName:
+        return QueueName(QueueKind.PUBLIC, guid=self.identifier)
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """``acknowledge`` asks to be told if it does not arrive, and names the own queue for that.
 
-    Without ``queue`` it is for the replication queue.
+    Without ``queue`` it is for the replication queue. ``admin`` is the number of that own queue.
     """
 
     body: bytes
     priority: int = DEFAULT_PRIORITY
     lifetime_s: int = REPLICATION_LIFETIME_S
     acknowledge: bool = False
-    queue: PrivateQueue | None = None
+    queue: PrivateQueue | PublicQueue | None = None
+    admin: int = MQIS_QUEUE_ID
 
     def __post_init__(self) -> None:
         if not 0 <= self.priority <= MAX_PRIORITY:
@@ -56,18 +73,16 @@ def build_packet(
     sent_time: int,
     signer: Signer | None,
 ) -> bytes:
-    """Express, class normal, to the direct name of a machine, or to a queue by its number."""
+    """Express, class normal, to the direct name of a machine, or to a queue by its identifier."""
     queue = message.queue
     header = UserHeader(
         identifier.source,
         identifier.ordinal,
-        QueueName.of_direct(direct_name(machine))
-        if queue is None
-        else QueueName.at_destination(queue.number),
+        QueueName.of_direct(direct_name(machine)) if queue is None else queue.name,
         Guid.NULL if queue is None else queue.queue_manager,
         time_to_be_received=message.lifetime_s,
         sent_time=sent_time,
-        admin=QueueName.at_source(MQIS_QUEUE_ID) if message.acknowledge else QueueName.NONE,
+        admin=QueueName.at_source(message.admin) if message.acknowledge else QueueName.NONE,
         response=QueueName.SAME_AS_ADMIN if message.acknowledge else QueueName.NONE,
     )
     wanted = Acknowledge.NEGATIVE_ARRIVAL if message.acknowledge else 0

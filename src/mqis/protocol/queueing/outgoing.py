@@ -6,15 +6,30 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from itertools import count
 from math import inf
 
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.message import Message
+from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import INFINITE, MAX_PRIORITY
 from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.mqqb.packet import UserMessage
 
 #: Numbers of messages that are no longer queued may stay in the heap up to this many.
 _SLACK = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Transit:
+    """A message that goes by way of next hops: to which queue manager, and whose it is."""
+
+    target: Guid
+    #: Who brought it; null for own messages.
+    peer: Guid = Guid.NULL
+    hops: int = 0
+    #: As it came, if its sender wants to hear that it does not arrive.
+    received: UserMessage | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,13 +40,20 @@ class Outgoing:
     message: Message
     packet: bytes
     deadline: float
+    transit: Transit | None = None
 
     @classmethod
     def of(
-        cls, identifier: MessageIdentifier, message: Message, packet: bytes, now: float
+        cls,
+        identifier: MessageIdentifier,
+        message: Message,
+        packet: bytes,
+        now: float,
+        transit: Transit | None = None,
     ) -> Outgoing:
         endless = message.lifetime_s == INFINITE
-        return cls(identifier, message, packet, inf if endless else now + message.lifetime_s)
+        deadline = inf if endless else now + message.lifetime_s
+        return cls(identifier, message, packet, deadline, transit)
 
 
 class OutgoingQueue:
@@ -39,10 +61,12 @@ class OutgoingQueue:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._waiting: tuple[OrderedDict[int, Outgoing], ...] = tuple(
+        # By the message itself: others' messages may have the same number as an own one.
+        self._waiting: tuple[OrderedDict[Outgoing, None], ...] = tuple(
             OrderedDict() for _ in range(MAX_PRIORITY + 1)
         )
-        self._expiry: list[tuple[float, int, int]] = []
+        self._expiry: list[tuple[float, int, Outgoing]] = []
+        self._order = count()
         self._queued = 0
         self.messages = 0
         self.bytes = 0
@@ -69,17 +93,19 @@ class OutgoingQueue:
         for outgoing in reversed(list(returned)):
             self._insert(outgoing)
             waiting = self._waiting[outgoing.message.priority]
-            waiting.move_to_end(outgoing.identifier.ordinal, last=False)
+            waiting.move_to_end(outgoing, last=False)
 
     def _insert(self, outgoing: Outgoing) -> None:
-        ordinal, priority = outgoing.identifier.ordinal, outgoing.message.priority
-        self._waiting[priority][ordinal] = outgoing
+        self._waiting[outgoing.message.priority][outgoing] = None
         self._queued += 1
         if outgoing.deadline < inf:
-            heappush(self._expiry, (outgoing.deadline, ordinal, priority))
+            heappush(self._expiry, (outgoing.deadline, next(self._order), outgoing))
             if len(self._expiry) > 2 * self._queued + _SLACK:
-                self._expiry = [e for e in self._expiry if e[1] in self._waiting[e[2]]]
+                self._expiry = [e for e in self._expiry if self._waits(e[2])]
                 heapify(self._expiry)
+
+    def _waits(self, outgoing: Outgoing) -> bool:
+        return outgoing in self._waiting[outgoing.message.priority]
 
     def pop(self) -> Outgoing | None:
         """The next to send; it is in flight from here on."""
@@ -87,17 +113,25 @@ class OutgoingQueue:
             return None
         self._queued -= 1
         first = next(waiting for waiting in reversed(self._waiting) if waiting)
-        return first.popitem(last=False)[1]
+        return first.popitem(last=False)[0]
 
     def forget(self, outgoing: Outgoing) -> None:
         """A message that was popped has arrived or is given up."""
         self.messages -= 1
         self.bytes -= len(outgoing.packet)
 
+    def take_all(self) -> list[Outgoing]:
+        """Everything that is not in flight, for another queue."""
+        taken = []
+        while (outgoing := self.pop()) is not None:
+            self.forget(outgoing)
+            taken.append(outgoing)
+        return taken
+
     def next_expiry(self) -> float | None:
         while self._expiry:
-            deadline, ordinal, priority = self._expiry[0]
-            if ordinal in self._waiting[priority]:
+            deadline, _, outgoing = self._expiry[0]
+            if self._waits(outgoing):
                 return deadline
             heappop(self._expiry)
         return None
@@ -106,8 +140,8 @@ class OutgoingQueue:
         """Take out what is too old, oldest deadline first."""
         expired = []
         while (deadline := self.next_expiry()) is not None and deadline <= now:
-            _, ordinal, priority = heappop(self._expiry)
-            outgoing = self._waiting[priority].pop(ordinal)
+            outgoing = heappop(self._expiry)[2]
+            del self._waiting[outgoing.message.priority][outgoing]
             self._queued -= 1
             self.forget(outgoing)
             expired.append(outgoing)

@@ -85,8 +85,11 @@ class Session:
         *,
         initiator: bool,
         admission: Admission = lambda _peer: None,
+        remote: Guid = Guid.NULL,
     ) -> None:
+        """``remote`` is who has to answer an initiator; null is anybody, as with direct names."""
         self._local = local
+        self._remote = remote
         self._limits = limits
         self._admission = admission
         self.state = State.WAITING_ECR if initiator else State.WAITING_EC
@@ -122,7 +125,7 @@ class Session:
         self._active = now
         if initiator:
             stamp = int(now * 1000) & 0xFFFFFFFF
-            self._out.append(EstablishConnection(local, Guid.NULL, stamp).to_bytes())
+            self._out.append(EstablishConnection(local, remote, stamp).to_bytes())
 
     # --- the driver's side ------------------------------------------------------------------------
 
@@ -267,6 +270,8 @@ class Session:
             self.close("the peer refused the session")
         elif packet.client != self._local:
             self.close(f"an answer for {packet.client}")
+        elif self._remote and packet.server != self._remote:
+            self.close(f"{packet.server} answers for {self._remote}")
         elif (reason := self._objection(packet.server)) is not None:
             self.close(reason)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.message import Message
@@ -13,6 +13,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
 _MODULUS = 1 << 32
+
+K = TypeVar("K")
 
 
 class MessageIds(Protocol):
@@ -51,25 +53,21 @@ class MessageIdCounter:
         return self._last
 
 
-class DuplicateTable:
-    """MessageIDHistoryTable (MS-MQQB 3.1.1.3): what was delivered lately."""
+class History(Generic[K]):
+    """What was seen lately, by keys that name it."""
 
-    def __init__(
-        self,
-        limits: Limits,
-        entries: Iterable[tuple[MessageIdentifier, float]] = (),
-    ) -> None:
+    def __init__(self, limits: Limits, entries: Iterable[tuple[K, float]] = ()) -> None:
         self._limits = limits
-        self._seen: OrderedDict[MessageIdentifier, float] = OrderedDict(entries)
+        self._seen: OrderedDict[K, float] = OrderedDict(entries)
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def entries(self) -> list[tuple[MessageIdentifier, float]]:
+    def entries(self) -> list[tuple[K, float]]:
         """Oldest first, for a table that takes over from this one."""
         return list(self._seen.items())
 
-    def seen(self, identifier: MessageIdentifier, now: float) -> bool:
+    def seen(self, identifier: K, now: float) -> bool:
         """Whether a message was delivered before; if so it counts as seen just now."""
         self._forget(now)
         if identifier not in self._seen:
@@ -78,7 +76,7 @@ class DuplicateTable:
         self._seen.move_to_end(identifier)
         return True
 
-    def add(self, identifier: MessageIdentifier, now: float) -> None:
+    def add(self, identifier: K, now: float) -> None:
         self._seen[identifier] = now
         self._seen.move_to_end(identifier)
         if len(self._seen) > self._limits.duplicate_entries:
@@ -88,6 +86,19 @@ class DuplicateTable:
         horizon = now - self._limits.duplicate_s
         while self._seen and next(iter(self._seen.values())) <= horizon:
             self._seen.popitem(last=False)
+
+
+class DuplicateTable(History[MessageIdentifier]):
+    """MessageIDHistoryTable (MS-MQQB 3.1.1.3): what was delivered lately."""
+
+
+class TransitTable(History[tuple[MessageIdentifier, int]]):
+    """The same for what was passed on, by identifier and hop count.
+
+    A repetition comes with the hop count that it had before. A message that went round in a circle
+    comes with a larger one: dropped as a repetition it would vanish, and nobody would hear that its
+    hop count ran out.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,14 @@ def owns(view: View, me: Server, partition: Guid) -> bool:
     if me.is_bsc:
         return False
     state = view.partition(partition)
-    mine = state is None or not state.owner or me.is_called(state.owner)
+    if state is None:  # a new server has yet to hear of its site, and of what was made there
+        return False
+    mine = not state.owner or me.is_called(state.owner)
     if partition == ENTERPRISE_PARTITION:
         return me.is_pec and mine
     if partition == me.site:
         return mine
-    return me.is_pec and state is not None and _stands_in(view, state)
+    return me.is_pec and _stands_in(view, state)
 
 
 def _stands_in(view: View, state: Partition) -> bool:

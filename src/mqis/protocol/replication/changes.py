@@ -29,7 +29,7 @@ def propagated(change: OwnChange, purged_seq: SequenceNumber) -> DirectoryChange
     """
     seq = change.obj.seq if change.tombstone is None else change.tombstone.seq
     command, path, guid, properties = _parts(change)
-    if _comes_out(change):
+    if _needs_all(change):
         properties = whole_object(change.obj)
     return DirectoryChange(
         command,
@@ -59,15 +59,14 @@ def _parts(change: OwnChange) -> tuple[Command, str | None, Guid | None, _Listed
     return Command.DELETE, None, obj.id, deletion(obj.type, scope_of(obj))
 
 
-def _comes_out(change: OwnChange) -> bool:
-    """A queue that its site alone has known: other sites may have an old copy of it (E58)."""
-    before = change.before
-    return (
-        change.kind is ChangeKind.UPDATE
-        and before is not None
-        and scope_of(before) is Scope.SITE
-        and scope_of(change.obj) is not Scope.SITE
-    )
+def _needs_all(change: OwnChange) -> bool:
+    """Of a queue that its site alone knows, other sites may have an old copy (E58).
+
+    They get all of it, so that a copy under a number is what the authority had under it.
+    """
+    if change.kind is not ChangeKind.UPDATE or change.before is None:
+        return False
+    return scope_of(change.before) is Scope.SITE
 
 
 def synchronized(

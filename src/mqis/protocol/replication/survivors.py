@@ -106,10 +106,8 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
     answers = [s for s in running.survivors.values() if s.complete]
     own = _Copy(state.last_seq, dict(_own_holdings(work, state)), True)
     others = [_Copy(s.last_seq, s.holds, s.is_bsc) for s in answers]
-    last = max([own.last_seq, *(copy.last_seq for copy in others)])
+    last = max([own.last_seq, *(copy.last_seq for copy in others)]) + work.settings.restore_jump
     purged = max([state.purged_seq, *(s.purged_seq for s in answers)])
-    if running.survivors:
-        last += work.settings.restore_jump
     unique = []
     for guid in dict.fromkeys(guid for copy in (own, *others) for guid in copy.holds):
         last, alone = _settle(work, guid, own, others, last)

@@ -24,6 +24,9 @@ from mqis.wire.mqqb.queuename import ADMIN_KINDS, DESTINATION_KINDS, QueueKind, 
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
+#: RC says how many routing servers have passed a message on, at most this many.
+MAX_HOPS: Final = 0x1D
+
 _FORM = Struct("<16s16sIIII")
 _KINDS = tuple(QueueKind)
 _RECOVERABLE, _JOURNAL_NEGATIVE, _JOURNAL_POSITIVE, _CONNECTOR = 1 << 5, 1 << 8, 1 << 9, 1 << 22
