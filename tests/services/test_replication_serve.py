@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
@@ -182,6 +183,32 @@ def test_the_journal_has_what_happened(tmp_path: Path) -> None:
             await client.create(QUEUE, "pec1\\q", {PropId.Q_LABEL: text("")})
         kinds = [entry.record.kind for entry in records(journal)]
         assert RecordKind.CHANGE in kinds
+
+    asyncio.run(run())
+
+
+def test_a_restored_authority_gets_back_what_the_others_have(tmp_path: Path) -> None:
+    async def run() -> None:
+        ports = free_ports(2)
+        config = pec_config(tmp_path / "pec1", ports)
+        file, backup = tmp_path / "pec1" / "d.db", tmp_path / "backup.db"
+        async with DirectoryServer(config, grace_s=1) as pec:
+            second = await joined(pec, tmp_path / "psc2", ports[1])
+            async with DirectoryServer(second, grace_s=1):
+                pass
+        copyfile(file, backup)
+        async with DirectoryServer(second, grace_s=1) as psc:
+            async with DirectoryServer(config, grace_s=1) as pec, client_of(pec) as client:
+                await client.create(QUEUE, "pec1\\late", {PropId.Q_LABEL: text("kept")})
+                await becomes(psc, "pec1\\late", "kept")
+            for part in ("-wal", "-shm"):
+                Path(f"{file}{part}").unlink(missing_ok=True)
+            copyfile(backup, file)
+            async with DirectoryServer(config, grace_s=1, restored=True) as pec:
+                await becomes(pec, "pec1\\late", "kept")
+                async with client_of(pec) as client:
+                    await client.set(QUEUE, {PropId.Q_LABEL: text("new")}, path="pec1\\late")
+                await becomes(psc, "pec1\\late", "new")
 
     asyncio.run(run())
 

@@ -32,6 +32,7 @@ _COMMANDS = {
     "servers": "mqis.cli.servers:servers",
     "route": "mqis.cli.route:route",
     "map": "mqis.cli.route:map_",
+    "send": "mqis.cli.send:send",
     "import": "mqis.cli.transfer:import_",
     "export": "mqis.cli.transfer:export",
     "store": "mqis.cli.store:app",
@@ -39,6 +40,7 @@ _COMMANDS = {
     "oletx": "mqis.cli.oletx:app",
     "journal": "mqis.cli.journal:app",
     "decode": "mqis.cli.decode:decode",
+    "sim": "mqis.cli.sim:sim",
 }
 
 

@@ -91,11 +91,11 @@ def route(
     The status is 1 if there is none, and what breaks it is named.
     """
     options = mapper_port, user, level, auth
-    snapshot = _snapshot(
+    snapshot = read_directory(
         directory, store, config, server, *options, anonymous=anonymous, verify=verify
     )
-    ends = _machine(snapshot, source), _machine(snapshot, destination)
-    removed = [link for text in without or () for link in _find_links(snapshot, text)]
+    ends = find_machine(snapshot, source), find_machine(snapshot, destination)
+    removed = [link for text in without or () for link in find_links(snapshot, text)]
     before = explain(snapshot, *ends) if removed else None
     left = snapshot.without_links(removed) if removed else snapshot
     found = explain(left, *ends)
@@ -125,7 +125,7 @@ def map_(
 ) -> None:
     """Draw the enterprise: sites, links with their costs, gates."""
     options = mapper_port, user, level, auth
-    snapshot = _snapshot(
+    snapshot = read_directory(
         directory, store, config, server, *options, anonymous=anonymous, verify=verify
     )
     _draw(snapshot, None, svg)
@@ -135,7 +135,7 @@ def map_(
 # --- where it is read from ------------------------------------------------------------------------
 
 
-def _snapshot(
+def read_directory(
     directory: Path | None,
     store: str | None,
     config: Path | None,
@@ -174,7 +174,7 @@ def _from_server(remote: Source) -> Snapshot:
 # --- what is meant --------------------------------------------------------------------------------
 
 
-def _machine(snapshot: Snapshot, text: str) -> Guid:
+def find_machine(snapshot: Snapshot, text: str) -> Guid:
     """A machine by name or GUID; of a site its first gate, else its first machine."""
     wanted = {name_key(text), name_key(text.partition(".")[0])}
     for machine in snapshot.machines.values():
@@ -189,7 +189,7 @@ def _machine(snapshot: Snapshot, text: str) -> Guid:
     raise RouteError(f"there is no machine and no site {text!r} in the directory")
 
 
-def _find_links(snapshot: Snapshot, text: str) -> list[Guid]:
+def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
     """All that the text can mean: parallel links go together."""
     names = Names(snapshot)
     key = name_key(text)

@@ -55,9 +55,19 @@ def serve(
     log_format: Annotated[
         LogFormat | None, typer.Option(help="log.format", show_default=False)
     ] = None,
+    restored: Annotated[
+        bool,
+        typer.Option(
+            "--restored",
+            help="The store is a backup: ask the other servers what they have before deciding "
+            "anything. Once is enough.",
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Write the ready line as JSON.")] = False,
 ) -> None:
     """Serve a directory over RPC, with an endpoint mapper beside it.
+
+    With server.role it replicates with the other servers of its enterprise as well.
 
     A line on the standard output says when and where; logs go to the standard error. The options
     take the place of keys of the configuration. SIGHUP rereads it, SIGTERM ends the server.
@@ -78,7 +88,7 @@ def serve(
     def read() -> Config:
         return override(configuration(config, needed=store is None), values, "command line")
 
-    run_server(read, lambda ready: _tell(ready, json=json))
+    run_server(read, lambda ready: _tell(ready, json=json), restored=restored)
 
 
 def _discovery(text: str | None) -> dict[str, object]:

@@ -91,8 +91,10 @@ class DirectoryServer:
 
     ready: Ready
 
-    def __init__(self, config: Config, grace_s: float = GRACE_S) -> None:
+    def __init__(self, config: Config, grace_s: float = GRACE_S, *, restored: bool = False) -> None:
+        """``restored``: the store is a backup, which the other servers may be ahead of."""
         self.config = config
+        self._restored = restored
         self._grace_s = grace_s
         self._stack = AsyncExitStack()
         self._accounts = LiveAccounts(Path(config.security.accounts))
@@ -186,7 +188,12 @@ class DirectoryServer:
     async def _replicate(self, store: Store, writer: GroupCommitWriter) -> ReplicationService:
         """Take part in the enterprise; a new server waits here until it has a directory."""
         service = await start_replication(
-            self.config, store, writer, self._stack, partial(self._drained, writer)
+            self.config,
+            store,
+            writer,
+            self._stack,
+            partial(self._drained, writer),
+            restored=self._restored,
         )
         await service.bootstrapped()
         publishing = asyncio.create_task(service.publish_key())

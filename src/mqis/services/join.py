@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from time import sleep
 from typing import Protocol
 
 from mqis.protocol.directory.objects import name_key
@@ -37,6 +38,10 @@ _UNKNOWN = (
     HResult.MQ_ERROR_MACHINE_NOT_FOUND,
     HResult.E_ADS_PROPERTY_NOT_FOUND,
 )
+
+
+#: How often and when to look for what another server has made.
+_LOOKS, _LOOK_S = 50, 0.2
 
 
 class JoinError(MqisError):
@@ -222,11 +227,26 @@ def _new_machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
     if wanted.address:
         addresses = AddressList((TaAddress.ip(wanted.address),))
         properties[PropId.QM_ADDRESS] = PropVariant(VarType.BLOB, addresses.to_bytes())
-    created = directory.create(MACHINE, wanted.name, properties, None)
-    found = created or directory.id_of(MACHINE, wanted.name)
+    try:
+        created = directory.create(MACHINE, wanted.name, properties, None)
+    except DirectoryError as error:
+        if error.hresult != HResult.MQ_ERROR_MACHINE_EXISTS:
+            raise
+        created = None  # an earlier attempt made it, at a PSC that the PEC has not heard from yet
+    found = created or _soon(directory, wanted.name)
     if found is None:
-        raise JoinError(f"the machine {wanted.name} was created, but cannot be found")
+        raise JoinError(f"the machine {wanted.name} is there, but the PEC does not show it yet")
     return found
+
+
+def _soon(directory: Directory, name: str) -> Guid | None:
+    """The machine once it has come to the PEC."""
+    for _ in range(_LOOKS):
+        found = directory.id_of(MACHINE, name)
+        if found is not None:
+            return found
+        sleep(_LOOK_S)
+    return None
 
 
 def _publish(directory: Directory, kind: ObjectType, name: str, key: RsaPublicKey) -> None:

@@ -185,10 +185,13 @@ async def start_replication(
     writer: GroupCommitWriter,
     stack: AsyncExitStack,
     drain: Callable[[], Awaitable[None]],
+    *,
+    restored: bool = False,
 ) -> ReplicationService:
     """A node that listens; what ends it goes on ``stack``.
 
-    ``drain`` ends the writer, which is after the node and before the journal.
+    ``drain`` ends the writer, which is after the node and before the journal. ``restored``: the
+    store is a backup, so the others are asked what they have before this server decides anything.
     """
     section = config.replication
     with store.read() as view:
@@ -218,7 +221,9 @@ async def start_replication(
         members,
         resolver,
         on_commit=(lambda: None) if journal is None else journal.wake,
+        restored=restored,
     )
+    stack.callback(_tell_end, driver)
     await stack.enter_async_context(driver)
     port = await _listen(driver, config)
     log.info("replicating", extra=details(server=me.name, role=me.role.value, port=port))
@@ -229,6 +234,20 @@ async def start_replication(
         )
         stack.push_async_callback(service.notifier.close)
     return service
+
+
+def _tell_end(driver: NodeDriver) -> None:
+    counted, transport = driver.statistics, driver.node.queue.statistics
+    log.info(
+        "replication ended",
+        extra=details(
+            sent=transport.sent,
+            received=transport.received,
+            dropped=transport.refused - transport.duplicates,
+            refused=counted.refusals,
+            forwarded=counted.forwarded,
+        ),
+    )
 
 
 def _start_journal(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mqis.protocol.directory.export import ExportError, parse_entry, parse_header
-from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
 
@@ -16,9 +17,28 @@ _SKIPPED = '{"type":"queue"'
 
 def snapshot_of_export(path: Path) -> Snapshot:
     """``ExportError`` names file, line and key."""
+    with _lines_of(path) as lines:
+        return Snapshot.of(_objects(lines))
+
+
+def queue_of_export(path: Path, name: str) -> DirectoryObject | None:
+    """A public queue by its path name; names ignore case."""
+    key = name_key(name)
+    with _lines_of(path) as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.startswith(_SKIPPED):
+                continue
+            entry = parse_entry(line, number)
+            if isinstance(entry, DirectoryObject) and name_key(entry.path or "") == key:
+                return entry
+    return None
+
+
+@contextmanager
+def _lines_of(path: Path) -> Iterator[Iterator[str]]:
     try:
         with path.open(encoding="utf-8") as file:
-            return Snapshot.of(_objects(iter(file)))
+            yield iter(file)
     except ExportError as error:
         raise ExportError(error.reason, error.line, error.key, str(path)) from error
     except (OSError, UnicodeDecodeError) as error:

@@ -23,14 +23,16 @@ log = logging.getLogger(__name__)
 _OTHER_FILES = 128
 
 
-def serve(read: Callable[[], Config], on_ready: Callable[[Ready], None]) -> None:
+def serve(
+    read: Callable[[], Config], on_ready: Callable[[Ready], None], *, restored: bool = False
+) -> None:
     """Serve until a signal. ``read`` gives the configuration, at each SIGHUP again."""
     config = read()
     logs.configure(config.log)
     raise_file_limit(config.rpc.max_connections)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
-            runner.run(_Process(config, read, on_ready).run())
+            runner.run(_Process(config, read, on_ready, restored=restored).run())
         except asyncio.CancelledError:
             raise ServeError("ended at once: calls that ran may not have been answered") from None
 
@@ -46,11 +48,16 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 class _Process:
     def __init__(
-        self, config: Config, read: Callable[[], Config], on_ready: Callable[[Ready], None]
+        self,
+        config: Config,
+        read: Callable[[], Config],
+        on_ready: Callable[[Ready], None],
+        *,
+        restored: bool,
     ) -> None:
         self._read = read
         self._on_ready = on_ready
-        self._server = DirectoryServer(config)
+        self._server = DirectoryServer(config, restored=restored)
         self._serving = False
         self._stop = asyncio.Event()
 

@@ -192,6 +192,26 @@ def _check_last(history: History, picture: Picture, partition: Guid) -> None:
             raise Violation("no acknowledged change lost", f"{name} has {id_}, which nobody made")
 
 
+def check_tombstones(enterprise: Enterprise) -> None:
+    """A deletion above the purged number has its tombstone, wherever others may ask for it."""
+    for server in enterprise.servers.values():
+        if server.me.is_psc:
+            with server.disk.store.read() as view:
+                for state in view.partitions():
+                    _check_buried(server, view, state, enterprise.history)
+
+
+def _check_buried(server: SimServer, view: View, state: Partition, history: History) -> None:
+    kept = {change.id for change in view.changes(state.id, state.purged_seq)}
+    for id_, version in history.of(state.id).last.items():
+        if version.held is None and version.seq > state.purged_seq and id_ not in kept:
+            raise Violation(
+                "nothing purged that someone needs",
+                f"{server.name} has no tombstone of {version}, and says to have all above "
+                f"{state.purged_seq.value}",
+            )
+
+
 def check_answered(history: History, change: OwnChange) -> None:
     """A forwarded change that was answered with success has been made."""
     known = history.of(change.obj.partition)

@@ -11,13 +11,29 @@ from mqis.wire.mqdsrp.messages import (
     ChangeReply,
     ChangeRequest,
     Message,
+    Operation,
     PscAck,
+    Sync0,
     SyncReply,
     SyncRequest,
     decode_message,
 )
 
 _SHOWN = 12
+_OPERATION_AT = 17
+_SYNC0_AT = 62
+
+
+def operation_of(body: bytes) -> str:
+    """What kind of message it is."""
+    number = body[_OPERATION_AT]
+    return Operation(number).name.lower() if number <= Operation.BSC_ACK else f"operation {number}"
+
+
+def is_partial(body: bytes) -> bool:
+    """Whether it is a sync reply that others follow."""
+    more = body[_SYNC0_AT : _SYNC0_AT + 1]
+    return body[_OPERATION_AT] == Operation.SYNC_REPLY and more == bytes([Sync0.MORE])
 
 
 def describe(body: bytes) -> str:

@@ -16,6 +16,7 @@ from mqis.protocol.ports import Change, View
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.convergence import Held
 from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -23,6 +24,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
 
 _MIN = SequenceNumber.MIN
+_PURGED = "nothing purged that someone needs"
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
@@ -62,10 +64,13 @@ class History:
     not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, count: Callable[[str], None] = lambda kind: None) -> None:
+        self._count = count
         self.partitions: dict[Guid, PartitionHistory] = {}
         #: The furthest that each server has ever been.
         self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
+        #: Up to where each authority has forgotten deletions.
+        self.purged: dict[Guid, SequenceNumber] = {}
         self._seen: dict[tuple[str, Guid], Partition] = {}
         self._undo: list[Callable[[], object]] = []
 
@@ -101,7 +106,9 @@ class History:
                 continue
             news = True
             if before is not None:
+                self._count_step(before, state)
                 _check_step(me, before, state)
+                self._check_purge(view, me, before, state)
             self._put(self._seen, key, state)
             self._look_at(view, me, state, before)
             self._put(self.reached, key, max(self.reached.get(key, _MIN), state.last_seq))
@@ -116,6 +123,33 @@ class History:
             for known in self.partitions.values()
             for version in known.last.values()
         )
+
+    def _count_step(self, before: Partition, now: Partition) -> None:
+        if now.purged_seq > before.purged_seq and now.purge_state is PurgeState.NORMAL:
+            self._count("purge")
+        if now.purge_state is not before.purge_state:
+            done = now.purge_state is PurgeState.NORMAL
+            self._count("sync0 complete" if done else "sync0")
+
+    def _check_purge(self, view: View, me: Server, before: Partition, now: Partition) -> None:
+        """An authority forgets only what every PSC has had, a replica what the authority has."""
+        if now.purged_seq <= before.purged_seq:
+            return
+        if not owns(view, me, now.id):
+            if now.purged_seq > self.purged.get(now.id, _MIN):
+                raise Violation(_PURGED, f"{me.name} goes ahead of the authority in {now.id}")
+            return
+        self._put(self.purged, now.id, max(self.purged.get(now.id, _MIN), now.purged_seq))
+        if now.purged_seq.value >= before.last_seq.value + DEFAULTS.restore_jump:
+            return  # a restored authority makes everybody start anew
+        for other in view.partitions():
+            if other.id and other.owner and not me.is_called(other.owner):
+                if self.reached.get((other.owner, now.id), _MIN) < now.purged_seq:
+                    raise Violation(
+                        _PURGED,
+                        f"{me.name} forgets up to {now.purged_seq.value}, "
+                        f"and {other.owner} was never there",
+                    )
 
     def _put(self, target: dict[_K, _V], key: _K, value: _V) -> None:
         if key in target:

@@ -17,13 +17,12 @@ from mqis.protocol.queueing.events import Acknowledged, Delivered, Dropped, Even
 from mqis.protocol.queueing.message import Message
 from mqis.protocol.queueing.names import canonical
 from mqis.sim.scenario import CALM, Weather
-from mqis.sim.describe import describe
+from mqis.sim.describe import describe, operation_of
 from mqis.sim.trace import Trace
-from mqis.wire.mqdsrp.messages import Operation
+from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.properties import MessageClass
 
-_OPERATION_AT = 17
 _TIMEOUT = MessageClass.NACK_REACH_QUEUE_TIMEOUT
 
 
@@ -33,11 +32,6 @@ class Clock(Protocol):
     now: float
 
     def after(self, delay_s: float, action: Callable[[], None]) -> None: ...
-
-
-def operation_of(body: bytes) -> str:
-    number = body[_OPERATION_AT]
-    return Operation(number).name.lower() if number <= Operation.BSC_ACK else f"operation {number}"
 
 
 class Post:
@@ -130,7 +124,7 @@ class MessageNetwork:
 
     # --- servers come and go ----------------------------------------------------------------------
 
-    def attach(self, name: str, wake: Callable[[], None]) -> Post:
+    def attach(self, name: str, _guid: Guid, wake: Callable[[], None]) -> Post:
         """A server starts: what waits for it comes."""
         post = self._posts[canonical(name)] = Post(self, name, wake)
         for (_, target), line in self._sorted():
@@ -171,9 +165,6 @@ class MessageNetwork:
             line.blocked = 0
         for _, line in self._sorted():
             self._release(line)
-
-    def break_connections(self, name: str) -> None:
-        """There are none; the messages have faults of their own."""
 
     # --- messages ---------------------------------------------------------------------------------
 

@@ -167,7 +167,7 @@ class SimServer:
                     raise StorageError("no room left")
         except _PowerCut:
             self.world.rolled_back(self)
-            self.world.note("fault crash", f"{self.name} {self.crash_point}")
+            self.world.note(f"fault crash {self.crash_point}", self.name)
             self.stop()
             return None
         except StorageError:
@@ -178,7 +178,7 @@ class SimServer:
             return None
         self.world.committed(self)
         if self.crash_point is CrashPoint.AFTER_COMMIT:
-            self.world.note("fault crash", f"{self.name} {self.crash_point}")
+            self.world.note(f"fault crash {self.crash_point}", self.name)
             self.stop()
             return None
         return effects
@@ -200,7 +200,7 @@ class SimServer:
         for outcome in node.committed(effects, self.world.instant(self)):
             self.world.outcome(self, outcome)
         if cut_short:
-            self.world.note("fault crash", f"{self.name} {self.crash_point}")
+            self.world.note(f"fault crash {self.crash_point}", self.name)
             self.stop()
 
     # --- clients ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from mqis.sim.violation import Violation
 from mqis.wire.mqdsrp.messages import Operation
@@ -17,7 +18,8 @@ _WINDOW_S = 60.0
 class Traffic:
     """Sync requests of every server for every partition, lately."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: Callable[[str], None] = lambda kind: None) -> None:
+        self._count = count
         self._asked: dict[tuple[str, str, bytes], deque[float]] = {}
         self.messages = 0
 
@@ -29,6 +31,8 @@ class Traffic:
         times.append(now)
         while times[0] < now - _WINDOW_S:
             times.popleft()
+        if len(times) > 1:
+            self._count("asked again")
         if len(times) > _MAX_REQUESTS:
             raise Violation(
                 "bounded traffic",

@@ -21,12 +21,14 @@ from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.effects import Answered, Changed, Recovered, Refusal
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
+from mqis.sim.describe import is_partial
 from mqis.sim.history import History
 from mqis.sim.network import MessageNetwork
 from mqis.sim.restoring import Witnesses
 from mqis.sim.scenario import CALM, Scenario
 from mqis.sim.server import SeededEntropy, SimServer
 from mqis.sim.steps import Change
+from mqis.sim.streams import StreamNetwork
 from mqis.sim.stores import Disk, MemoryDisk, SqliteDisk
 from mqis.sim.trace import Trace
 from mqis.sim.traffic import Traffic
@@ -67,9 +69,13 @@ class World:
         self.journaled = scenario.journaled
         self.batched = False
         self.now = 0.0
-        self.history = History()
-        self.traffic = Traffic()
-        self.network = MessageNetwork(self, trace, scenario.seed, CALM, scenario.signed)
+        self.history = History(trace.count)
+        self.traffic = Traffic(trace.count)
+        self.network: MessageNetwork | StreamNetwork
+        if scenario.streams:
+            self.network = StreamNetwork(self, trace, scenario.seed, CALM)
+        else:
+            self.network = MessageNetwork(self, trace, scenario.seed, CALM, scenario.signed)
         self.network.watch = self._watch
         self.servers: dict[int, SimServer] = {}
         #: Simulated seconds from the last fault to agreement.
@@ -129,7 +135,7 @@ class World:
     # --- what servers ask of it -------------------------------------------------------------------
 
     def attach(self, server: SimServer) -> Any:
-        return self.network.attach(server.name, lambda: self.wake(server))
+        return self.network.attach(server.name, server.me.id, lambda: self.wake(server))
 
     def detach(self, server: SimServer) -> None:
         self.network.detach(server.name)
@@ -141,6 +147,13 @@ class World:
     def look(self, server: SimServer, tx: Transaction) -> None:
         if self.history.look(tx, server.me):
             self.traffic.progressed(server.name)
+            self._count_quarantine(server)
+
+    def _count_quarantine(self, server: SimServer) -> None:
+        assert server.node is not None
+        partitions = server.node.replication.memory.partitions.values()
+        if any(progress.quarantine for progress in partitions):
+            self.trace.count("set aside")
 
     def committed(self, server: SimServer) -> None:
         self.history.keep()
@@ -153,6 +166,8 @@ class World:
 
     def _watch(self, sender: str, machine: str, body: bytes) -> None:
         self.traffic.sent(sender, machine, body, self.now)
+        if is_partial(body):
+            self.trace.count("partial reply")
 
     def crashed(self, server: SimServer) -> None:
         self._alarms.pop(server.name, None)
@@ -169,6 +184,8 @@ class World:
                     f"{server.name} {partition[:8]}: asked {', '.join(asked) or 'nobody'}; "
                     f"silent {', '.join(silent) or 'nobody'}; {len(unique)} of its own",
                 )
+                if silent:
+                    self.trace.count("recovered with silence")
                 answered = set(asked) - set(silent)
                 self._witnesses.hear(server, Guid.parse(partition), answered, self.history)
             case Changed():
@@ -316,6 +333,7 @@ class World:
                 self._operate(step)
             case steps.Join(_, index):
                 if index not in self.servers:
+                    self.trace.count("late join")
                     self._join(index)
             case steps.Cut(_, first, second, one_way, for_s):
                 self._cut(first, second, one_way, for_s)
@@ -346,7 +364,7 @@ class World:
 
     def _stop(self, server: SimServer, life: int) -> None:
         if server.node is not None and server.lives == life and server.crash_point:
-            self.note("fault crash", f"{server.name} idle")
+            self.note("fault crash idle", server.name)
             server.stop()
 
     def _restart(self, server: SimServer) -> None:
@@ -431,6 +449,7 @@ class World:
                 self._start(server)
         self._agree(LIVENESS_S, "after all faults")
         checkers.check_nothing_lost(self)
+        checkers.check_tombstones(self)
 
     def _agree(self, within_s: float, when: str) -> None:
         start = self.now

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -110,6 +111,29 @@ def test_without_a_loop_every_view_is_new(store: SqliteStore) -> None:
     create(store, 1)
     assert count(views) == 1
     assert not in_use(store)
+
+
+@pytest.mark.parametrize("with_loop", [False, True])
+@scenario
+async def test_threads_have_views_of_their_own(store: SqliteStore, with_loop: bool) -> None:
+    """A connection is no place for two at a time."""
+    views = SharedViews(store)
+    seen: list[View] = []
+
+    def look() -> None:
+        with views.view() as view:
+            seen.append(view)
+
+    async def look_in_a_loop() -> None:
+        look()
+
+    with views.view() as ours:
+        other = Thread(target=(lambda: asyncio.run(look_in_a_loop())) if with_loop else look)
+        other.start()
+        other.join()  # this loop has not turned meanwhile
+        look()
+    assert seen[0] is not ours
+    assert seen[1] is ours
 
 
 @scenario

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from mqis.protocol.multiplexer.notification import Notification
+
+
+Sink = Callable[[int, bytes], None]
 
 
 class State(Enum):
@@ -30,12 +34,22 @@ ACCEPTED = (State.OPEN, State.DENIED, State.DISCONNECTING)
 
 
 class Connection:
-    """One connection, from either end. All but ``interface`` belongs to the multiplexer.
+    """One connection, from either end. All but ``interface`` and ``sink`` is the multiplexer's.
 
     ``id`` is None until a slot is there. Connections compare by identity: an id comes again.
     """
 
-    __slots__ = ("id", "interface", "outgoing", "paused", "queued", "state", "type", "unread")
+    __slots__ = (
+        "id",
+        "interface",
+        "outgoing",
+        "paused",
+        "queued",
+        "sink",
+        "state",
+        "type",
+        "unread",
+    )
 
     def __init__(
         self,
@@ -52,6 +66,10 @@ class Connection:
         self.outgoing = outgoing
         #: The Incoming Message Notification Interface; of the layer above.
         self.interface = interface
+        #: Takes type and body of a user message inside ``receive``, where there is no reason to
+        #: wait: no event is made of it. Of the layer above, too; it may call the multiplexer, but
+        #: must not raise.
+        self.sink: Sink | None = None
         #: Bytes waiting to be sent, and to be read.
         self.queued = 0
         self.unread = 0

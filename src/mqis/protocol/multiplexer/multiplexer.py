@@ -215,14 +215,35 @@ class Multiplexer:
             raise
         self.statistics.boxcars_received += 1
         self._inbox.begin(len(data))
-        for packet in reader:
-            self._handle(packet, now)
-            if self.state is not SessionState.UP:
-                break
+        self._read(reader, data, now)
         self._inbox.end()
         if reader.remainder is not None:
             self.statistics.discarded += reader.remainder.messages
         return self._may_return()
+
+    def _read(self, reader: BoxcarReader, data: bytes, now: float) -> None:
+        """Most messages go to the sink of their connection; only the others become packets."""
+        incoming, outgoing = self._incoming.connections, self._outgoing.connections
+        user_message, is_open, taken = int(MsgTag.USER_MESSAGE), State.OPEN, 0
+        for head in reader.heads():
+            (tag, is_master, connection_id, message_type, size, _), start = head
+            if tag == user_message:
+                connection = (incoming if is_master else outgoing).get(connection_id)
+                if (
+                    connection is not None
+                    and connection.sink is not None
+                    and connection.state is is_open
+                    and not connection.paused
+                    and not connection.unread  # what came before comes first
+                    and connection_id not in self._incoming.held
+                ):
+                    connection.sink(message_type, data[start : start + size])
+                    taken += 1
+                    continue
+            self._handle(reader.packet(head), now)
+            if self.state is not SessionState.UP:
+                break
+        self.statistics.messages_received += taken
 
     def boxcar_delivered(self, now: float) -> None:
         if self.state is SessionState.DOWN:
@@ -308,7 +329,8 @@ class Multiplexer:
 
     def connect(self, connection_type: int, interface: Notification | None = None) -> Connection:
         """3.1.4.2. The connection may be sent on at once."""
-        _check_u32("a connection type", connection_type)
+        if not 0 <= connection_type <= _U32:
+            raise _not_u32("a connection type", connection_type)
         if self.state in (SessionState.CLOSING, SessionState.DOWN):
             raise NotOpen(f"the session is {self.state.value}")
         connection = Connection(connection_type, State.WAITING, outgoing=True, interface=interface)
@@ -354,7 +376,8 @@ class Multiplexer:
         self, connection: Connection, message_type: int, body: bytes | bytearray | memoryview
     ) -> None:
         """3.1.4.1. ``Congested`` if there is no room, ``NotOpen`` if nobody would listen."""
-        _check_u32("a message type", message_type)
+        if not 0 <= message_type <= _U32:
+            raise _not_u32("a message type", message_type)
         if len(body) > MAX_DATA:
             raise ValueError(f"a message of {len(body)} bytes, at most {MAX_DATA} are allowed")
         self._check_state(connection, _SENDABLE)
@@ -557,9 +580,8 @@ def _cost(packet: Packet) -> int:
     return UNREAD_OVERHEAD + len(packet.data)
 
 
-def _check_u32(what: str, value: int) -> None:
-    if not 0 <= value <= _U32:
-        raise ValueError(f"{what} has 32 bits, {value!r} does not fit")
+def _not_u32(what: str, value: int) -> ValueError:
+    return ValueError(f"{what} has 32 bits, {value!r} does not fit")
 
 
 #: By tag; each says whether the message found what it is about.

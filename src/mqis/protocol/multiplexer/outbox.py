@@ -9,7 +9,6 @@ from mqis.protocol.multiplexer.connection import Connection
 from mqis.protocol.multiplexer.errors import Congested, Level
 from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, Limits
 from mqis.protocol.multiplexer.queue import BoxcarQueue
-from mqis.wire.cmp.packet import Packet
 
 
 class Outbox:
@@ -26,35 +25,36 @@ class Outbox:
         self.queued = 0
         #: What was sent on connections that have no id yet.
         self._early: dict[Connection, list[tuple[int, bytes]]] = {}
-        #: Those who were told that there is no room, in order.
-        self._blocked: dict[Connection, None] = {}
+        #: Those who were told that there is no room, in order, and what it was wanted for.
+        self._blocked: dict[Connection, int] = {}
 
     def send(self, connection: Connection, message_type: int, data: bytes) -> None:
         cost = QUEUED_OVERHEAD + len(data)
-        if (level := self._congestion(connection, cost)) is not None:
-            self._blocked[connection] = None
-            raise Congested(level)
-        connection.queued += cost
-        self.queued += cost
-        self._budget.queued += cost
+        limits, budget = self._limits, self._budget
+        session, own, process = self.queued + cost, connection.queued + cost, budget.queued + cost
+        if (
+            session > limits.session_queued_bytes
+            or own > limits.connection_queued_bytes
+            or process > budget.queued_bytes
+        ):
+            self._check_room(connection, cost)
+        self.queued, connection.queued, budget.queued = session, own, process
         if connection.id is None:
             self._early.setdefault(connection, []).append((message_type, data))
         else:
-            self._add(connection, connection.id, message_type, data)
+            self._queue.add_user_message(connection, connection.id, message_type, data, cost)
 
     def opened(self, connection: Connection, connection_id: int) -> None:
         for message_type, data in self._early.pop(connection, ()):
-            self._add(connection, connection_id, message_type, data)
-
-    def _add(
-        self, connection: Connection, connection_id: int, message_type: int, data: bytes
-    ) -> None:
-        """fIsMaster is 1 from the side that opened the connection (3.1.4.1)."""
-        outgoing = connection.outgoing
-        packet = Packet.user_message(connection_id, message_type, data, is_master=outgoing)
-        self._queue.add(packet, connection, QUEUED_OVERHEAD + len(data))
+            cost = QUEUED_OVERHEAD + len(data)
+            self._queue.add_user_message(connection, connection_id, message_type, data, cost)
 
     # --- room -------------------------------------------------------------------------------------
+
+    def _check_room(self, connection: Connection, cost: int) -> None:
+        if (level := self._congestion(connection, cost)) is not None:
+            self._blocked[connection] = cost
+            raise Congested(level)
 
     def _congestion(self, connection: Connection, cost: int) -> Level | None:
         """The level that has no room. One message is always allowed where nothing waits."""
@@ -79,11 +79,17 @@ class Outbox:
         self._budget.release_queued(cost)
 
     def unblock(self) -> Iterator[Connection]:
-        """Those who may try again."""
-        for connection in list(self._blocked):
-            level = self._congestion(connection, 1)
+        """Those who may try again: as many as find room, so that they are not refused in turn.
+
+        Who does not use the room keeps nobody waiting for long: there is another boxcar under way,
+        and when there is none, all are told.
+        """
+        promised = 0
+        for connection, cost in list(self._blocked.items()):
+            level = self._congestion(connection, promised + 1)
             if level is None:
                 del self._blocked[connection]
+                promised += cost if self.queued else 0
                 yield connection
             elif level is not Level.CONNECTION:
                 return

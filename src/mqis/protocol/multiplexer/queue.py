@@ -40,14 +40,25 @@ class BoxcarQueue:
     def in_flight(self) -> bool:
         return self._in_flight is not None
 
-    def add(self, packet: Packet, owner: Connection | None = None, cost: int = 0) -> None:
+    def add_user_message(
+        self, owner: Connection, connection_id: int, message_type: int, data: bytes, cost: int
+    ) -> None:
+        """fIsMaster is 1 from the side that opened the connection (3.1.4.1)."""
+        cars, is_master = self._cars, owner.outgoing
+        if not cars or not cars[-1].builder.add_user_message(
+            connection_id, message_type, data, is_master
+        ):
+            cars.append(Car())
+            cars[-1].builder.add_user_message(connection_id, message_type, data, is_master)
+        costs = cars[-1].costs
+        costs[owner] = costs.get(owner, 0) + cost
+
+    def add(self, packet: Packet) -> None:
         """To the last boxcar if both limits allow it, else to a new one behind it."""
         if not self._cars or not self._cars[-1].builder.has_room(len(packet.data)):
             self._cars.append(Car())
         car = self._cars[-1]
         car.builder.add(packet)
-        if owner is not None:
-            car.costs[owner] = car.costs.get(owner, 0) + cost
         if packet.tag in _ANSWERS:
             car.answers += 1
             self.answers += 1

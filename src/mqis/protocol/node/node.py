@@ -26,10 +26,13 @@ from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.queueing.events import (
+    Arrived,
     Delivered,
     Notified,
+    Relayed,
     SessionClosed,
     SessionOpened,
+    Stranded,
 )
 from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.replication.effects import Effect, Refusal, Send
@@ -74,6 +77,8 @@ class Node:
                 found.append(self._receive(event, at))
             elif isinstance(event, (SessionOpened, SessionClosed, Notified)):
                 self._aside.append(event)
+            elif isinstance(event, (Arrived, Relayed, Stranded)):
+                continue  # nothing that replication sends or takes is routed
             else:
                 told.append(event)
         if told:

@@ -13,6 +13,10 @@ nothing, so a driver need not keep book.
 
 Every direction has a session of its own: messages to a machine go over the connection that was
 opened to its address, never over one that somebody else opened in its name.
+
+With a ``router`` it also sends to queues by their public and private names, ``send_routed``, and
+passes on what others send so. Such messages have sessions of their own to each next hop, apart from
+those for direct names, and go to another candidate when one cannot be reached.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from typing import Protocol
 from mqis.protocol.queueing.destination import Destination, Way
 from mqis.protocol.queueing.events import (
     Acknowledged,
+    Arrived,
     Close,
     Connect,
     Delivered,
@@ -33,16 +38,19 @@ from mqis.protocol.queueing.events import (
     Event,
     Nacked,
     Refused,
+    Relayed,
     SessionClosed,
     SessionOpened,
     Write,
     Written,
 )
+from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Router
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.message import Message, build_packet
 from mqis.protocol.queueing.names import canonical, queue_path
-from mqis.protocol.queueing.outgoing import Outgoing
+from mqis.protocol.queueing.outgoing import Outgoing, Transit
 from mqis.protocol.queueing.receiving import DUPLICATE, Receiver
+from mqis.protocol.queueing.routes import Routes
 from mqis.protocol.queueing.session import Freed, Opened, Session, State
 from mqis.protocol.queueing.signing import Signer, SigningPolicy
 from mqis.protocol.queueing.tables import DuplicateTable, MessageIds, Sent, SentTable
@@ -72,6 +80,9 @@ class Statistics:
     acknowledged: int = 0
     received: int = 0
     delivered: int = 0
+    #: Others' messages that were taken to be passed on, and those whose hop count was exhausted.
+    relayed: int = 0
+    exhausted: int = 0
     duplicates: int = 0
     refused: int = 0
     undelivered: int = 0
@@ -104,6 +115,7 @@ class QueueManager:
         signer: Signer | None = None,
         policy: SigningPolicy = SigningPolicy.ACCEPT,
         duplicates: DuplicateTable | None = None,
+        router: Router | None = None,
     ) -> None:
         queue_path(machine)  # refuses what is no machine name
         self.guid = guid
@@ -123,6 +135,18 @@ class QueueManager:
             policy=policy,
             signer=signer,
         )
+        self._routes: Routes | None = None
+        if router is not None:
+            forwarder = Forwarder(
+                guid,
+                router,
+                self.limits,
+                duplicates=self.duplicates,
+                sent=self._sent,
+                policy=policy,
+                signer=signer,
+            )
+            self._routes = Routes(forwarder, self.limits, message_ids, self)
         self._links: dict[int, _Link] = {}
         self._connecting: dict[int, Destination] = {}
         self._destinations: dict[str, Destination] = {}
@@ -151,28 +175,46 @@ class QueueManager:
         If the queue is full the message is dropped, which an event tells as it does for one whose
         time runs out. Who numbers messages himself gives the ``identifier``.
         """
-        if self._closed:
-            raise ValueError("the queue manager is closed")
-        if identifier is None:
-            identifier = MessageIdentifier(self.guid, self._message_ids.next())
+        identifier = self._identify(identifier)
         key = canonical(machine)
         if key == canonical(self.machine):
-            self._tell(Delivered(identifier, message.body, message.priority, True, 0))
+            self.tell(Delivered(identifier, message.body, message.priority, True, 0))
             return identifier
         packet = build_packet(message, identifier, machine, unix_time, self._signer)
-        outgoing = Outgoing.of(identifier, message, packet, now)
-        destination = self._destinations.get(key)
-        if destination is None:
-            if len(self._destinations) >= self.limits.max_destinations:
-                self._undelivered(machine, outgoing, MessageClass.NACK_Q_EXCEED_QUOTA)
-                return identifier
-            destination = self._destinations[key] = Destination(key, machine, self.limits)
-        if not destination.queue.fits(len(packet)):
-            self._undelivered(machine, outgoing, MessageClass.NACK_Q_EXCEED_QUOTA)
-            return identifier
-        destination.queue.push(outgoing)
-        self._advance(destination, now)
+        self.enqueue(
+            key, NextHop(Guid.NULL, machine), Outgoing.of(identifier, message, packet, now), now
+        )
         return identifier
+
+    def send_routed(
+        self,
+        message: Message,
+        now: float,
+        unix_time: int,
+        identifier: MessageIdentifier | None = None,
+    ) -> MessageIdentifier:
+        """Queue a message for ``message.queue``, wherever that is, by way of next hops (MS-MQBR).
+
+        One that has no way now waits for one, until its time is up.
+        """
+        queue = message.queue
+        if self._routes is None or queue is None:
+            raise ValueError("a route takes a router, and the identifier of a queue")
+        identifier = self._identify(identifier)
+        if queue.queue_manager == self.guid:
+            body, priority = message.body, message.priority
+            local = MessageClass.NORMAL, True, 0, self.guid, 0
+            self.tell(Arrived(identifier, queue.name, body, priority, *local))
+            return identifier
+        packet = build_packet(message, identifier, "", unix_time, self._signer)
+        transit = Transit(queue.queue_manager)
+        self._routes.dispatch(Outgoing.of(identifier, message, packet, now, transit), now)
+        return identifier
+
+    def _identify(self, identifier: MessageIdentifier | None) -> MessageIdentifier:
+        if self._closed:
+            raise ValueError("the queue manager is closed")
+        return identifier or MessageIdentifier(self.guid, self._message_ids.next())
 
     def has_room(self, machine: str, size: int) -> bool:
         """Whether a message with a body of this size would find room in a machine's queue."""
@@ -216,6 +258,8 @@ class QueueManager:
             self._effects.append(Close(connection))
         self._connecting.clear()
         self._destinations.clear()
+        if self._routes is not None:
+            self._routes.close()
 
     # --- the driver's side ------------------------------------------------------------------------
 
@@ -250,7 +294,7 @@ class QueueManager:
         if destination is None:  # given up meanwhile
             self._effects.append(Close(connection))
             return
-        link = self._link(connection, destination.machine, address, now)
+        link = self._link(connection, destination.machine, address, now, destination.guid)
         link.destination = destination
         destination.attached(link.session)
         self._schedule(destination)
@@ -258,8 +302,8 @@ class QueueManager:
     def connect_failed(self, connection: int, reason: str, now: float) -> None:
         destination = self._connecting.pop(connection, None)
         if destination is not None:
-            self._tell(SessionClosed(connection, None, destination.machine, reason))
-            destination.failed(now)
+            self.tell(SessionClosed(connection, None, destination.machine, reason))
+            self._fail(destination, now)
             self._advance(destination, now)
 
     def receive(self, connection: int, data: bytes, now: float) -> None:
@@ -292,9 +336,13 @@ class QueueManager:
             self._settle(connection, link, now, lost=True)
 
     def next_timer(self) -> float | None:
-        return self._timers.next()
+        due = self._timers.next()
+        routes = None if self._routes is None else self._routes.next_timer()
+        return due if routes is None else routes if due is None else min(due, routes)
 
     def handle_timer(self, now: float) -> None:
+        if self._routes is not None:
+            self._routes.handle_timer(now)
         for key in self._timers.ring(now):
             if isinstance(key, str):
                 destination = self._destinations.get(key)
@@ -317,7 +365,14 @@ class QueueManager:
 
     # --- sessions ---------------------------------------------------------------------------------
 
-    def _link(self, connection: int, machine: str | None, address: str, now: float) -> _Link:
+    def _link(
+        self,
+        connection: int,
+        machine: str | None,
+        address: str,
+        now: float,
+        remote: Guid = Guid.NULL,
+    ) -> _Link:
         def admission(peer: Guid) -> str | None:
             if machine is None and (reason := self._full()) is not None:
                 return reason
@@ -326,7 +381,9 @@ class QueueManager:
             return f"{peer} is not among the peers"
 
         initiator = machine is not None
-        session = Session(self.guid, self.limits, now, initiator=initiator, admission=admission)
+        session = Session(
+            self.guid, self.limits, now, initiator=initiator, admission=admission, remote=remote
+        )
         link = self._links[connection] = _Link(session, machine, address)
         self._timers.set(connection, session.next_timer())
         self._dirty[connection] = None
@@ -343,21 +400,29 @@ class QueueManager:
         self.statistics.sessions += 1
         if link.destination is not None:
             link.destination.opened()
-        self._tell(SessionOpened(connection, peer, link.machine, link.address))
+            if self._routes is not None:
+                self._routes.works(link.destination.guid)
+        self.tell(SessionOpened(connection, peer, link.machine, link.address))
 
     def _received(
         self, connection: int, session: Session, message: UserMessage, now: float
     ) -> None:
         peer = session.peer
         assert peer is not None
-        event = self._receiver.judge(message, peer, connection, now)
         self.statistics.received += 1
-        if isinstance(event, Delivered):
+        if self._routes is None or not self._routes.concern(message):
+            self.judged(self._receiver.judge(message, peer, connection, now))
+        else:
+            self._routes.receive(message, peer, connection, now)
+
+    def judged(self, event: Event) -> None:
+        """Count and tell what became of a received message."""
+        if isinstance(event, (Delivered, Arrived)):
             self.statistics.delivered += 1
         elif isinstance(event, Refused):
             self.statistics.refused += 1
             self.statistics.duplicates += event.reason == DUPLICATE
-        self._tell(event)
+        self.tell(event)
 
     def _freed(self, connection: int, link: _Link, event: Freed) -> None:
         destination = link.destination
@@ -366,7 +431,7 @@ class QueueManager:
             destination.queue.forget(outgoing)
         self.statistics.acknowledged += len(event.messages)
         identifiers = tuple(outgoing.identifier for outgoing in event.messages)
-        self._tell(Acknowledged(identifiers, destination.machine, connection))
+        self.tell(Acknowledged(identifiers, destination.machine, connection))
 
     def _settle(self, connection: int, link: _Link, now: float, *, lost: bool = False) -> None:
         """After anything happened to a session: its end, its timers, its destination."""
@@ -375,7 +440,7 @@ class QueueManager:
             self._drop_link(connection, link, lost=lost)
             if link.destination is not None:
                 link.destination.queue.requeue(session.unacknowledged())
-                link.destination.failed(now)
+                self._fail(link.destination, now)
         else:
             self._dirty[connection] = None
             self._timers.set(connection, session.next_timer())
@@ -392,9 +457,27 @@ class QueueManager:
                 self._effects.append(Write(connection, data))
             self._effects.append(Close(connection))
         reason = session.closed or ""
-        self._tell(SessionClosed(connection, session.peer, link.machine, reason))
+        self.tell(SessionClosed(connection, session.peer, link.machine, reason))
 
     # --- destinations -----------------------------------------------------------------------------
+
+    def enqueue(self, key: str, hop: NextHop, outgoing: Outgoing, now: float) -> None:
+        """Queue a message for a machine, or drop it if there is no room."""
+        destination = self._destinations.get(key)
+        if destination is None and len(self._destinations) < self.limits.max_destinations:
+            destination = Destination(key, hop.machine, self.limits, hop.guid)
+            self._destinations[key] = destination
+        if destination is None or not destination.queue.fits(len(outgoing.packet)):
+            self.undelivered(hop.machine, outgoing, MessageClass.NACK_Q_EXCEED_QUOTA, now)
+            return
+        destination.queue.push(outgoing)
+        self._advance(destination, now)
+
+    def _fail(self, destination: Destination, now: float) -> None:
+        """No session any more. What was to go by a next hop goes by another."""
+        destination.failed(now)
+        if self._routes is not None and destination.guid:
+            self._routes.detour(destination, now)
 
     def _advance(self, destination: Destination, now: float) -> None:
         """Everything that a destination can do now: give up, expire, connect, send, go away."""
@@ -404,7 +487,7 @@ class QueueManager:
             return
         for outgoing in destination.queue.expire(now):
             timeout = MessageClass.NACK_REACH_QUEUE_TIMEOUT
-            self._undelivered(destination.machine, outgoing, timeout)
+            self.undelivered(destination.machine, outgoing, timeout, now)
         ready = destination.way is Way.IDLE or (
             destination.way is Way.WAITING and destination.is_due(now)
         )
@@ -434,25 +517,38 @@ class QueueManager:
                 until = outgoing.deadline + self.limits.sent_grace_s
                 sent = Sent(destination.machine, outgoing.message, peer, until)
                 self._sent.add(outgoing.identifier.ordinal, sent, now)
-            self._tell(Written(outgoing.identifier, destination.machine, connection))
+            self.tell(_went_out(outgoing, destination, peer))
         self._dirty[connection] = None
         self._timers.set(connection, session.next_timer())
 
     def _schedule(self, destination: Destination) -> None:
         self._timers.set(destination.key, destination.next_timer())
 
-    def _undelivered(self, machine: str, outgoing: Outgoing, message_class: MessageClass) -> None:
+    def undelivered(
+        self, machine: str, outgoing: Outgoing, message_class: MessageClass, now: float
+    ) -> None:
         self.statistics.undelivered += 1
         identifier, message = outgoing.identifier, outgoing.message
         if message.acknowledge:
-            self._tell(Nacked(identifier, machine, message, message_class, local=True))
+            self.tell(Nacked(identifier, machine, message, message_class, local=True))
         else:
-            self._tell(Dropped(identifier, machine, message, message_class))
+            self.tell(Dropped(identifier, machine, message, message_class))
+        if self._routes is not None:
+            self._routes.undelivered(outgoing, message_class, now)
 
-    def _tell(self, event: Event) -> None:
+    def tell(self, event: Event) -> None:
         self._events.append(event)
         self._event_bytes += _weight(event)
 
 
 def _weight(event: Event) -> int:
-    return len(event.body) if isinstance(event, Delivered) else 0
+    return len(event.body) if isinstance(event, (Delivered, Arrived)) else 0
+
+
+def _went_out(outgoing: Outgoing, destination: Destination, peer: Guid) -> Written | Relayed:
+    identifier, transit = outgoing.identifier, outgoing.transit
+    machine, connection = destination.machine, destination.connection
+    if transit is None or not transit.peer:
+        return Written(identifier, machine, connection)
+    came_from, hops = transit.peer, transit.hops
+    return Relayed(identifier, transit.target, came_from, peer, machine, hops, connection)

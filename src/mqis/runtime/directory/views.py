@@ -26,16 +26,16 @@ class SharedViews:
         self._now: _Shared | None = None
 
     def view(self) -> AbstractContextManager[View]:
-        """The view of this turn; one of its own for whoever has no loop."""
-        if self._now is not None and not self._now.failed:
-            return self._now
+        """The view of this turn; one of its own for whoever has no loop, or another."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return self._store.read()
-        shared = self._now = _Shared(self._store.read())
-        loop.call_soon(self._turn, shared)
-        return shared
+        shared = self._now
+        if shared is None or shared.failed:
+            shared = self._now = _Shared(loop, self._store.read())
+            loop.call_soon(self._turn, shared)
+        return shared if shared.loop is loop else self._store.read()
 
     def _turn(self, shared: _Shared) -> None:
         if self._now is shared:
@@ -46,9 +46,10 @@ class SharedViews:
 class _Shared:
     """A view that ends when the loop and all who use it have left."""
 
-    __slots__ = ("_lent", "_users", "_view", "failed")
+    __slots__ = ("_lent", "_users", "_view", "failed", "loop")
 
-    def __init__(self, lent: AbstractContextManager[View]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, lent: AbstractContextManager[View]) -> None:
+        self.loop = loop
         self._lent = lent
         self._view = lent.__enter__()
         self._users = 1

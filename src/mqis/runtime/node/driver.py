@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 #: After a commit that failed, until the store is tried again.
 RETRY_S = 1.0
+#: Dropped messages are logged at most this often; the journal has each.
+DROPS_EVERY_S = 60.0
 #: How much later than replication itself the driver gives up on an answer.
 _ANSWER_GRACE_S = 5.0
 
@@ -93,6 +95,7 @@ class NodeDriver:
         self._pause_until = 0.0
         self._running = False
         self._timer: asyncio.TimerHandle | None = None
+        self._drops_told, self._drops_at = 0, 0.0
         #: Used in the writer's thread alone: whether memory and store may have parted.
         self._broken = False
         self._failures_seen = writer.failures
@@ -284,10 +287,19 @@ class NodeDriver:
         at = self._now()
         batch = self.node.operations(at)
         self._settle([])  # sessions, which wait for no commit
+        self._warn_of_drops(at)
         for operation in batch:
             self._submit(operation, at)
         if not batch:
             self._arm()
+
+    def _warn_of_drops(self, at: Instant) -> None:
+        """Messages that the transport dropped, for their signatures or else; not more often."""
+        counted = self.node.queue.statistics
+        dropped = counted.refused - counted.duplicates
+        if dropped > self._drops_told and at.monotonic >= self._drops_at:
+            log.warning("messages dropped: %d", dropped - self._drops_told)
+            self._drops_told, self._drops_at = dropped, at.monotonic + DROPS_EVERY_S
 
     def _submit(self, operation: Callable[[Transaction], list[Effect]], at: Instant) -> None:
         try:

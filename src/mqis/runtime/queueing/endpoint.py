@@ -77,6 +77,13 @@ class QueueingEndpoint:
         self.wake()
         return identifier
 
+    def send_routed(self, message: Message) -> MessageIdentifier:
+        """The same for a queue by its identifier. The manager's router names next hops by machine,
+        and their addresses are looked for as all others are."""
+        identifier = self.manager.send_routed(message, self._loop.time(), int(time.time()))
+        self.wake()
+        return identifier
+
     def wake(self) -> None:
         """The manager was used directly: do what it wants, once for all of this turn."""
         if not self._waking:

@@ -33,6 +33,9 @@ ALIGNMENT = 8
 HEADER = Struct("<4I")
 _TAGS = frozenset(int(tag) for tag in MsgTag)
 
+#: The six fields of MESSAGE_PACKET in their order, and the offset of the data behind them.
+Head = tuple[tuple[int, int, int, int, int, int], int]
+
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
@@ -50,7 +53,7 @@ class BoxcarReader:
     messages that the call named. Once the iteration is over, ``remainder`` says what was dropped.
     """
 
-    __slots__ = ("_view", "count", "remainder")
+    __slots__ = ("_data", "_view", "count", "remainder")
 
     def __init__(self, data: bytes, count: int | None = None) -> None:
         size = len(data)
@@ -65,26 +68,39 @@ class BoxcarReader:
             raise WireError(f"dwcMessages says {messages} messages, the call {count}", 12)
         self.count: int = messages
         self.remainder: Remainder | None = None
+        self._data = data
         self._view = memoryview(data)
 
     def __iter__(self) -> Iterator[Packet]:
-        view, unpack, tags, make = self._view, PACKET.unpack_from, _TAGS, Packet
-        size, at = len(view), HEADER_SIZE
+        return map(self.packet, self.heads())
+
+    def packet(self, head: Head) -> Packet:
+        (tag, is_master, connection_id, user_msg_type, length, reserved), start = head
+        data = self._view[start : start + length] if length else b""
+        return Packet(tag, is_master, connection_id, user_msg_type, data, reserved)
+
+    def heads(self) -> Iterator[Head]:
+        """What stands before the data of each packet, and where the data starts.
+
+        For those who handle most packets without making one: a boxcar has thousands.
+        """
+        data, unpack, tags = self._data, PACKET.unpack_from, _TAGS
+        size, at = len(data), HEADER_SIZE
         for number in range(self.count):
             start = at + PACKET_SIZE
             if start > size:
                 self._stop(at, "the packet runs past the end", number)
                 return
-            tag, is_master, connection_id, user_msg_type, length, reserved = unpack(view, at)
-            if tag not in tags:
-                self._stop(at, f"0x{tag:x} is no MsgTag", number)
+            fields = unpack(data, at)
+            if fields[0] not in tags:
+                self._stop(at, f"0x{fields[0]:x} is no MsgTag", number)
                 return
+            length = fields[4]
             end = start + length
             if end > size:
                 self._stop(at, f"{length} bytes of data run past the end", number)
                 return
-            data = view[start:end] if length else b""
-            yield make(tag, is_master, connection_id, user_msg_type, data, reserved)
+            yield fields, start
             at = end + -end % ALIGNMENT
 
     def _stop(self, offset: int, reason: str, handled: int) -> None:

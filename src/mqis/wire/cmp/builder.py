@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqis.wire.cmp.boxcar import ALIGNMENT, HEADER, HEADER_SIZE, MAX_MESSAGES, MAX_SIZE
-from mqis.wire.cmp.packet import PACKET_SIZE, Packet
+from mqis.wire.cmp.packet import PACKET, PACKET_SIZE, RESERVED, MsgTag, Packet
 
 _FILLER = tuple(bytes(size) for size in range(ALIGNMENT))
+_USER_MESSAGE = int(MsgTag.USER_MESSAGE)
+_pack = PACKET.pack
 
 
 def size_in_boxcar(data_size: int) -> int:
@@ -52,6 +54,27 @@ class BoxcarBuilder:
                 parts.append(_FILLER[filler])
         self.count += 1
         self.size = after
+
+    def add_user_message(
+        self, connection_id: int, message_type: int, data: bytes, is_master: int
+    ) -> bool:
+        """The same for what boxcars are full of; False if there is no room.
+
+        No ``Packet`` is made, and nothing is checked but the room: whoever sends has done that.
+        """
+        size = len(data)
+        filler = -size % ALIGNMENT
+        after = self.size + PACKET_SIZE + size + filler
+        if after > MAX_SIZE or self.count >= MAX_MESSAGES:
+            return False
+        parts = self._parts
+        parts.append(_pack(_USER_MESSAGE, is_master, connection_id, message_type, size, RESERVED))
+        parts.append(data)
+        if filler:
+            parts.append(_FILLER[filler])
+        self.count += 1
+        self.size = after
+        return True
 
     def to_bytes(self) -> bytes:
         if not self.count:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from mqis.wire.ndr.description import Correlation, Count, Description, Given
+from mqis.wire.ndr.description import Correlation, Count, Description, Given, Measure
 from mqis.wire.ndr.errors import NdrError
 
 Wire = list[Any]
@@ -38,7 +38,7 @@ class Rule:
     index: int
     count_index: int | None
     correlation: Correlation
-    measure: Callable[[Any], int]
+    measure: Measure
     pairs: bool
     hidden: bool
     name: str
@@ -107,20 +107,20 @@ class Rule:
             found = 0 if value is None else self.measure(value)
         self.compare(value, found, wire, given)
 
-    # Every call of an interface has such rules, and nearly all of them are of one kind: a count in
-    # this scope that is the number of elements. What is usual of those is decided in one step; for
-    # anything else (a null pointer, a count that is wrong) the rule itself finds the words.
+    # Every call of an interface has rules, and nearly all of them are of one kind: a count that is
+    # the number of elements. What is usual of those is decided in one step; for anything else (a
+    # null pointer, a count that is wrong) the rule itself finds the words.
 
     @property
     def _counts_elements(self) -> bool:
-        expression = self.correlation.expression
-        in_elements = isinstance(expression, Count) and expression.divisor == 1
-        return in_elements and not self.pairs and self.correlation.kind in ("size_is", "length_is")
+        expression, kind = self.correlation.expression, self.correlation.kind
+        in_elements = not isinstance(expression, int) and expression.divisor == 1
+        return in_elements and not self.pairs and kind in ("size_is", "length_is")
 
     def lowering(self) -> Apply:
         """``lower``, quick where it can be."""
-        if not self._counts_elements or not self.hidden:
-            return self.lower
+        if not self.hidden:
+            return self._passing(self.lower)
         index, count_index, measure, lower = self.index, self.count_index, self.measure, self.lower
         assert count_index is not None
 
@@ -131,21 +131,39 @@ class Rule:
             else:
                 wire[count_index] = measure(value)
 
-        return fill
+        return fill if self._counts_elements else lower
 
     def checking(self) -> Apply:
         """``check``, quick where it can be."""
+        return self._passing(self.check)
+
+    def _passing(self, otherwise: Apply) -> Apply:
+        """Lets pass what agrees, and leaves the rest to ``otherwise``."""
         if not self._counts_elements:
-            return self.check
-        index, count_index, measure, check = self.index, self.count_index, self.measure, self.check
-        assert count_index is not None
+            return otherwise
+        expression = self.correlation.expression
+        if isinstance(expression, Given):
+            return _pass_given(self.index, expression.name, self.measure, otherwise)
+        assert self.count_index is not None
+        return _pass_counted(self.index, self.count_index, self.measure, otherwise)
 
-        def compare(wire: Wire, given: Mapping[str, int]) -> None:
-            value = wire[index]
-            if value is None or measure(value) != wire[count_index]:
-                check(wire, given)
 
-        return compare
+def _pass_counted(index: int, count_index: int, measure: Measure, otherwise: Apply) -> Apply:
+    def compare(wire: Wire, given: Mapping[str, int]) -> None:
+        value = wire[index]
+        if value is None or measure(value) != wire[count_index]:
+            otherwise(wire, given)
+
+    return compare
+
+
+def _pass_given(index: int, name: str, measure: Measure, otherwise: Apply) -> Apply:
+    def compare(wire: Wire, given: Mapping[str, int]) -> None:
+        value = wire[index]
+        if value is None or measure(value) != given.get(name):
+            otherwise(wire, given)
+
+    return compare
 
 
 class Scope:

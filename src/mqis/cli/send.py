@@ -1,0 +1,205 @@
+"""``mqis send``: one message over real sockets, and whether it goes the way that is explained."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.login import (
+    MAPPER_PORT,
+    AnonymousOption,
+    Level,
+    LevelOption,
+    MapperPortOption,
+    Provider,
+    ProviderOption,
+    ServerOption,
+    UserOption,
+    VerifyOption,
+)
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.output import cell, console, print_json, say, table
+from mqis.cli.route import (
+    DirectoryOption,
+    RouteError,
+    WithoutOption,
+    find_links,
+    find_machine,
+    read_directory,
+)
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
+from mqis.protocol.routing.explain import Explanation, explain
+from mqis.protocol.routing.snapshot import Snapshot
+from mqis.protocol.routing.wording import Names
+from mqis.services.routing import queue_of_export
+from mqis.services.sending import QUEUE, Enterprise, Journey
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+Queue = PrivateQueue | PublicQueue
+
+
+def send(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A machine, or a site: its gate.")],
+    destination: Annotated[
+        str,
+        typer.Argument(metavar="TO", help="A machine, a site, or a public queue: MACHINE\\QUEUE."),
+    ],
+    *,
+    without: WithoutOption = None,
+    body: Annotated[str, typer.Option(metavar="TEXT", help="What the message says.")] = "hello",
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="How long it may take.")
+    ] = 10.0,
+    json: JsonOption = False,
+    directory: DirectoryOption = None,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    anonymous: AnonymousOption = False,
+    verify: VerifyOption = True,
+) -> None:
+    """Send a message through the enterprise, and compare its way with the explained one.
+
+    Queue managers for the machines on its way are started here, on loopback ports; each decides
+    for itself whom it sends to. The status is 1 if the message does not arrive, or goes another way
+    than the explained one.
+    """
+    options = mapper_port, user, level, auth
+    snapshot = read_directory(
+        directory, store, config, server, *options, anonymous=anonymous, verify=verify
+    )
+    start = find_machine(snapshot, source)
+    if "\\" in destination:
+        if server:
+            raise typer.BadParameter("a queue is looked up in a store or a file, not at --server")
+        queue: Queue = _public_queue(destination, directory, store, config)
+    else:
+        queue = PrivateQueue(find_machine(snapshot, destination), QUEUE)
+    removed = [link for text in without or () for link in find_links(snapshot, text)]
+    left = snapshot.without_links(removed) if removed else snapshot
+    found = explain(left, start, queue.queue_manager)
+    journey = asyncio.run(_travel(left, start, queue, body, timeout))
+    if json:
+        print_json(_as_json(journey, found, queue, left, removed))
+    else:
+        _show(journey, found, queue, left, [Names(snapshot).link(link) for link in removed])
+    if journey.failure is not None or not journey.took(found):
+        raise typer.Exit(1)
+
+
+async def _travel(
+    snapshot: Snapshot, source: Guid, queue: Queue, body: str, timeout_s: float
+) -> Journey:
+    owners = {queue.identifier: queue.queue_manager} if isinstance(queue, PublicQueue) else {}
+    async with Enterprise(snapshot, owners.get) as enterprise:
+        return await enterprise.send(source, queue, body.encode(), timeout_s)
+
+
+def _public_queue(
+    path: str, directory: Path | None, store: str | None, config: Path | None
+) -> PublicQueue:
+    obj: DirectoryObject | None
+    if directory is not None:
+        obj = queue_of_export(directory, path)
+    else:
+        with opened(store_url(store, config)) as found, found.read() as view:
+            obj = view.find(ObjectType.QUEUE, path)
+    owner = None if obj is None else obj.value(PropId.Q_QMID)
+    if obj is None or not isinstance(owner, Guid):
+        raise RouteError(f"there is no queue {path!r} in the directory")
+    return PublicQueue(owner, obj.id)
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def _format_name(queue: Queue) -> str:
+    if isinstance(queue, PublicQueue):
+        return f"PUBLIC={queue.identifier}"
+    return f"PRIVATE={queue.queue_manager}\\{queue.number:08x}"
+
+
+def _show(
+    journey: Journey, found: Explanation, queue: Queue, snapshot: Snapshot, removed: list[str]
+) -> None:
+    names = Names(snapshot)
+    ends = f"{names.machine(journey.source)} to {names.machine(journey.destination)}"
+    ms = round(1000 * journey.seconds)
+    hops = len(journey.passings)
+    arrived = f"arrived after {hops} hop{'' if hops == 1 else 's'}, {ms} ms"
+    say(f"{ends}: {arrived if journey.failure is None else 'did not arrive'}", "bold")
+    say(f"  as {_format_name(queue)}", "dim")
+    for link in removed:
+        say(f"  without {link}", "dim")
+    shown = table("hop", "count", "travelled", "explained")
+    travelled = [
+        (names.machine(p.machine), names.machine(p.next), p.hops) for p in journey.passings
+    ]
+    explained = [
+        f"{names.machine(step.machine)} -> {names.machine(step.next)}"
+        for step in found.steps
+        if step.next is not None
+    ]
+    for number, (real, told) in enumerate(zip_longest(travelled, explained), 1):
+        way = "" if real is None else f"{real[0]} -> {real[1]}"
+        style = "" if way == told else "red"
+        counted = "" if real is None else str(real[2])
+        shown.add_row(cell(str(number)), cell(counted), cell(way, style), cell(told or "", style))
+    if shown.row_count:
+        console().print(shown)
+    _say_outcome(journey, found, names)
+
+
+def _say_outcome(journey: Journey, found: Explanation, names: Names) -> None:
+    if journey.failure is not None:
+        say(f"no further: {journey.failure}", "red")
+    if journey.nack is not None:
+        say(f"the sender was told: class 0x{journey.nack:04x}", "red")
+    if journey.took(found):
+        say("the travelled path is the explained one", "green")
+    else:
+        told = " - ".join(names.machine(machine) for machine in found.machines)
+        say(f"the travelled path is NOT the explained one: {told}", "red")
+
+
+def _as_json(
+    journey: Journey,
+    found: Explanation,
+    queue: Queue,
+    snapshot: Snapshot,
+    removed: Sequence[Guid],
+) -> dict[str, object]:
+    names = Names(snapshot)
+
+    def machine(guid: Guid) -> dict[str, str]:
+        return {"id": str(guid), "name": names.machine(guid)}
+
+    return {
+        "source": machine(journey.source),
+        "destination": machine(journey.destination),
+        "queue": _format_name(queue),
+        "arrived": journey.failure is None,
+        "failure": journey.failure,
+        "nack": journey.nack,
+        "seconds": round(journey.seconds, 6),
+        "hops": [
+            {"machine": machine(p.machine), "next": machine(p.next), "count": p.hops}
+            for p in journey.passings
+        ],
+        "travelled": [machine(guid) for guid in journey.machines],
+        "explained": [machine(guid) for guid in found.machines],
+        "equal": journey.took(found),
+        "without": [str(link) for link in removed],
+    }

@@ -1,0 +1,241 @@
+"""``mqis sim``: an enterprise under simulated faults, seed by seed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from mqis import __version__
+from mqis.cli.options import JsonOption
+from mqis.cli.output import cell, console, counted, error_console, print_error, print_json, table
+from mqis.sim.coverage import DECISIONS, FAULTS, missing
+from mqis.sim.mutations import MUTATIONS
+from mqis.sim.runner import Options, Result, minimised, run_many, run_seed, scenario_of
+
+_TAIL = 40
+
+
+class _Summary(NamedTuple):
+    """What many runs came to."""
+
+    results: int
+    failed: list[Result]
+    counts: Counter[str]
+    seconds: float
+    healed: list[float]
+    messages: int
+
+
+def sim(
+    *,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Run this seed alone, the same every time.")
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run so many seeds.")] = 20,
+    start: Annotated[int, typer.Option("--start", help="The first of them.")] = 0,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Do not stop at the first violation.")
+    ] = False,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=1, help="Processes. Default: one for each processor.")
+    ] = os.cpu_count() or 1,
+    mutate: Annotated[
+        str | None,
+        typer.Option("--mutate", metavar="E01", help="Follow the letter of one rule instead."),
+    ] = None,
+    steps: Annotated[
+        str | None, typer.Option("--steps", metavar="N,N,...", help="Just these steps of the seed.")
+    ] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="With --seed: every line of it.")] = False,
+    journal: Annotated[
+        Path | None,
+        typer.Option("--journal", metavar="DIR", help="With --seed: write the servers' journals."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Run whole enterprises under lost messages, cut lines and crashes, and check them.
+
+    Every seed is one enterprise with its workload and its faults; it runs the same everywhere.
+    Status 1: a rule does not hold; the seed, and what it takes to see it again, are printed.
+    """
+    options = Options(_known(mutate), _numbers(steps), journal)
+    if seed is not None:
+        _one(seed, replace(options, keep_lines=True), trace=trace, json=json)
+    else:
+        _many(range(start, start + seeds), options, jobs, keep_going=keep_going, json=json)
+
+
+def _known(mutation: str | None) -> str | None:
+    if mutation is not None and mutation not in MUTATIONS:
+        raise typer.BadParameter(f"it is one of {', '.join(MUTATIONS)}", param_hint="--mutate")
+    return mutation
+
+
+def _numbers(steps: str | None) -> tuple[int, ...] | None:
+    try:
+        return None if steps is None else tuple(int(part) for part in steps.split(",") if part)
+    except ValueError:
+        raise typer.BadParameter("numbers with commas between", param_hint="--steps") from None
+
+
+# --- one seed -------------------------------------------------------------------------------------
+
+
+def _one(seed: int, options: Options, *, trace: bool, json: bool) -> None:
+    scenario = scenario_of(seed, options)
+    result = run_seed(seed, options)
+    if json:
+        print_json(_as_json(result))
+    else:
+        out = console()
+        if trace:
+            for line in result.lines:
+                out.print(cell(line), soft_wrap=True)
+        names = " ".join(plan.name for plan in scenario.servers)
+        out.print(cell(f"seed {seed}: {names}; {len(scenario.steps)} steps"), soft_wrap=True)
+        out.print(cell(_facts(result)), soft_wrap=True)
+    if result.violation is not None:
+        if not json and options.steps is None:
+            _explain(result, options)
+        raise typer.Exit(1)
+
+
+def _facts(result: Result) -> str:
+    return (
+        f"{result.simulated_s:.0f} simulated seconds, {result.messages} messages, agreement "
+        f"{result.healed_s:.0f} s after the last fault, digest {result.digest}"
+    )
+
+
+def _explain(result: Result, options: Options) -> None:
+    """Everything that it takes to see a violation again, in as few steps as break the rule."""
+    violation = result.violation
+    assert violation is not None
+    print_error(f"seed {result.seed}: {violation}")
+    chosen = minimised(result.seed, violation.rule, options)
+    fewer = replace(options, steps=chosen, keep_lines=True)
+    again = run_seed(result.seed, fewer)
+    out = console()
+    out.print(cell(f"commit {_commit()}, mutation {options.mutation or 'none'}"), soft_wrap=True)
+    scenario = scenario_of(result.seed, fewer)
+    out.print(cell(f"settings {scenario.settings}"), soft_wrap=True)
+    out.print(cell(f"weather {scenario.weather}"), soft_wrap=True)
+    for step in scenario.steps:
+        out.print(cell(f"  {step}"), soft_wrap=True)
+    skipped = max(0, len(again.lines) - _TAIL)
+    out.print(cell(f"{counted(skipped, 'line')} before these:"), soft_wrap=True)
+    for line in again.lines[-_TAIL:]:
+        out.print(cell(line), soft_wrap=True)
+    mutation = f" --mutate {options.mutation}" if options.mutation else ""
+    listed = ",".join(str(index) for index in chosen) or ","
+    out.print(cell(f"again: mqis sim --seed {result.seed}{mutation}"), soft_wrap=True)
+    out.print(
+        cell(f"less:  mqis sim --seed {result.seed}{mutation} --steps {listed} --trace"),
+        soft_wrap=True,
+    )
+
+
+def _commit() -> str:
+    """Of the checkout that this runs from, else the version."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return f"of version {__version__}"
+    return found.stdout.strip() or f"of version {__version__}"
+
+
+# --- many -----------------------------------------------------------------------------------------
+
+
+def _many(seeds: range, options: Options, jobs: int, *, keep_going: bool, json: bool) -> None:
+    summary = _run(seeds, options, jobs, keep_going)
+    if json:
+        print_json(
+            {
+                "seeds": summary.results,
+                "start": seeds.start,
+                "seconds": round(summary.seconds, 3),
+                "messages": summary.messages,
+                "failed": [_as_json(result) for result in summary.failed],
+                "counts": dict(sorted(summary.counts.items())),
+            }
+        )
+    else:
+        _show(summary)
+    if summary.failed:
+        if not json:
+            _explain(summary.failed[0], options)
+        raise typer.Exit(1)
+
+
+def _run(seeds: range, options: Options, jobs: int, keep_going: bool) -> _Summary:
+    began = perf_counter()
+    counts: Counter[str] = Counter()
+    failed, healed, messages, done = [], [], 0, 0
+    with _bar(len(seeds)) as advance:
+        for result in run_many(seeds, options, jobs=jobs):
+            done += 1
+            counts.update(result.counts)
+            messages += result.messages
+            healed.append(result.healed_s)
+            advance()
+            if result.violation is not None:
+                failed.append(result)
+                if not keep_going:
+                    break
+    return _Summary(done, failed, counts, perf_counter() - began, healed, messages)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[], None]]:
+    target = error_console()
+    columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
+        task = bar.add_task("seeds", total=total)
+        yield lambda: bar.advance(task)
+
+
+def _show(summary: _Summary) -> None:
+    out = console()
+    for title, kinds in (("faults", FAULTS), ("decisions", DECISIONS)):
+        rows = table(title, "seen")
+        for kind, words in kinds.items():
+            rows.add_row(cell(words), str(summary.counts[kind]))
+        out.print(rows)
+    unseen = missing(summary.counts)
+    out.print(cell(f"not seen: {', '.join(unseen) or 'nothing'}"), soft_wrap=True)
+    out.print(
+        cell(
+            f"{counted(summary.results, 'seed')} in {summary.seconds:.1f} s, "
+            f"{summary.messages} messages, agreement after {median(summary.healed):.0f} simulated "
+            f"seconds (median), {counted(len(summary.failed), 'violation')}"
+        ),
+        soft_wrap=True,
+    )
+    for result in summary.failed:
+        out.print(cell(f"  seed {result.seed}: {result.violation}"), soft_wrap=True)
+
+
+def _as_json(result: Result) -> dict[str, object]:
+    violation = result.violation
+    return {
+        "seed": result.seed,
+        "digest": result.digest,
+        "violation": None if violation is None else str(violation),
+        "rule": None if violation is None else violation.rule,
+        "healed_s": result.healed_s,
+        "simulated_s": result.simulated_s,
+        "messages": result.messages,
+    }

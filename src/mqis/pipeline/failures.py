@@ -1,0 +1,20 @@
+"""What failed, in one line: Spark tells it in pages."""
+
+from __future__ import annotations
+
+import re
+
+#: The last line of a traceback of ours that a worker sent along.
+_OURS = re.compile(r"mqis\.[\w.]*Error: (.+)")
+_DISK = re.compile(r"No space left on device|Disk quota exceeded")
+
+
+def explained(error: BaseException) -> str:
+    """The first line that says something to whoever ran the job."""
+    text = str(error)
+    if _DISK.search(text):
+        return "no room left on the disk; free some space and run it again"
+    if found := _OURS.search(text):
+        return found[1].strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,95 @@
+"""Tables as Parquet, each version in a directory of its own.
+
+    tables/divergence/v000003/part-....parquet
+    tables/divergence/CURRENT          says v000003
+
+Spark replaces files one by one, so whoever reads meanwhile sees half of each. Here a new version is
+written beside the old one and becomes the current one by a rename: a reader sees the one or the
+other, and a job that fails leaves nothing that could be read. The directory has to be one that the
+executors share with the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from mqis.pipeline.failures import explained
+from mqis.wire.errors import MqisError
+
+_POINTER = "CURRENT"
+_VERSION = re.compile(r"v(\d{6,})")
+#: The current one, and the one that somebody may still be reading.
+_KEPT = 2
+
+
+class TableError(MqisError):
+    """A table is not there or cannot be written: which, why, what to do."""
+
+
+class Tables:
+    """The tables of one directory."""
+
+    def __init__(self, session: SparkSession, directory: str | Path) -> None:
+        self.session = session
+        self.directory = Path(directory).resolve()
+
+    def names(self) -> list[str]:
+        return sorted(path.parent.name for path in self.directory.glob(f"*/{_POINTER}"))
+
+    def has(self, name: str) -> bool:
+        return (self.directory / name / _POINTER).is_file()
+
+    def read(self, name: str) -> DataFrame:
+        """The current version."""
+        if not self.has(name):
+            raise TableError(
+                f"{self.directory}: there is no table {name!r}; run 'mqis pipeline ingest' first"
+                + (f" (there are {', '.join(self.names())})" if self.names() else "")
+            )
+        version = (self.directory / name / _POINTER).read_text(encoding="ascii").strip()
+        return self.session.read.parquet(str(self.directory / name / version))
+
+    def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
+        """A new version, which is the current one when this returns; read back from its files."""
+        place = self.directory / name
+        version = f"v{self._last(place) + 1:06}"
+        target = place / version
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            writer = frame.write.mode("error")
+            (writer.partitionBy(*by) if by else writer).parquet(str(target))
+            self._point(place, version)
+        except (OSError, PySparkException) as error:
+            shutil.rmtree(target, ignore_errors=True)
+            raise TableError(f"{place}: cannot be written: {explained(error)}") from error
+        self._sweep(place)
+        return self.read(name)
+
+    @staticmethod
+    def _point(place: Path, version: str) -> None:
+        new = place / f"{_POINTER}.{os.getpid()}"
+        new.write_text(f"{version}\n", encoding="ascii")
+        new.replace(place / _POINTER)
+
+    @staticmethod
+    def _last(place: Path) -> int:
+        return max((number for number, _ in _versions(place)), default=0)
+
+    @staticmethod
+    def _sweep(place: Path) -> None:
+        for _, path in _versions(place)[:-_KEPT]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _versions(place: Path) -> list[tuple[int, Path]]:
+    if not place.is_dir():
+        return []
+    matches = [(_VERSION.fullmatch(path.name), path) for path in place.iterdir()]
+    return sorted((int(match[1]), path) for match, path in matches if match)

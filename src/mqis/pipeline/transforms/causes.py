@@ -1,0 +1,326 @@
+"""Why a replica differs: the change that it lacks, followed from server to server.
+
+Of each difference the change that made it is sought in the authority's journal: the last one that
+set the property, created the missing object, or deleted the one that is still there. It goes from
+the authority to the replica, or by way of the PSC of the replica's site. The first step that it did
+not take tells the cause. What a journal does not show proves something if the journal is whole.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.transforms.bodies import carried
+from mqis.pipeline.transforms.divergence import authorities
+from mqis.pipeline.transforms.expressions import guid_text, same_name, travels_as
+from mqis.protocol.replication.convergence import Kind
+from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqdsrp.change import Command
+from mqis.wire.mqdsrp.messages import Operation
+
+
+class Cause(StrEnum):
+    """What became of the change."""
+
+    #: Nobody decided to send it.
+    NEVER_SENT = "never_sent"
+    #: It waits to be sent.
+    QUEUED = "queued"
+    #: Its time or room ran out before it arrived.
+    EXPIRED = "expired"
+    #: It was sent, and did not arrive.
+    LOST = "lost"
+    #: It arrived and was neither taken nor refused: something before it is missing.
+    PENDING = "pending"
+    #: It arrived and was not taken; the reason is the receiver's.
+    REFUSED = "refused"
+    #: It was taken, and yet the replica holds something else.
+    CORRUPTED = "corrupted"
+    #: The authority never made what the replica holds.
+    FOREIGN = "foreign"
+    #: A journal that would tell is missing or damaged.
+    UNKNOWN = "unknown"
+
+
+#: What identifies a difference.
+_KEY = ["server", "partition", "id"]
+_HOP = [*_KEY, "step"]
+
+
+def journals(records: DataFrame, errors: DataFrame) -> DataFrame:
+    """Whether each server's journal is whole, from its first record on: (server, complete)."""
+    held = records.groupBy("server").agg(
+        F.min("lsn").alias("first"), F.max("lsn").alias("last"), F.count_distinct("lsn").alias("n")
+    )
+    damaged = errors.filter(F.col("source") == "journal").groupBy("server").count()
+    return held.join(damaged, "server", "left").select(
+        "server",
+        (
+            (F.col("first") == 1)
+            & (F.col("n") == F.col("last"))
+            & (F.coalesce("count", F.lit(0)) == 0)
+        ).alias("complete"),
+    )
+
+
+def causes(
+    differences: DataFrame,
+    records: DataFrame,
+    journals: DataFrame,
+    partitions: DataFrame,
+    members: DataFrame,
+) -> DataFrame:
+    """The differences with ``cause``, ``reason``, ``seq`` and the step where it went wrong."""
+    traced = _with_change(differences, records, journals).persist()
+    hops = _hops(traced.filter(F.col("cause").isNull()), partitions, members).persist()
+    told = (
+        hops.join(_arrivals(hops, records), _HOP, "left")
+        .join(_sendings(hops, records), _HOP, "left")
+        .join(_complete(journals, "source"), "source", "left")
+        .join(_complete(journals, "target"), "target", "left")
+    )
+    return _verdict(traced, told)
+
+
+# --- the change -----------------------------------------------------------------------------------
+
+
+def _with_change(differences: DataFrame, records: DataFrame, journals: DataFrame) -> DataFrame:
+    """The number of the change that is missed; the cause where there is none."""
+    objects = differences.select("authority", "partition", "id").distinct()
+    local = records.filter(
+        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
+    )
+    wanted = local.join(
+        F.broadcast(
+            objects.select(
+                F.col("authority").alias("server"), "partition", F.col("id").alias("object_id")
+            )
+        ),
+        ["server", "partition", "object_id"],
+        "left_semi",
+    )
+    made = carried(wanted).select(
+        F.col("server").alias("authority"),
+        "partition",
+        F.col("object_id").alias("id"),
+        F.col("seq").alias("made_seq"),
+        "command",
+        F.transform("properties", lambda p: travels_as(p["propid"])).alias("set"),
+    )
+    joined = differences.join(made, ["authority", "partition", "id"], "left")
+    grouped = joined.groupBy(*differences.columns).agg(
+        F.max(F.when(_is_it(), F.col("made_seq"))).alias("seq"),
+        F.count("made_seq").alias("known"),
+    )
+    whole = grouped.join(_complete(journals, "authority"), "authority", "left")
+    foreign = (
+        (F.col("difference") == Kind.EXTRA.value)
+        & (F.col("known") == 0)
+        & F.col("authority_complete")
+    )
+    unfound = F.when(foreign, Cause.FOREIGN.value).otherwise(Cause.UNKNOWN.value)
+    return whole.select(
+        *differences.columns,
+        "seq",
+        F.when(F.col("seq").isNull(), unfound).alias("cause"),
+    )
+
+
+def _is_it() -> Column:
+    """Whether a change of the object is the one that would have prevented the difference."""
+    command, difference = F.col("command"), F.col("difference")
+    created = command == int(Command.CREATE)
+    return (
+        F.when(difference == Kind.MISSING.value, created)
+        .when(difference == Kind.EXTRA.value, command == int(Command.DELETE))
+        .otherwise(created | F.arrays_overlap("set", "properties"))
+    )
+
+
+# --- its way --------------------------------------------------------------------------------------
+
+
+def _hops(traced: DataFrame, partitions: DataFrame, members: DataFrame) -> DataFrame:
+    """One row for each step: from the authority, perhaps over the site's PSC, to the replica."""
+    pscs = authorities(partitions).select(
+        guid_text(F.col("partition")).alias("site"), F.col("authority").alias("psc")
+    )
+    placed = traced.join(F.broadcast(members), "server", "left").join(
+        F.broadcast(pscs), "site", "left"
+    )
+    psc, server, authority = F.col("psc"), F.col("server"), F.col("authority")
+    direct = psc.isNull() | (psc == server) | (psc == authority)
+    stops = F.when(direct, F.array(authority, server)).otherwise(F.array(authority, psc, server))
+    numbered = F.sequence(F.lit(0), F.size("stops") - 2)
+    return (
+        placed.withColumn("stops", stops)
+        .select(*_KEY, "seq", "stops", F.explode(numbered).alias("step"))
+        .select(
+            *_HOP,
+            "seq",
+            F.col("stops")[F.col("step")].alias("source"),
+            F.col("stops")[F.col("step") + 1].alias("target"),
+        )
+    )
+
+
+def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
+    """What the receiver of a step did with the change: (hop, applied, refused_reason)."""
+    asked = hops.select(*_HOP, "target", F.col("seq").alias("wanted"))
+    changes = records.filter(
+        (F.col("kind") == int(RecordKind.CHANGE))
+        & F.col("state").isin(int(RecordState.APPLIED), int(RecordState.REFUSED))
+    ).select(
+        F.col("server").alias("target"),
+        "partition",
+        F.col("object_id").alias("about"),
+        F.col("seq").alias("got"),
+        "operation",
+        "state",
+        "reason",
+    )
+    applied = F.col("state") == int(RecordState.APPLIED)
+    whole = F.col("operation").isin(int(Command.CREATE), int(Command.SYNC))
+    later = whole & (F.col("about") == F.col("id")) & (F.col("got") >= F.col("wanted"))
+    concerns = (F.col("got") == F.col("wanted")) | (applied & later)
+    joined = changes.join(F.broadcast(asked), ["target", "partition"]).filter(concerns)
+    return joined.groupBy(*_HOP).agg(
+        F.max(applied).alias("applied"),
+        F.max(F.when(~applied, F.col("reason"))).alias("refused_change"),
+    )
+
+
+def _sendings(hops: DataFrame, records: DataFrame) -> DataFrame:
+    """What became of the messages that had the change: (hop, sent, written, received, ...)."""
+    messages = _messages(hops, records)
+    events = records.filter(F.col("kind") == int(RecordKind.MESSAGE)).select(
+        F.col("server").alias("teller"), "message_source", "message_ordinal", "state", "reason"
+    )
+    keys = ["message_source", "message_ordinal"]
+    told = events.join(F.broadcast(messages), keys)
+    at_source = F.col("teller") == F.col("source")
+    at_target = F.col("teller") == F.col("target")
+
+    def happened(where: Column, state: RecordState) -> Column:
+        return F.coalesce(F.max(where & (F.col("state") == int(state))), F.lit(False))
+
+    def why(where: Column, state: RecordState) -> Column:
+        return F.max(F.when(where & (F.col("state") == int(state)), F.col("reason")))
+
+    return told.groupBy(*_HOP).agg(
+        F.lit(True).alias("sent"),
+        happened(at_source, RecordState.WRITTEN).alias("written"),
+        happened(at_source, RecordState.EXPIRED).alias("expired"),
+        why(at_source, RecordState.EXPIRED).alias("expired_reason"),
+        happened(at_target, RecordState.RECEIVED).alias("received"),
+        why(at_target, RecordState.REFUSED).alias("refused_message"),
+    )
+
+
+def _messages(hops: DataFrame, records: DataFrame) -> DataFrame:
+    """The messages of a step that hold the change, or the whole object as it was later."""
+    asked = hops.select(*_HOP, "source", "target", F.col("seq").alias("wanted"))
+    ways = asked.select(
+        F.col("source").alias("server"), F.lower("target").alias("peer_key")
+    ).distinct()
+    carrying = (int(Operation.CHANGE_PROPAGATION), int(Operation.SYNC_REPLY))
+    queued = records.filter(
+        (F.col("kind") == int(RecordKind.MESSAGE))
+        & (F.col("state") == int(RecordState.QUEUED))
+        & F.col("operation").isin(*carrying)
+    ).withColumn("peer_key", F.lower("peer"))
+    concerned = queued.join(F.broadcast(ways), ["server", "peer_key"], "left_semi")
+    found = carried(concerned, properties=False).select(
+        F.col("server").alias("source"),
+        "peer",
+        "partition",
+        F.col("object_id").alias("about"),
+        F.col("seq").alias("got"),
+        "command",
+        "message_source",
+        "message_ordinal",
+    )
+    same = F.col("got") == F.col("wanted")
+    later = (
+        (F.col("command") == int(Command.SYNC))
+        & (F.col("about") == F.col("id"))
+        & (F.col("got") >= F.col("wanted"))
+    )
+    joined = found.join(F.broadcast(asked), ["source", "partition"]).filter(
+        same_name(F.col("peer"), F.col("target")) & (same | later)
+    )
+    return joined.select(*_HOP, "source", "target", "message_source", "message_ordinal").distinct()
+
+
+# --- the verdict ----------------------------------------------------------------------------------
+
+
+def _complete(journals: DataFrame, role: str) -> DataFrame:
+    return F.broadcast(
+        journals.select(F.col("server").alias(role), F.col("complete").alias(f"{role}_complete"))
+    )
+
+
+def _verdict(traced: DataFrame, told: DataFrame) -> DataFrame:
+    """The first step behind the last one that was taken; none: the replica had the change."""
+    applied = F.coalesce("applied", F.lit(False))
+    judged = told.select(
+        *_KEY,
+        F.struct(
+            "step",
+            applied.alias("applied"),
+            _cause().alias("cause"),
+            F.coalesce("refused_change", "refused_message", "expired_reason", F.lit("")).alias(
+                "reason"
+            ),
+            "source",
+            "target",
+        ).alias("hop"),
+    )
+    taken = F.coalesce(F.max(F.when(F.col("hop.applied"), F.col("hop.step"))), F.lit(-1))
+    ways = judged.groupBy(*_KEY).agg(
+        taken.alias("taken"), F.array_sort(F.collect_list("hop")).alias("hops")
+    )
+    last = F.size("hops") - 1
+    stopped = F.when(F.col("taken") < last, F.col("hops")[F.col("taken") + 1])
+    arrived = F.col("hops")[last]
+    followed = ways.select(
+        *_KEY,
+        F.when(F.col("taken") < last, stopped["cause"])
+        .otherwise(F.lit(Cause.CORRUPTED.value))
+        .alias("found"),
+        F.coalesce(stopped["reason"], F.lit("")).alias("reason"),
+        F.coalesce(stopped["source"], arrived["source"]).alias("source"),
+        F.coalesce(stopped["target"], arrived["target"]).alias("target"),
+    )
+    return traced.join(followed, _KEY, "left").select(
+        *(name for name in traced.columns if name not in ("cause", "seq")),
+        F.coalesce("cause", "found").alias("cause"),
+        F.coalesce("reason", F.lit("")).alias("reason"),
+        "seq",
+        "source",
+        "target",
+    )
+
+
+def _cause() -> Column:
+    """What one step shows, for one that was not taken."""
+
+    def if_whole(journal: str, cause: Cause) -> Column:
+        whole = F.coalesce(F.col(f"{journal}_complete"), F.lit(False))
+        return F.when(whole, cause.value).otherwise(Cause.UNKNOWN.value)
+
+    received = F.coalesce("received", F.lit(False))
+    refused = F.col("refused_change").isNotNull() | F.col("refused_message").isNotNull()
+    return (
+        F.when(refused, Cause.REFUSED.value)
+        .when(received, if_whole("target", Cause.PENDING))
+        .when(F.col("sent").isNull(), if_whole("source", Cause.NEVER_SENT))
+        .when(F.col("expired"), Cause.EXPIRED.value)
+        .when(F.col("written"), if_whole("target", Cause.LOST))
+        .otherwise(if_whole("source", Cause.QUEUED))
+    )

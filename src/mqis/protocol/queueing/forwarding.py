@@ -1,0 +1,207 @@
+"""Messages by public and private format names: for this machine, or to be passed on.
+
+    QueueManagerAddress is ours, or the public queue is     a queue of this machine
+    anybody else's, and this is a routing server            to the next hop, RC + 1 (3.1.5.8.2)
+    RC would exceed 0x1D                                    refused, and the sender told if he asked
+    anybody else's, and this is none                        refused
+
+The replication queue and the notification queue are not among these: their messages come straight
+from their senders, and ``receiving`` keeps to that. Direct names are never passed on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from mqis.protocol.queueing.events import Arrived, Nacked, Refused
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.names import MQIS_QUEUE_ID
+from mqis.protocol.queueing.receiving import DUPLICATE
+from mqis.protocol.queueing.signing import Signer, SigningPolicy, examine
+from mqis.protocol.queueing.tables import DuplicateTable, SentTable, TransitTable
+from mqis.wire.guid import Guid
+from mqis.wire.mqcn import NOTIFY_QUEUE_ID
+from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.mqqb.packet import UserMessage
+from mqis.wire.mqqb.properties import MessageClass, is_nack
+from mqis.wire.mqqb.queuename import QueueKind, QueueName
+from mqis.wire.mqqb.userheader import MAX_HOPS, UserHeader
+
+_OTHERS_RULES = (MQIS_QUEUE_ID, NOTIFY_QUEUE_ID)
+
+
+@dataclass(frozen=True, slots=True)
+class NextHop:
+    """A queue manager to send to, and the name that its address is found by."""
+
+    guid: Guid
+    machine: str
+
+
+class Router(Protocol):
+    """What the directory knows of ways and queues."""
+
+    @property
+    def forwards(self) -> bool:
+        """Whether this machine is a routing server."""
+
+    def knows(self, machine: Guid) -> bool:
+        """Whether a queue manager is in the directory."""
+
+    def next_hops(self, target: Guid) -> tuple[NextHop, ...]:
+        """GetNextHops (MS-MQBR 3.1.5.1), best first; ``NoRouteError`` if there is none."""
+
+    def owner_of(self, queue: Guid) -> Guid | None:
+        """The queue manager of a public queue."""
+
+    def has_queue(self, name: QueueName) -> bool:
+        """Whether this machine has the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """The message as it goes on."""
+
+    message: UserMessage
+    target: Guid
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A refusal that the sender hears of, if he asked for it."""
+
+    refused: Refused
+    message_class: MessageClass
+
+
+Verdict = Arrived | Nacked | Refused | Relay | Rejection
+
+
+class Forwarder:
+    """Decides; one answer for every message that it concerns."""
+
+    def __init__(
+        self,
+        guid: Guid,
+        router: Router,
+        limits: Limits,
+        *,
+        duplicates: DuplicateTable,
+        sent: SentTable,
+        policy: SigningPolicy,
+        signer: Signer | None,
+    ) -> None:
+        self.guid = guid
+        self.router = router
+        self._duplicates = duplicates
+        self._passed = TransitTable(limits)
+        self._sent = sent
+        self._policy = policy
+        self._signer = signer
+
+    def concerns(self, header: UserHeader) -> bool:
+        name = header.destination
+        if name.kind is QueueKind.PUBLIC:
+            return True
+        if name.kind is not QueueKind.PRIVATE_AT_DESTINATION or not header.address:
+            return False
+        return header.address != self.guid or name.private_id not in _OTHERS_RULES
+
+    def judge(self, message: UserMessage, peer: Guid, session: int, now: float) -> Verdict:
+        header = message.header
+        identifier = MessageIdentifier(header.source, header.message_id)
+        target = self._target(header)
+        if target is None:
+            reason = f"the directory has no queue {header.destination.guid}"
+            return Refused(identifier, session, reason)
+        if not self.router.knows(header.source):
+            return Refused(identifier, session, f"{header.source} is not in the directory")
+        if target == self.guid:
+            return self._take(message, identifier, peer, session, now)
+        return self._pass_on(message, identifier, target, session, now)
+
+    def _target(self, header: UserHeader) -> Guid | None:
+        """The queue manager that it is for; the address, unless a public queue is ours by now."""
+        if header.destination.kind is not QueueKind.PUBLIC or header.address == self.guid:
+            return header.address
+        owner = self.router.owner_of(header.destination.guid)
+        return owner if owner == self.guid or not header.address else header.address
+
+    # --- for others -------------------------------------------------------------------------------
+
+    def _pass_on(
+        self,
+        message: UserMessage,
+        identifier: MessageIdentifier,
+        target: Guid,
+        session: int,
+        now: float,
+    ) -> Relay | Refused | Rejection:
+        """Nothing but the hop count changes; what is signed or encrypted is not our business."""
+        header = message.header
+        if not self.router.forwards:
+            return Refused(identifier, session, f"for {target}; this is no routing server")
+        if self._passed.seen((identifier, header.hops), now):
+            return Refused(identifier, session, DUPLICATE)
+        self._passed.add((identifier, header.hops), now)
+        if header.hops >= MAX_HOPS:
+            refused = Refused(identifier, session, f"for {target}; the hop count is exhausted")
+            return Rejection(refused, MessageClass.NACK_HOP_COUNT_EXCEEDED)
+        further = replace(header, hops=header.hops + 1, address=target)
+        return Relay(replace(message, header=further, session=None), target)
+
+    # --- for this machine -------------------------------------------------------------------------
+
+    def _take(
+        self,
+        message: UserMessage,
+        identifier: MessageIdentifier,
+        peer: Guid,
+        session: int,
+        now: float,
+    ) -> Arrived | Nacked | Refused | Rejection:
+        if is_nack(message.properties.message_class):
+            return self._nack(message, identifier, session, now)
+        if message.transaction is not None:
+            refused = Refused(identifier, session, "transactional")
+            return Rejection(refused, MessageClass.NACK_NOT_TRANSACTIONAL_Q)
+        authenticated, reason = self._examine(message, identifier, now)
+        if reason is not None:
+            return Refused(identifier, session, reason)
+        self._duplicates.add(identifier, now)
+        return Arrived(
+            identifier,
+            message.header.destination,
+            message.properties.body,
+            message.priority,
+            message.properties.message_class,
+            authenticated,
+            message.header.hops,
+            peer,
+            session,
+        )
+
+    def _examine(
+        self, message: UserMessage, identifier: MessageIdentifier, now: float
+    ) -> tuple[bool, str | None]:
+        """Whether it is authenticated, and why it has to be refused, if it has to."""
+        if self._duplicates.seen(identifier, now):
+            return False, DUPLICATE
+        if not self.router.has_queue(message.header.destination):
+            return False, "there is no such queue on this machine"
+        if message.security is not None and message.security.encrypted:
+            return False, "encrypted"
+        return examine(message, self._policy, self._signer)
+
+    def _nack(
+        self, message: UserMessage, identifier: MessageIdentifier, session: int, now: float
+    ) -> Nacked | Refused:
+        """Any machine on the way may send one; but only about an own message that was routed."""
+        subject = MessageIdentifier.from_bytes(message.properties.correlation_id)
+        sent = self._sent.get(subject.ordinal, now) if subject.source == self.guid else None
+        if sent is None or sent.message.queue is None:
+            return Refused(identifier, session, "acknowledges nothing that was sent by a route")
+        self._sent.take(subject.ordinal, now)
+        message_class = message.properties.message_class
+        return Nacked(subject, sent.machine, sent.message, message_class, local=False)

@@ -1,0 +1,33 @@
+"""Next hops that could not be reached lately, and when each is tried again."""
+
+from __future__ import annotations
+
+from mqis.protocol.queueing.limits import Limits
+from mqis.wire.guid import Guid
+
+
+class Outages:
+    """Waits as the way to a machine does: longer after each failure, and from the start after one
+    success."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._until: dict[Guid, float] = {}
+        self._delay: dict[Guid, float] = {}
+
+    def failed(self, hop: Guid, now: float) -> None:
+        delay = self._delay.get(hop, self._limits.retry_s)
+        self._until[hop] = now + delay
+        self._delay[hop] = min(2 * delay, self._limits.retry_max_s)
+
+    def works(self, hop: Guid) -> None:
+        self._until.pop(hop, None)
+        self._delay.pop(hop, None)
+
+    def is_out(self, hop: Guid, now: float) -> bool:
+        return self._until.get(hop, now) > now
+
+    def next_trial(self, now: float) -> float:
+        """When one of them may be tried again; soon, if it is not for them that somebody waits."""
+        times = [until for until in self._until.values() if until > now]
+        return min([*times, now + self._limits.retry_s])

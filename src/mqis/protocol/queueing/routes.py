@@ -1,0 +1,166 @@
+"""Messages on their way over next hops: chosen, passed on, led around outages, kept meanwhile.
+
+A message goes to the first next hop that GetNextHops gives and that is not known to be out. When
+the way to a hop fails, what waits for it goes to the next one of the list at once (MS-MQQB 3.1.6.1
+lets it wait for a timer first). If there is none left it waits here, and is tried again when a hop
+may be; until its time is up, as for any message.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mqis.protocol.queueing.acknowledging import negative, wants_nack
+from mqis.protocol.queueing.destination import Destination
+from mqis.protocol.queueing.events import Event, Stranded
+from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Rejection, Relay
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.outages import Outages
+from mqis.protocol.queueing.outgoing import Outgoing, OutgoingQueue, Transit
+from mqis.protocol.queueing.tables import MessageIds
+from mqis.protocol.routing.breakage import NoRouteError
+from mqis.wire.guid import Guid
+from mqis.wire.mqqb.baseheader import INFINITE
+from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.mqqb.packet import UserMessage
+from mqis.wire.mqqb.properties import MessageClass
+
+
+class Statistics(Protocol):
+    relayed: int
+    exhausted: int
+
+
+class Office(Protocol):
+    """What routes need of their queue manager."""
+
+    @property
+    def statistics(self) -> Statistics: ...
+
+    def enqueue(self, key: str, hop: NextHop, outgoing: Outgoing, now: float) -> None: ...
+
+    def judged(self, event: Event) -> None: ...
+
+    def tell(self, event: Event) -> None: ...
+
+    def undelivered(
+        self, machine: str, outgoing: Outgoing, message_class: MessageClass, now: float
+    ) -> None: ...
+
+
+class Routes:
+    """The part of a queue manager that has a router."""
+
+    def __init__(
+        self, forwarder: Forwarder, limits: Limits, message_ids: MessageIds, office: Office
+    ) -> None:
+        self._forwarder = forwarder
+        self._router = forwarder.router
+        self._message_ids = message_ids
+        self._office = office
+        self._outages = Outages(limits)
+        self._stranded = OutgoingQueue(limits)
+        self._trial_due = 0.0
+
+    def concern(self, message: UserMessage) -> bool:
+        return self._forwarder.concerns(message.header)
+
+    def receive(self, message: UserMessage, peer: Guid, session: int, now: float) -> None:
+        verdict = self._forwarder.judge(message, peer, session, now)
+        if isinstance(verdict, Relay):
+            self._relay(verdict, peer, now)
+        elif isinstance(verdict, Rejection):
+            if verdict.message_class is MessageClass.NACK_HOP_COUNT_EXCEEDED:
+                self._office.statistics.exhausted += 1
+            self._office.judged(verdict.refused)
+            self._reject(message, verdict.message_class, now)
+        else:
+            self._office.judged(verdict)
+
+    def dispatch(self, outgoing: Outgoing, now: float, *, again: bool = False) -> None:
+        """To the first next hop that is not known to be out; without one the message waits."""
+        transit = outgoing.transit
+        assert transit is not None
+        try:
+            hops = self._router.next_hops(transit.target)
+            reason = "out of reach: " + ", ".join(hop.machine for hop in hops)
+        except NoRouteError as error:
+            hops, reason = (), str(error)
+        for hop in hops:
+            if not self._outages.is_out(hop.guid, now):
+                self._office.enqueue(f"{{{hop.guid}}}", hop, outgoing, now)
+                return
+        if not again:
+            self._office.tell(Stranded(outgoing.identifier, transit.target, reason))
+        self._strand(outgoing, now)
+
+    def detour(self, destination: Destination, now: float) -> None:
+        """The way to a next hop failed."""
+        left = destination.queue.take_all()
+        if left:
+            self._outages.failed(destination.guid, now)
+        for outgoing in left:
+            self.dispatch(outgoing, now)
+
+    def works(self, hop: Guid) -> None:
+        self._outages.works(hop)
+
+    def undelivered(self, outgoing: Outgoing, message_class: MessageClass, now: float) -> None:
+        """Somebody else's message ends here: tell him, if he wants to hear of it."""
+        if outgoing.transit is not None and outgoing.transit.received is not None:
+            self._reject(outgoing.transit.received, message_class, now)
+
+    def close(self) -> None:
+        self._stranded.take_all()
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def next_timer(self) -> float | None:
+        if not self._stranded.messages:
+            return None
+        expiry = self._stranded.next_expiry()
+        return self._trial_due if expiry is None else min(expiry, self._trial_due)
+
+    def handle_timer(self, now: float) -> None:
+        for outgoing in self._stranded.expire(now):
+            timeout = MessageClass.NACK_REACH_QUEUE_TIMEOUT
+            self._office.undelivered("", outgoing, timeout, now)
+        if self._stranded.messages and now >= self._trial_due:
+            for outgoing in self._stranded.take_all():
+                self.dispatch(outgoing, now, again=True)
+
+    # --- on the way -------------------------------------------------------------------------------
+
+    def _relay(self, relay: Relay, peer: Guid, now: float) -> None:
+        self._office.statistics.relayed += 1
+        message, header = relay.message, relay.message.header
+        identifier = MessageIdentifier(header.source, header.message_id)
+        received = message if wants_nack(message) else None
+        transit = Transit(relay.target, peer, header.hops, received)
+        carried = Message(message.properties.body, message.priority, message.time_to_reach_queue)
+        packet = message.to_bytes()
+        self.dispatch(Outgoing.of(identifier, carried, packet, now, transit), now)
+
+    def _reject(self, message: UserMessage, message_class: MessageClass, now: float) -> None:
+        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15), if the sender asked for it."""
+        if not wants_nack(message):
+            return
+        identifier = MessageIdentifier(self._forwarder.guid, self._message_ids.next())
+        nack = negative(message, message_class, identifier, self._router.owner_of)
+        if nack is None:
+            return
+        if nack.header.address == self._forwarder.guid:
+            self.receive(nack, self._forwarder.guid, 0, now)
+            return
+        transit = Transit(nack.header.address)
+        carried = Message(nack.properties.body, nack.priority, INFINITE)
+        self.dispatch(Outgoing.of(identifier, carried, nack.to_bytes(), now, transit), now)
+
+    def _strand(self, outgoing: Outgoing, now: float) -> None:
+        if not self._stranded.fits(len(outgoing.packet)):
+            self._office.undelivered("", outgoing, MessageClass.NACK_Q_EXCEED_QUOTA, now)
+            return
+        if not self._stranded.messages:
+            self._trial_due = self._outages.next_trial(now)
+        self._stranded.push(outgoing)

@@ -1,0 +1,248 @@
+"""Real queue managers, joined by simulated TCP connections.
+
+A connection keeps its bytes in order or breaks. What a cut holds up goes on afterwards, unless
+the connection breaks meanwhile; a server that stops takes its connections with it. Besides, some
+messages that were delivered and acknowledged never reach replication, as when a server stops in
+between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from mqis.protocol.queueing.events import Close, Connect, Delivered, Event, Write
+from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.names import canonical
+from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.sim.describe import describe, operation_of
+from mqis.sim.network import Clock
+from mqis.sim.scenario import CALM, Weather
+from mqis.sim.trace import Trace
+from mqis.wire.guid import Guid
+from mqis.wire.mqqb.identifier import MessageIdentifier
+
+#: How long a connection survives that nothing gets through.
+_PATIENCE_S = 120.0
+
+
+class _Manager(QueueManager):
+    """A queue manager whose deliveries get lost now and then."""
+
+    def __init__(self, network: StreamNetwork, guid: Guid, name: str, wake: Callable[[], None]):
+        super().__init__(guid, name, MessageIdCounter(0))
+        self.wake = wake
+        self.alive = True
+        self._network = network
+
+    def next_event(self) -> Event | None:
+        while True:
+            event = super().next_event()
+            if not isinstance(event, Delivered) or not self._network.loses(self.machine, event):
+                return event
+
+    def send(
+        self,
+        machine: str,
+        message: Message,
+        now: float,
+        unix_time: int,
+        identifier: MessageIdentifier | None = None,
+    ) -> MessageIdentifier:
+        self._network.sends(self.machine, machine, message)
+        return super().send(machine, message, now, unix_time, identifier)
+
+
+@dataclass(slots=True)
+class _End:
+    """One end of a connection: whose it is, and his number for it."""
+
+    manager: _Manager
+    connection: int
+
+
+@dataclass(eq=False, slots=True)
+class _Pipe:
+    """One direction of a connection."""
+
+    source: _End
+    target: _End
+    random: Random
+    stuck: list[bytes | None] = field(default_factory=list)
+    last_arrival: float = 0.0
+    broken: bool = False
+    back: _Pipe | None = None
+
+    @property
+    def way(self) -> tuple[str, str]:
+        return canonical(self.source.manager.machine), canonical(self.target.manager.machine)
+
+
+class StreamNetwork:
+    """All connections, and the queue managers at their ends."""
+
+    def __init__(self, clock: Clock, trace: Trace, seed: int, weather: Weather) -> None:
+        self._clock = clock
+        self._trace = trace
+        self._random = Random(f"{seed}/streams")
+        self.weather = weather
+        self.watch: Callable[[str, str, bytes], None] = lambda sender, machine, body: None
+        self._managers: dict[str, _Manager] = {}
+        self._pipes: dict[tuple[str, int], _Pipe] = {}
+        self._blocked: dict[tuple[str, str], int] = {}
+
+    # --- servers come and go ----------------------------------------------------------------------
+
+    def attach(self, name: str, guid: Guid, wake: Callable[[], None]) -> QueueManager:
+        self._managers[canonical(name)] = manager = _Manager(self, guid, name, wake)
+        return manager
+
+    def detach(self, name: str) -> None:
+        manager = self._managers.pop(canonical(name), None)
+        if manager is not None:
+            manager.alive = False
+            for pipe in [p for p in self._pipes.values() if p.source.manager is manager]:
+                self._break(pipe, "the other side is gone")
+
+    # --- faults -----------------------------------------------------------------------------------
+
+    def block(self, source: str, target: str) -> None:
+        key = canonical(source), canonical(target)
+        self._blocked[key] = self._blocked.get(key, 0) + 1
+        for pipe in list(self._pipes.values()):
+            if pipe.way == key:
+                self._clock.after(_PATIENCE_S, lambda pipe=pipe: self._lose_patience(pipe))  # type: ignore[misc]
+
+    def unblock(self, source: str, target: str, *, shuffled: bool = False) -> None:
+        """``shuffled`` has no effect: bytes of a connection do not overtake each other."""
+        key = canonical(source), canonical(target)
+        self._blocked[key] = max(0, self._blocked.get(key, 0) - 1)
+        self._resume()
+
+    def calm(self) -> None:
+        self.weather = CALM
+        self._blocked.clear()
+        self._resume()
+
+    def _is_blocked(self, way: tuple[str, str]) -> bool:
+        return self._blocked.get(way, 0) > 0
+
+    def _resume(self) -> None:
+        for pipe in list(self._pipes.values()):
+            if pipe.stuck and not self._is_blocked(pipe.way):
+                waiting, pipe.stuck = pipe.stuck, []
+                for data in waiting:
+                    self._transmit(pipe, data)
+
+    def _lose_patience(self, pipe: _Pipe) -> None:
+        if pipe.stuck and self._is_blocked(pipe.way):
+            self._break(pipe, "timed out")
+
+    def loses(self, machine: str, event: Delivered) -> bool:
+        if event.session == 0 or self._random.random() >= self.weather.loss:
+            return False
+        what = operation_of(event.body)
+        self._trace.note(self._clock.now, "fault loss", f"{machine} {what} {event.identifier}")
+        return True
+
+    def sends(self, sender: str, machine: str, message: Message) -> None:
+        what = operation_of(message.body)
+        text = f"{sender} -> {machine} {what}"
+        shown = f"{text}: {describe(message.body)}" if self._trace.lines is not None else text
+        self._trace.note(self._clock.now, "sent", text, message.body, shown=shown)
+        self._trace.count(f"sent {what}")
+        self.watch(sender, machine, message.body)
+
+    # --- connections ------------------------------------------------------------------------------
+
+    def flush(self, name: str) -> None:
+        """Do what a queue manager asks of its driver."""
+        manager = self._managers.get(canonical(name))
+        if manager is None:
+            return
+        while effects := manager.effects():
+            for effect in effects:
+                match effect:
+                    case Connect(connection, machine):
+                        self._connect(_End(manager, connection), machine)
+                    case Write(connection, data):
+                        self._write(manager, connection, data)
+                    case Close(connection):
+                        self._write(manager, connection, None)
+
+    def _delay(self, random: Random) -> float:
+        return random.uniform(self.weather.min_delay_s, self.weather.max_delay_s)
+
+    def _connect(self, end: _End, machine: str) -> None:
+        def arrive() -> None:
+            if not end.manager.alive:
+                return
+            ways = (canonical(end.manager.machine), canonical(machine))
+            target = self._managers.get(ways[1])
+            cut = self._is_blocked(ways) or self._is_blocked(ways[::-1])
+            accepted = None
+            if target is not None and not cut:
+                accepted = target.accepted(end.manager.machine, self._clock.now)
+            if target is None or accepted is None:
+                end.manager.connect_failed(end.connection, "no answer", self._clock.now)
+            else:
+                self._join(end, _End(target, accepted))
+                end.manager.connected(end.connection, machine, self._clock.now)
+                target.wake()
+            end.manager.wake()
+
+        self._clock.after(self._delay(self._random), arrive)
+
+    def _join(self, first: _End, second: _End) -> None:
+        there = _Pipe(first, second, Random(self._random.getrandbits(64)))
+        back = _Pipe(second, first, Random(self._random.getrandbits(64)), back=there)
+        there.back = back
+        self._trace.note(self._clock.now, "connected", " -> ".join(there.way))
+        for pipe in (there, back):
+            self._pipes[canonical(pipe.source.manager.machine), pipe.source.connection] = pipe
+
+    def _write(self, manager: _Manager, connection: int, data: bytes | None) -> None:
+        pipe = self._pipes.get((canonical(manager.machine), connection))
+        if pipe is None or pipe.source.manager is not manager:
+            return
+        if data is not None and pipe.random.random() < self.weather.loss / 5:
+            self._trace.note(self._clock.now, "fault break", " -> ".join(pipe.way))
+            self._clock.after(0.0, lambda: self._break(pipe, "reset"))
+            return
+        self._transmit(pipe, data)
+
+    def _transmit(self, pipe: _Pipe, data: bytes | None) -> None:
+        if pipe.stuck or self._is_blocked(pipe.way):
+            if not pipe.stuck:
+                self._clock.after(_PATIENCE_S, lambda: self._lose_patience(pipe))
+            pipe.stuck.append(data)
+            return
+        arrival = max(self._clock.now + self._delay(pipe.random), pipe.last_arrival)
+        pipe.last_arrival = arrival
+        self._clock.after(arrival - self._clock.now, lambda: self._arrive(pipe, data))
+
+    def _arrive(self, pipe: _Pipe, data: bytes | None) -> None:
+        if pipe.broken:
+            return
+        if data is None:
+            self._break(pipe, "closed")
+            return
+        manager = pipe.target.manager
+        if manager.alive:
+            manager.receive(pipe.target.connection, data, self._clock.now)
+            manager.wake()
+
+    def _break(self, pipe: _Pipe, reason: str) -> None:
+        """Both directions are gone, and both sides hear of it."""
+        for half in (pipe, pipe.back):
+            if half is None or half.broken:
+                continue
+            half.broken = True
+            self._pipes.pop((canonical(half.source.manager.machine), half.source.connection), None)
+            if half.source.manager.alive:
+                half.source.manager.connection_lost(
+                    half.source.connection, self._clock.now, reason
+                )
+                half.source.manager.wake()
