@@ -361,3 +361,48 @@ def test_what_was_acknowledged_is_there_after_reopening(database: Database) -> N
         asyncio.run(run(store))
     with closing(database.open()) as store:
         assert changes(store) == list(range(1, 21))
+
+
+# --- for those who keep the order themselves ------------------------------------------------------
+
+
+def test_callbacks_come_in_the_order_of_the_operations(store: Store) -> None:
+    async def run() -> None:
+        writer = GroupCommitWriter(store)
+        order: list[int] = []
+        futures = [writer.enqueue(take_number) for _ in range(600)]  # more than one group
+        for future in futures:
+            future.add_done_callback(lambda done: order.append(done.result()))
+        assert await asyncio.gather(*futures) == list(range(1, 601))
+        assert order == list(range(1, 601))
+        await writer.close()
+        with pytest.raises(StorageError, match="closed for writing"):
+            writer.enqueue(take_number)
+
+    asyncio.run(run())
+
+
+def test_failed_commits_are_counted_before_the_next_operation(tmp_path: Path) -> None:
+    class Failing(SqliteStore):
+        fail = True
+
+        @contextmanager
+        def write(self) -> Iterator[Transaction]:
+            with super().write() as transaction:
+                yield transaction
+                if self.fail:
+                    raise StorageError("the disk is full")
+
+    async def run(store: Failing) -> None:
+        writer = GroupCommitWriter(store)
+        with pytest.raises(StorageError, match="the disk is full"):
+            await writer.submit(take_number)
+        store.fail = False
+        assert await writer.submit(lambda _transaction: writer.failures) == 1
+        with pytest.raises(NoError):
+            await writer.submit(refuse)
+        assert writer.failures == 1, "an operation that says no is no failed commit"
+        await writer.close()
+
+    with closing(Failing(tmp_path / "d.db", create=True)) as store:
+        asyncio.run(run(store))

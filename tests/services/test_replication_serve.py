@@ -233,6 +233,7 @@ def test_hosts_and_times_are_reread(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.req("MQDSRP-3.1.3.3-01")
 def test_a_busy_port_is_explained(tmp_path: Path) -> None:
     async def run() -> None:
         config = pec_config(tmp_path / "pec1", free_ports(2))
@@ -262,12 +263,16 @@ class TestIdentity:
         assert obj is not None
         return obj
 
+    @pytest.mark.req("MQDSRP-3.1.1.1-03")
     def test_the_store_tells_who_the_pec_is(self) -> None:
         store = self.store()
         config = with_values(Config(), server={"name": "PEC1", "role": "pec"})
         with store.read() as view:
             me = identify(config, view)
-        assert (me.role, me.id, me.pec) == (Role.PEC, self.machine(store).id, "pec1")
+        assert (me.name, me.role, me.pec) == ("PEC1", Role.PEC, "pec1")
+        machine = self.machine(store)
+        assert me.id == machine.id
+        assert (me.site,) == machine.value(PropId.QM_SITE_IDS)
 
     @pytest.mark.parametrize(
         ("server", "replication", "message"),

@@ -12,6 +12,7 @@ from mqis.protocol.directory.indexing import key_of
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store
 from mqis.storage import cache
+from mqis.storage.records import MAX_BODY_BYTES
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -153,7 +154,7 @@ def test_full_it_starts_anew(store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 
 
 def test_large_objects_are_not_kept(store: SqliteStore) -> None:
-    large = labelled(1, "x" * cache.MAX_BODY_BYTES)
+    large = labelled(1, "x" * MAX_BODY_BYTES)
     insert(store, large)
     assert get(store, 1) == get(store, 1) == large
     assert kept(store) == 0

@@ -32,6 +32,7 @@ from mqis.cli.route import (
     find_machine,
     read_directory,
 )
+from mqis.cli.routetext import blame
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import Explanation, explain
@@ -76,14 +77,14 @@ def send(
     for itself whom it sends to. The status is 1 if the message does not arrive, or goes another way
     than the explained one.
     """
+    if server and "\\" in destination:
+        raise typer.BadParameter("a queue is looked up in a store or a file, not at --server")
     options = mapper_port, user, level, auth
     snapshot = read_directory(
         directory, store, config, server, *options, anonymous=anonymous, verify=verify
     )
     start = find_machine(snapshot, source)
     if "\\" in destination:
-        if server:
-            raise typer.BadParameter("a queue is looked up in a store or a file, not at --server")
         queue: Queue = _public_queue(destination, directory, store, config)
     else:
         queue = PrivateQueue(find_machine(snapshot, destination), QUEUE)
@@ -163,7 +164,10 @@ def _show(
 
 
 def _say_outcome(journey: Journey, found: Explanation, names: Names) -> None:
-    if journey.failure is not None:
+    if journey.failure is not None and found.breakage is not None and journey.took(found):
+        for line in blame(found, names):  # the same in names
+            say(*line)
+    elif journey.failure is not None:
         say(f"no further: {journey.failure}", "red")
     if journey.nack is not None:
         say(f"the sender was told: class 0x{journey.nack:04x}", "red")

@@ -120,3 +120,6 @@ CARRIED = _schema(
     reached_seq=_LONG,
     error=_TEXT,
 )
+
+#: A rebuilt export: ``place`` and ``key`` give the order of its lines.
+LINES = _schema(partition=_BINARY, at=_LONG, seq=_LONG, place=_INT, key=_BINARY, line=_TEXT)

@@ -96,12 +96,14 @@ def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
 
 @contextmanager
 def session(engine: Engine, app: str = "mqis") -> Iterator[SparkSession]:
-    """One for the length of the block."""
+    """One for the length of the block; one that is there already stays."""
+    theirs = SparkSession.getActiveSession()
     opened = open_session(engine, app)
     try:
         yield opened
     finally:
-        opened.stop()
+        if theirs is None:
+            opened.stop()
 
 
 def _local(engine: Engine, home: Path) -> dict[str, str]:

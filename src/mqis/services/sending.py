@@ -128,9 +128,10 @@ class Enterprise:
         began = time.perf_counter()
         await self._start(source)
         lifetime_s = max(1, round(timeout_s))
-        message = Message(body, lifetime_s=lifetime_s, acknowledge=True, queue=queue)
-        routed = Message(body, message.priority, lifetime_s, True, queue, ADMIN_QUEUE)
-        record.identifier = self._endpoints[source].send_routed(routed)
+        message = Message(
+            body, lifetime_s=lifetime_s, acknowledge=True, queue=queue, admin=ADMIN_QUEUE
+        )
+        record.identifier = self._endpoints[source].send_routed(message)
         self._drain(source)
         try:
             await asyncio.wait_for(record.ended.wait(), timeout_s)

@@ -1,4 +1,4 @@
-"""What runs are to have met: every kind of fault, and the decisions that machines take under them."""
+"""What runs are to have met: every kind of fault, and what machines decide under them."""
 
 from __future__ import annotations
 

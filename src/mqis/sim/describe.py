@@ -48,28 +48,29 @@ def short(identifier: Guid) -> str:
 
 
 def _describe(message: Message) -> str:
+    text = ""
     match message:
         case ChangePropagation(_, changes, heartbeat):
             numbers = [
                 f"{short(p.partition)} at {p.last_seq.value} purged {p.purged_seq.value}"
                 for p in heartbeat.partitions
             ]
-            return "; ".join([*_changes(changes), *numbers])
+            text = "; ".join([*_changes(changes), *numbers])
         case SyncRequest(_, partition, from_seq, _, known, is_sync0):
             full = ", full" if is_sync0 else ""
-            return f"{short(partition)} from {from_seq.value} purged {known.value}{full}"
+            text = f"{short(partition)} from {from_seq.value} purged {known.value}{full}"
         case SyncReply(_, partition, from_seq, to_seq, purged, more, changes):
             head = f"{short(partition)} {from_seq.value} to {to_seq.value} purged {purged.value}"
-            return "; ".join([f"{head} {more.name.lower()}", *_changes(changes)])
+            text = "; ".join([f"{head} {more.name.lower()}", *_changes(changes)])
         case AlreadyPurged(_, partition, purged):
-            return f"{short(partition)} up to {purged.value}"
+            text = f"{short(partition)} up to {purged.value}"
         case PscAck(_, _, partition, seq):
-            return f"{short(partition)} at {seq.value}"
+            text = f"{short(partition)} at {seq.value}"
         case ChangeRequest(_, _, request, requester, _, change):
-            return f"{requester} {request}: {_change(change)}"
+            text = f"{requester} {request}: {_change(change)}"
         case ChangeReply(_, request, result, requester):
-            return f"{requester} {request}: 0x{result:08x}"
-    return ""
+            text = f"{requester} {request}: 0x{result:08x}"
+    return text
 
 
 def _changes(changes: tuple[DirectoryChange, ...]) -> list[str]:

@@ -143,13 +143,13 @@ class History:
         if now.purged_seq.value >= before.last_seq.value + DEFAULTS.restore_jump:
             return  # a restored authority makes everybody start anew
         for other in view.partitions():
-            if other.id and other.owner and not me.is_called(other.owner):
-                if self.reached.get((other.owner, now.id), _MIN) < now.purged_seq:
-                    raise Violation(
-                        _PURGED,
-                        f"{me.name} forgets up to {now.purged_seq.value}, "
-                        f"and {other.owner} was never there",
-                    )
+            told = other.id and other.owner and not me.is_called(other.owner)
+            if told and self.reached.get((other.owner, now.id), _MIN) < now.purged_seq:
+                raise Violation(
+                    _PURGED,
+                    f"{me.name} forgets up to {now.purged_seq.value}, "
+                    f"and {other.owner} was never there",
+                )
 
     def _put(self, target: dict[_K, _V], key: _K, value: _V) -> None:
         if key in target:
@@ -159,9 +159,7 @@ class History:
             self._undo.append(lambda: target.pop(key))
         target[key] = value
 
-    def _look_at(
-        self, view: View, me: Server, state: Partition, before: Partition | None
-    ) -> None:
+    def _look_at(self, view: View, me: Server, state: Partition, before: Partition | None) -> None:
         own = owns(view, me, state.id)
         after = _MIN if before is None or state.last_seq < before.last_seq else before.last_seq
         for change in view.changes(state.id, after):
@@ -218,4 +216,3 @@ def _check_step(me: Server, before: Partition, now: Partition) -> None:
         )
     if now.purged_seq < before.purged_seq:
         raise Violation("numbers rise", f"{me.name} has purged less than before in {now.id}")
-

@@ -16,8 +16,8 @@ from typing import Protocol
 from mqis.protocol.queueing.events import Acknowledged, Delivered, Dropped, Event, Nacked
 from mqis.protocol.queueing.message import Message
 from mqis.protocol.queueing.names import canonical
-from mqis.sim.scenario import CALM, Weather
 from mqis.sim.describe import describe, operation_of
+from mqis.sim.scenario import CALM, Weather
 from mqis.sim.trace import Trace
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -253,9 +253,7 @@ class MessageNetwork:
             return
         self._trace.note(self._clock.now, "arrived", str(parcel))
         body = parcel.message.body
-        target.tell(
-            Delivered(parcel.identifier, body, parcel.message.priority, self._signed, 1)
-        )
+        target.tell(Delivered(parcel.identifier, body, parcel.message.priority, self._signed, 1))
         if back.blocked:  # unacknowledged: it comes again
             self._hold(line, parcel)
         else:

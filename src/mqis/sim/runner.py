@@ -32,6 +32,9 @@ class Options:
     keep_lines: bool = False
 
 
+PLAIN = Options()
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What came out of one run; ``violation`` None: all rules held."""
@@ -56,11 +59,11 @@ def scenario_of(seed: int, options: Options) -> Scenario:
     return scenario
 
 
-def run_seed(seed: int, options: Options = Options()) -> Result:
+def run_seed(seed: int, options: Options = PLAIN) -> Result:
     return run(scenario_of(seed, options), options)
 
 
-def run(scenario: Scenario, options: Options = Options()) -> Result:
+def run(scenario: Scenario, options: Options = PLAIN) -> Result:
     trace = Trace(keep=options.keep_lines)
     violation = None
     with TemporaryDirectory(prefix="mqis-sim-") as directory, mutated(options.mutation):
@@ -83,7 +86,7 @@ def run(scenario: Scenario, options: Options = Options()) -> Result:
     )
 
 
-def run_many(seeds: range, options: Options = Options(), *, jobs: int = 1) -> Iterator[Result]:
+def run_many(seeds: range, options: Options = PLAIN, *, jobs: int = 1) -> Iterator[Result]:
     """The results in the order of the seeds; who has enough of them stops reading."""
     if jobs <= 1:
         yield from (run_seed(seed, options) for seed in seeds)

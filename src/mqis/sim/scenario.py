@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from mqis.protocol.replication.server import Role
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import DEFAULTS, Settings
 from mqis.sim.steps import (
     Backup,
     Change,
@@ -55,7 +55,7 @@ class Scenario:
 
     seed: int
     servers: tuple[ServerPlan, ...]
-    settings: Settings = Settings()
+    settings: Settings = DEFAULTS
     weather: Weather = CALM
     steps: tuple[Step, ...] = ()
     #: The phase of faults lasts this long.
@@ -149,7 +149,7 @@ def _servers(random: Random) -> tuple[ServerPlan, ...]:
 def _settings(random: Random) -> Settings:
     """Half of the runs have small limits: purges, full and partial replies come early then."""
     if random.random() < 0.4:
-        return Settings()
+        return DEFAULTS
     return Settings(
         purge_buffer=random.choice((4, 16, 64)),
         purge_step=random.choice((2, 8, 32)),

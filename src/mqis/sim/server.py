@@ -1,4 +1,4 @@
-"""One server of a simulation: the real node over a store, run by a driver that may stop anywhere."""
+"""One server of a simulation: the real node over a store, driven so that it may stop anywhere."""
 
 from __future__ import annotations
 

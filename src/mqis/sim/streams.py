@@ -242,7 +242,5 @@ class StreamNetwork:
             half.broken = True
             self._pipes.pop((canonical(half.source.manager.machine), half.source.connection), None)
             if half.source.manager.alive:
-                half.source.manager.connection_lost(
-                    half.source.connection, self._clock.now, reason
-                )
+                half.source.manager.connection_lost(half.source.connection, self._clock.now, reason)
                 half.source.manager.wake()

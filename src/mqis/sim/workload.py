@@ -45,7 +45,9 @@ def operation(change: Change, salt: int) -> ClientOperation:
     return lambda events: work(events, Random(salt))
 
 
-def _any(events: DirectoryEvents, object_type: ObjectType, random: Random) -> DirectoryObject | None:
+def _any(
+    events: DirectoryEvents, object_type: ObjectType, random: Random
+) -> DirectoryObject | None:
     found = list(events.transaction.objects(object_type))
     return random.choice(found) if found else None
 
@@ -165,7 +167,8 @@ def _recreate_machine(events: DirectoryEvents, random: Random) -> object:
     there = events.transaction.find(ObjectType.MACHINE, name)
     if there is not None:
         return events.delete_directory_object(there)
-    assert events.own_site is not None and events.owns is not None
+    assert events.own_site is not None
+    assert events.owns is not None
     own = events.transaction.get(ObjectType.SITE, events.own_site)
     if own is None or not events.owns(own.id):
         return None

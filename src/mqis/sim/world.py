@@ -28,8 +28,8 @@ from mqis.sim.restoring import Witnesses
 from mqis.sim.scenario import CALM, Scenario
 from mqis.sim.server import SeededEntropy, SimServer
 from mqis.sim.steps import Change
-from mqis.sim.streams import StreamNetwork
 from mqis.sim.stores import Disk, MemoryDisk, SqliteDisk
+from mqis.sim.streams import StreamNetwork
 from mqis.sim.trace import Trace
 from mqis.sim.traffic import Traffic
 from mqis.sim.violation import Violation
@@ -294,9 +294,7 @@ class World:
         server = self.servers.get(step.server)
         if server is None or server.node is None:
             return
-        if step.change is Change.RECREATE_MACHINE and not self._may_recreate(
-            server, step.salt
-        ):
+        if step.change is Change.RECREATE_MACHINE and not self._may_recreate(server, step.salt):
             return
         self.note("client", f"{server.name}: {step.change} {step.salt:08x}")
         try:
@@ -337,8 +335,8 @@ class World:
                     self._join(index)
             case steps.Cut(_, first, second, one_way, for_s):
                 self._cut(first, second, one_way, for_s)
-            case steps.Isolate(_, server, for_s):
-                self._isolate(server, for_s)
+            case steps.Isolate(_, index, for_s):
+                self._isolate(index, for_s)
             case steps.Clog(_, first, second, for_s):
                 self._clog(first, second, for_s)
             case _:

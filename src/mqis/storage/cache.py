@@ -1,7 +1,8 @@
-"""What a connection has read, kept for as long as nobody commits.
+"""What a connection was asked and has answered, kept for as long as nobody commits.
 
-A directory is read far more often than it changes, and to make an object of its row takes longer
-than to find the row. Objects never change, so that all who read may share them.
+A directory is read far more often than it changes, and the way through Python's database interface
+and the trees of an index is a third of what a read takes. Objects themselves never change, so that
+all who read may share them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from itertools import chain, islice
 from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.storage.records import MAX_BODY_BYTES
 from mqis.storage.session import Connection
 from mqis.storage.sql import SqlView
 from mqis.wire.guid import Guid
@@ -18,9 +20,8 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import PropertyBag
 
-#: Objects that one connection keeps, and how large each may be as it is stored.
+#: Objects in the answers of one connection; large ones are not kept.
 MAX_OBJECTS = 16_384
-MAX_BODY_BYTES = 2_048
 #: A longer answer to a lookup is not kept: it would take the place of many short ones.
 MAX_ANSWER = 16
 

@@ -30,7 +30,11 @@ class Lent(Generic[T]):
 
     def __enter__(self) -> T:
         self._session = self._pool.begun()
-        return self._wrap(self._session)
+        try:
+            return self._wrap(self._session)
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
 
     def __exit__(
         self,

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import View
+from mqis.storage.cache import Answers, CachedView
 from mqis.storage.database import DatabaseStore
 from mqis.storage.session import BUSY_TIMEOUT_S, Session
 
@@ -45,6 +48,8 @@ class _SqliteSession(Session):
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__()
         self._path = path
+        self._version = 0
+        self._answers = Answers()
         mode = "rwc" if create else "rw"
         try:
             self._database = sqlite3.connect(
@@ -64,6 +69,16 @@ class _SqliteSession(Session):
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
+    def answers(self) -> Answers:
+        """What is known already of the file as this transaction sees it.
+
+        The number changes when another connection has committed, of whatever process.
+        """
+        version: int = self.run("PRAGMA data_version")[0][0]
+        if version != self._version:
+            self._version, self._answers = version, Answers()
+        return self._answers
+
     @property
     def in_transaction(self) -> bool:
         return self._database.in_transaction
@@ -75,6 +90,11 @@ class _SqliteSession(Session):
         code = getattr(error, "sqlite_errorname", "")
         reason = next((text for key, text in _EXPLAINED.items() if code.startswith(key)), "")
         return StorageError(f"{self._path}: {reason}{error}")
+
+
+def _cached_view(session: Session) -> CachedView:
+    assert isinstance(session, _SqliteSession)
+    return CachedView(session, session.answers())
 
 
 class SqliteStore(DatabaseStore):
@@ -91,6 +111,9 @@ class SqliteStore(DatabaseStore):
         self._create = create
         super().__init__()
         self._create = False  # a file that vanishes later is an error, not a new store
+
+    def read(self) -> AbstractContextManager[View]:
+        return self._readers.lend(_cached_view)
 
     def _connect(self) -> Session:
         session = _SqliteSession(self.path, create=self._create)

@@ -67,6 +67,7 @@ async def test_nobody_is_told_of_what_was_refused() -> None:
         assert told == []
 
 
+@pytest.mark.req("MQDS-3.1.4.9-09", "MQDS-3.1.4.10-04")
 @scenario
 async def test_updates_are_told_by_computer_name_and_by_identifier() -> None:
     async with serving() as served, served.caller(ADMIN) as caller:
@@ -158,6 +159,7 @@ async def test_a_queue_manager_hears_of_its_new_queue_once() -> None:
         assert (await heard(there)).path == "C14\\next"
 
 
+@pytest.mark.req("MQDS-3.1.4.9-08", "MQDS-3.1.6.13-04")
 @scenario
 async def test_updates_and_deletions_are_heard_too() -> None:
     async with (
@@ -167,8 +169,8 @@ async def test_updates_and_deletions_are_heard_too() -> None:
         served.caller(ADMIN) as caller,
     ):
         quota = PropVariant(VarType.UI4, 5)
-        request = dscomm.SetPropsGuid(QUEUE, ORDERS, (PropId.Q_QUOTA,), (quota,))
-        assert (await caller.call(dscomm.SET_PROPS_GUID, request)).result == OK
+        request = dscomm.SetProps(QUEUE, "C14\\orders", (PropId.Q_QUOTA,), (quota,))
+        assert (await caller.call(dscomm.SET_PROPS, request)).result == OK
         update = await heard(there)
         assert (update.command, update.guid) == (NotificationCommand.UPDATE, ORDERS)
         assert dict(update.properties)[PropId.Q_QUOTA] == quota

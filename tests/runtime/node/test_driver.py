@@ -57,6 +57,7 @@ def with_three(work: Callable[[Net, Running, Running, Running], Awaitable[None]]
     asyncio.run(run())
 
 
+@pytest.mark.req("MQDSRP-2.1-01")
 def test_a_change_at_the_pec_gets_everywhere() -> None:
     async def work(_net: Net, pec: Running, psc: Running, bsc: Running) -> None:
         made = await pec.queue("pec1\\orders", "Orders")
@@ -128,6 +129,7 @@ class TestForwarding:
 
         with_three(work)
 
+    @pytest.mark.req("MQDSRP-3.1.3.3-02")
     def test_many_at_once_each_get_their_own_answer(self) -> None:
         async def work(_net: Net, _pec: Running, psc: Running, bsc: Running) -> None:
             paths = [f"psc2\\q{n}" for n in range(50)]

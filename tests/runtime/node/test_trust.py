@@ -64,6 +64,7 @@ def test_servers_that_sign_work_under_every_policy(policy: SigningPolicy) -> Non
     asyncio.run(run())
 
 
+@pytest.mark.req("MQDSRP-5.1-01")
 @pytest.mark.parametrize("how", ["unsigned", "another key"])
 def test_a_peer_that_must_sign_and_does_not_is_dropped_and_counted(how: str) -> None:
     async def run() -> None:

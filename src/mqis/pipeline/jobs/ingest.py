@@ -53,7 +53,7 @@ def ingest(tables: Tables, journals: str = "", exports: str = "") -> Ingested:
 
 def _journals(tables: Tables, path: str) -> DataFrame:
     session = tables.session
-    records = sources.journal(session, path, schemas.RECORDS.fieldNames() + ["error"])
+    records = sources.journal(session, path, [*schemas.RECORDS.fieldNames(), "error"])
     tables.write("records", records.filter("error is null").drop("error"), by=["server"])
     columns = ["server", "file", "offset", "length", "error"]
     damage = sources.journal(session, path, columns).filter("error is not null")

@@ -1,4 +1,4 @@
-"""Where replicas differ from their authorities, by the rule of ``protocol.replication.convergence``.
+"""Where replicas differ from their authorities: the rule of ``protocol.replication.convergence``.
 
 First the objects of all servers are grouped by identifier: where everybody who should has it and
 all digests are the same, there is nothing to say. What is left is few, and looked at in detail.

@@ -174,6 +174,11 @@ class Multiplexer:
         """Count of Allocated Incoming Connections."""
         return self._incoming.granted
 
+    @property
+    def boxcars_waiting(self) -> int:
+        """Behind the one in flight, if there is one."""
+        return len(self._queue)
+
     # --- the session below ------------------------------------------------------------------------
 
     def effects(self) -> list[Effect]:

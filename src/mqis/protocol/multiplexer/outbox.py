@@ -56,12 +56,15 @@ class Outbox:
             self._blocked[connection] = cost
             raise Congested(level)
 
-    def _congestion(self, connection: Connection, cost: int) -> Level | None:
-        """The level that has no room. One message is always allowed where nothing waits."""
-        limits, budget = self._limits, self._budget
-        if self.queued and self.queued + cost > limits.session_queued_bytes:
+    def _congestion(self, connection: Connection, cost: int, promised: int = 0) -> Level | None:
+        """The level that has no room. One message is always allowed where nothing waits.
+
+        ``promised`` is what other connections of the session are about to take.
+        """
+        limits, budget, shared = self._limits, self._budget, cost + promised
+        if self.queued and self.queued + shared > limits.session_queued_bytes:
             return Level.SESSION
-        if budget.queued and budget.queued + cost > budget.queued_bytes:
+        if budget.queued and budget.queued + shared > budget.queued_bytes:
             budget.wait_to_send(self._waiter)
             return Level.PROCESS
         if connection.queued and connection.queued + cost > limits.connection_queued_bytes:
@@ -81,15 +84,16 @@ class Outbox:
     def unblock(self) -> Iterator[Connection]:
         """Those who may try again: as many as find room, so that they are not refused in turn.
 
-        Who does not use the room keeps nobody waiting for long: there is another boxcar under way,
-        and when there is none, all are told.
+        Who does not use it keeps nobody waiting for long: there is another boxcar under way, and
+        when there is none, all are told.
         """
+        more_to_come = self._queue.in_flight or len(self._queue) > 0
         promised = 0
         for connection, cost in list(self._blocked.items()):
-            level = self._congestion(connection, promised + 1)
+            level = self._congestion(connection, 1, promised)
             if level is None:
                 del self._blocked[connection]
-                promised += cost if self.queued else 0
+                promised += cost if more_to_come else 0
                 yield connection
             elif level is not Level.CONNECTION:
                 return

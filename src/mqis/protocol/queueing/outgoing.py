@@ -41,6 +41,8 @@ class Outgoing:
     packet: bytes
     deadline: float
     transit: Transit | None = None
+    #: It has been without a way, which was told.
+    stranded: bool = False
 
     @classmethod
     def of(

@@ -8,6 +8,7 @@ may be; until its time is up, as for any message.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from mqis.protocol.queueing.acknowledging import negative, wants_nack
@@ -78,7 +79,7 @@ class Routes:
         else:
             self._office.judged(verdict)
 
-    def dispatch(self, outgoing: Outgoing, now: float, *, again: bool = False) -> None:
+    def dispatch(self, outgoing: Outgoing, now: float) -> None:
         """To the first next hop that is not known to be out; without one the message waits."""
         transit = outgoing.transit
         assert transit is not None
@@ -91,8 +92,9 @@ class Routes:
             if not self._outages.is_out(hop.guid, now):
                 self._office.enqueue(f"{{{hop.guid}}}", hop, outgoing, now)
                 return
-        if not again:
+        if not outgoing.stranded:
             self._office.tell(Stranded(outgoing.identifier, transit.target, reason))
+            outgoing = replace(outgoing, stranded=True)
         self._strand(outgoing, now)
 
     def detour(self, destination: Destination, now: float) -> None:
@@ -128,7 +130,7 @@ class Routes:
             self._office.undelivered("", outgoing, timeout, now)
         if self._stranded.messages and now >= self._trial_due:
             for outgoing in self._stranded.take_all():
-                self.dispatch(outgoing, now, again=True)
+                self.dispatch(outgoing, now)
 
     # --- on the way -------------------------------------------------------------------------------
 

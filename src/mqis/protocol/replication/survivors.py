@@ -44,12 +44,21 @@ def advance(work: Work) -> None:
             if key not in running.survivors:
                 running.survivors[key] = Survivor(neighbor.name, not neighbor.intersite)
         silent = [s for s in running.survivors.values() if not s.complete]
+        if work.now >= running.deadline and not _has_anything(work, partition, running):
+            running.deadline = work.now + work.settings.recovery_retry_s
         if not silent or work.now >= running.deadline:
             finish(work, partition, running)
             continue
         for survivor in silent:
             if work.now >= survivor.asked_at + work.settings.recovery_retry_s:
                 _ask(work, partition, survivor)
+
+
+def _has_anything(work: Work, partition: Guid, running: Recovery) -> bool:
+    """An empty authority that nobody answers would make all others forget the partition."""
+    state = work.partition(partition)
+    here = state is not None and state.last_seq > _MIN
+    return here or any(survivor.complete for survivor in running.survivors.values())
 
 
 def next_step(running: Recovery, retry_s: float) -> float:

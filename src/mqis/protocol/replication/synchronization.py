@@ -15,7 +15,6 @@ from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.asking import answered, ask, source_of
 from mqis.protocol.replication.memory import Progress
-from mqis.protocol.replication.propagation import offer
 from mqis.protocol.replication.quarantine import set_aside, take_back
 from mqis.protocol.replication.receiving import apply_one, drain
 from mqis.protocol.replication.survivors import receive_copy
@@ -84,7 +83,7 @@ def _end(reply: SyncReply) -> SequenceNumber:
 
 def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncReply) -> bool:
     """All changes of a reply in ascending order (E01), and the number that it reaches (E07)."""
-    effects, available = len(work.effects), _snapshot(work)
+    effects = len(work.effects)
     failed: list[DirectoryChange] = []
     try:
         with work.tx.savepoint():
@@ -97,7 +96,6 @@ def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncRep
             work.put(replace(current, last_seq=end))
     except _Incomplete:
         del work.effects[effects:]
-        _restore(work, available)
         topology.reread(work)
         for change in failed:
             work.refuse("this change stops a whole reply", change)
@@ -121,25 +119,12 @@ def _apply(work: Work, progress: Progress, change: DirectoryChange) -> bool:
     if apply_one(work, change):
         progress.failures.pop(guid, None)
         take_back(work, change.partition, guid)
-        state = work.partition(change.partition)
-        if state is not None and state.purge_state is PurgeState.NORMAL:
-            offer(work, change, to_pscs=False)
         return True
     progress.failures[guid] = progress.failures.get(guid, 0) + 1
     if guid not in progress.quarantine and progress.failures[guid] < work.settings.max_failures:
         return False
     set_aside(work, change.partition, guid, change.seq)
     return True
-
-
-def _snapshot(work: Work) -> dict[str, int]:
-    return {name: len(n.available) for name, n in work.memory.neighbors.items()}
-
-
-def _restore(work: Work, available: dict[str, int]) -> None:
-    """What was offered from a reply that does not count is not offered."""
-    for name, neighbor in work.memory.neighbors.items():
-        del neighbor.available[available.get(name, 0) :]
 
 
 def _go_on(work: Work, progress: Progress, reply: SyncReply) -> None:
@@ -224,7 +209,11 @@ def complete_sync0(work: Work, state: Partition) -> None:
 
 
 def _tell_backups(work: Work) -> None:
-    """Not all of a synchronisation passes through us as changes: the numbers tell our BSCs."""
+    """Our BSCs hear of a synchronisation by the numbers and ask for it themselves.
+
+    Its changes skip what others have replaced, so they count only as a whole (E04): a BSC that got
+    them one by one could put a part of an older change, which it has kept, between them.
+    """
     for neighbor in work.memory.neighbors.values():
         if not neighbor.intersite:
             neighbor.heartbeat_at = work.now

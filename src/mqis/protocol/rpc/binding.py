@@ -14,7 +14,6 @@ from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.negotiation import (
-    MAX_FRAG,
     NegotiationError,
     PresentationContext,
     fragment_size,
@@ -38,7 +37,7 @@ class Binding:
         self.group: AssociationGroup | None = None
         self.contexts: dict[int, PresentationContext] = {}
         self.security = SecurityContexts(endpoint.authenticator, endpoint.limits)
-        self.frag = MAX_FRAG
+        self.frag = endpoint.limits.max_frag
         self.multiplexed = False
         self.features: int | None = None
 
@@ -62,7 +61,8 @@ class Binding:
         if group is None:
             raise Nak(NakReason.NOT_SPECIFIED)
         self.group = group
-        self.frag = fragment_size(body.max_xmit_frag, body.max_recv_frag)
+        at_most = self._endpoint.limits.max_frag
+        self.frag = fragment_size(body.max_xmit_frag, body.max_recv_frag, at_most=at_most)
         self.multiplexed = bool(flags & PfcFlags.CONC_MPX)
         self.features = agreed.features
         self.contexts = {context.id: context for context in agreed.accepted}

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 class Limits:
     """The budget of a connection."""
 
+    #: Bytes of one PDU. Peers never agree to more than this; an interface that moves much between
+    #: partners of our own kind may offer more, up to 65,528.
+    max_frag: int = 5840
     #: Stub bytes of one call, all fragments together; also the largest alloc_hint believed.
     max_stub: int = 4 * 1024 * 1024
     #: Calls that wait or run. More are left unread until one ends.

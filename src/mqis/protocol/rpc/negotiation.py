@@ -43,9 +43,9 @@ class Negotiated:
     features: int | None
 
 
-def fragment_size(*proposed: int) -> int:
+def fragment_size(*proposed: int, at_most: int = MAX_FRAG) -> int:
     """What both sides keep to: the smallest proposal within bounds, a multiple of eight."""
-    return max(MIN_FRAG, min(*proposed, MAX_FRAG)) & ~7
+    return max(MIN_FRAG, min(*proposed, at_most)) & ~7
 
 
 def negotiate(

@@ -26,7 +26,6 @@ from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup, Handle
-from mqis.protocol.rpc.negotiation import MAX_FRAG
 from mqis.protocol.rpc.refusals import Disconnect, FaultAnswer, Nak, denied
 from mqis.protocol.rpc.requests import Requests
 from mqis.wire.errors import WireError
@@ -135,7 +134,8 @@ class ServerConnection:
         if self.closing:
             return events
         buffer = self._buffer
-        if not buffer and len(data) <= MAX_FRAG and not self._full:
+        # Nearly always the bytes are one call and all of it: there is nothing to put together.
+        if not buffer and len(data) <= self._limits.max_frag and not self._full:
             plain = self._requests.plain(data)
             if plain is not None:
                 self._last_activity = now
@@ -154,7 +154,7 @@ class ServerConnection:
                 break
             header = Header.decode(buffer)
             size = header.frag_length
-            if size < HEADER_SIZE or size > MAX_FRAG:
+            if size < HEADER_SIZE or size > self._limits.max_frag:
                 self._wrong_size(header)
                 break
             if len(buffer) < size:
@@ -424,7 +424,7 @@ class ServerConnection:
         self._send(encode_pdu(Fault(context_id, status), call_id=call_id, flags=flags))
 
     def _wrong_size(self, header: Header) -> None:
-        if header.frag_length > MAX_FRAG and self._binding.group is not None:
+        if header.frag_length > self._limits.max_frag and self._binding.group is not None:
             self._send_fault(header.call_id, FaultStatus.PROTO_ERROR, 0, executed=True)
         self._refuse()
 

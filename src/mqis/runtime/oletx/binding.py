@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from mqis.protocol.authentication import (
     AuthenticationError,
@@ -15,18 +16,25 @@ from mqis.protocol.authentication import (
 )
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.security import SecurityLevel, attempts, principal
+from mqis.protocol.rpc.client import Answered
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
+from mqis.protocol.rpc.limits import Limits
 from mqis.runtime.oletx.resolver import Resolver
 from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.cmpo.codes import CmResult
 from mqis.wire.cmpo.ixnremote import IXN_REMOTE, SYNTAX
 from mqis.wire.errors import WireError
+from mqis.wire.ndr import Syntax
 from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20
 
 Q = TypeVar("Q")
 R = TypeVar("R")
+
+#: A boxcar has up to 80 KiB and its call waits for it as a whole: the fewer PDUs, the better. A
+#: partner that wants short ones says so when it binds or is bound to.
+LIMITS = Limits(max_frag=65_528)
 
 _RESULTS: dict[int, CmResult] = {
     FaultStatus.OP_RNG_ERROR: CmResult.PROCNUM_OUT_OF_RANGE,
@@ -85,12 +93,21 @@ class Binding:
     def authenticated(self) -> bool:
         return self._attempts[0]
 
-    async def call(self, operation: Operation[Q, R], request: Q, limit_s: float) -> R:
+    def start(
+        self,
+        operation: Operation[Q, R],
+        request: Q,
+        limit_s: float,
+        ended: Callable[[R | Exception], None],
+    ) -> PendingCall[R]:
         """A call of an existing session: over its association or not at all."""
         client = self._client
         if client is None or not client.usable:
             raise RpcConnectionError(f"the association with {self._name} is gone")
-        return await self._invoke(client, operation, request, limit_s)
+        stub = operation.request.encode(request, Syntax.NDR20)
+        call = PendingCall(client, operation, ended, limit_s)
+        call.begin(client.start(SYNTAX, operation.opnum, stub, call, target=self._name.cid))
+        return call
 
     async def call_connecting(self, operation: Operation[Q, R], request: Q, limit_s: float) -> R:
         """A call of the set-up: connects first, and falls back as the security level allows."""
@@ -98,7 +115,14 @@ class Binding:
             while True:
                 try:
                     client = await self._connected(limit_s)
-                    return await self._invoke(client, operation, request, limit_s)
+                    return await invoke(
+                        client,
+                        IXN_REMOTE,
+                        operation,
+                        request,
+                        target=self._name.cid,
+                        timeout_s=limit_s,
+                    )
                 except (AuthenticationError, RpcConnectionError, RpcFault) as error:
                     if not self._falls_back(error):
                         raise
@@ -114,13 +138,6 @@ class Binding:
         del self._attempts[0]
         self._drop()
         return True
-
-    async def _invoke(
-        self, client: RpcClient, operation: Operation[Q, R], request: Q, limit_s: float
-    ) -> R:
-        return await invoke(
-            client, IXN_REMOTE, operation, request, target=self._name.cid, timeout_s=limit_s
-        )
 
     async def _connected(self, limit_s: float) -> RpcClient:
         async with self._connecting:
@@ -155,6 +172,64 @@ class Binding:
             await client.close()
 
 
+class PendingCall(Generic[R]):
+    """A call that tells its end at once, inside the read that brings the answer.
+
+    A session has one SendReceive under way, so every turn of the loop between an answer and the
+    next call is lost to all its connections. A task with a future and a timeout takes three.
+    """
+
+    def __init__(
+        self,
+        client: RpcClient,
+        operation: Operation[Any, R],
+        ended: Callable[[R | Exception], None],
+        limit_s: float,
+    ) -> None:
+        self._client = client
+        self._operation = operation
+        self._ended: Callable[[R | Exception], None] | None = ended
+        self._limit_s = limit_s
+        self._timer = asyncio.get_running_loop().call_later(limit_s, self._too_late)
+        self._call_id = 0
+
+    def begin(self, call_id: int) -> None:
+        self._call_id = call_id
+
+    def cancel(self) -> None:
+        """Give it up; nothing is told."""
+        if self._ended is not None:
+            self._client.give_up(self._call_id)
+            self._end(None)
+
+    def _too_late(self) -> None:
+        self._client.give_up(self._call_id)
+        self._end(RpcTimeoutError(f"no answer to {self._operation.name} in {self._limit_s:g} s"))
+
+    def done(self) -> bool:
+        return self._ended is None
+
+    def set_result(self, answered: Answered) -> None:
+        try:
+            answer = self._operation.response.decode(
+                answered.stub, Syntax.NDR20, big_endian=answered.big_endian, allow_surplus=True
+            )
+        except WireError as error:
+            self._end(error)
+        else:
+            self._end(answer)
+
+    def set_exception(self, exception: Exception) -> None:
+        self._end(exception)
+
+    def _end(self, outcome: R | Exception | None) -> None:
+        ended, self._ended = self._ended, None
+        self._timer.cancel()
+        self._client.forget(self._call_id)
+        if ended is not None and outcome is not None:
+            ended(outcome)
+
+
 class _BindRefused(RpcConnectionError):
     """The host was reached, the bind was not accepted."""
 
@@ -169,6 +244,7 @@ async def _connect(
             [SYNTAX],
             transfers=[NDR20],
             credentials=credentials,
+            max_frag=LIMITS.max_frag,
             timeout_s=limit_s,
         )
     except RpcTimeoutError:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _PAUSE_AT = 256 * 1024
 _RESUME_AT = _PAUSE_AT // 2
 _OVERHEAD = 128
+#: Boxcars that wait while one travels. With one ready to leave and one being filled no time is
+#: lost; a sender that does not wait would keep the loop from sending any of them.
+BOXCARS_AHEAD = 2
 
 
 class ConnectionClosed(ProtocolError):
@@ -114,11 +117,13 @@ class OleTxConnection:
 
     def send_nowait(self, message_type: int, body: bytes | bytearray | memoryview = b"") -> None:
         """Queue a message; ``Congested`` if there is no room for it."""
+        link = self._link
         try:
-            self._link.mux.send(self.raw, message_type, body)
+            link.mux.send(self.raw, message_type, body)
         except NotOpen:
             raise self._error or ConnectionClosed(f"{self!r} is closed") from None
-        self._link.touch()
+        if not link.touched:
+            link.touch()
 
     async def send(self, message_type: int, body: bytes | bytearray | memoryview = b"") -> None:
         """Queue a message, when there is room for it. Messages of one turn share a boxcar."""
@@ -131,7 +136,14 @@ class OleTxConnection:
                 self._writers.append(waiter)
                 await waiter
             else:
-                return
+                break
+        if self._link.mux.boxcars_waiting > BOXCARS_AHEAD:
+            await self._link.drain()
+
+    async def drain(self) -> None:
+        """After ``send_nowait``: wait until the session has caught up, as ``send`` does."""
+        if self._link.mux.boxcars_waiting > BOXCARS_AHEAD:
+            await self._link.drain()
 
     # --- receiving --------------------------------------------------------------------------------
 
@@ -196,18 +208,22 @@ class OleTxConnection:
 
     def attach(self, raw: multiplexed.Connection) -> None:
         self._raw = raw
+        raw.sink = self._take_in
 
     def on_opened(self) -> None:
         if not self._opened.done():
             self._opened.set_result(None)
 
     def received(self, raw: multiplexed.Connection, packet: Packet) -> None:
-        body = bytes(packet.data)  # a view would keep the whole boxcar
-        self._messages.append(Message(packet.user_msg_type, body))
+        """A message that has waited; a view would keep the whole boxcar."""
+        self._take_in(packet.user_msg_type, bytes(packet.data))
+
+    def _take_in(self, message_type: int, body: bytes) -> None:
+        self._messages.append(Message(message_type, body))
         self._buffered += _OVERHEAD + len(body)
         if self._buffered > _PAUSE_AT and not self._paused:
             self._paused = True
-            self._link.mux.pause(raw)
+            self._link.mux.pause(self.raw)
         if self._reader is not None:
             self._wake_reader()
 

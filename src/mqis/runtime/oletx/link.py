@@ -27,7 +27,7 @@ from mqis.protocol.multiplexer.events import (
     Writable,
 )
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
-from mqis.runtime.oletx.connection import ConnectionClosed, OleTxConnection
+from mqis.runtime.oletx.connection import BOXCARS_AHEAD, ConnectionClosed, OleTxConnection
 from mqis.wire.cmpo.codes import CmResult, TeardownType, result_text
 from mqis.wire.errors import WireError
 
@@ -51,7 +51,8 @@ class Link:
         self.up: asyncio.Future[None] = self._loop.create_future()
         #: The session ended in order, whoever wanted that.
         self.torn_down = False
-        self._touched = False
+        self.touched = False
+        self._draining: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
         self._pings: list[asyncio.Future[None]] = []
@@ -97,14 +98,26 @@ class Link:
 
     def touch(self) -> None:
         """Send at the end of this turn of the loop, so that what belongs together goes together."""
-        if not self._touched:
-            self._touched = True
+        if not self.touched:
+            self.touched = True
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        self._touched = False
+        self.touched = False
         self.pump()
         self._transport.act()
+
+    async def drain(self) -> None:
+        """Wait until no more boxcars wait than should, or the session is down."""
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._draining.append(waiter)
+        await waiter
+
+    def _drained(self) -> None:
+        draining, self._draining = self._draining, []
+        for waiter in draining:
+            if not waiter.done():
+                waiter.set_result(None)
 
     # --- the multiplexer --------------------------------------------------------------------------
 
@@ -178,6 +191,7 @@ class Link:
         self.mux.session_down(reason=reason, now=now)
         self._fail_pings(reason)
         self.pump()
+        self._drained()
         self._cancel_timer()
 
     def receive(self, messages: int, boxcar: bytes, now: float) -> int | None:
@@ -205,6 +219,9 @@ class Link:
             if not ping.done():
                 ping.set_result(None)
         self.pump()
+        if self._draining and self.mux.boxcars_waiting <= BOXCARS_AHEAD:
+            # A turn later, so that the next boxcar is on its way before anybody fills another.
+            self._loop.call_soon(self._drained)
 
     def _fail_pings(self, reason: str) -> None:
         for ping in self._pings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -26,12 +27,12 @@ from mqis.protocol.cmpo.settings import Settings
 from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ports import Entropy
-from mqis.protocol.rpc.faults import RpcFault
+from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.limits import Limits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.oletx.binding import Binding, Security, result_of
+from mqis.runtime.oletx.binding import LIMITS, Binding, PendingCall, Security, result_of
 from mqis.runtime.oletx.resolver import Resolver
 from mqis.runtime.oletx.service import IXnRemoteService, OpenCall
 from mqis.runtime.rpc.builtin import ManagementService
@@ -71,7 +72,7 @@ class Transport:
             [self._service, ManagementService(lambda: self._server.endpoint)],
             entropy,
             authenticator=self.security.authenticator,
-            limits=limits,
+            limits=limits or LIMITS,
             max_connections=2 * self.machine.settings.max_sessions,
             max_connections_per_peer=2 * self.machine.settings.max_sessions,
         )
@@ -79,7 +80,8 @@ class Transport:
         self._bindings: dict[Session, Binding] = {}
         self._issued: dict[Session, tuple[AssociationGroup, Guid]] = {}
         self._identities: dict[Session, Identity] = {}
-        self._calls: dict[int, asyncio.Task[None]] = {}
+        #: Calls under way: tasks while a session is set up, what is quicker when it is there.
+        self._calls: dict[int, asyncio.Task[None] | PendingCall[Any] | asyncio.Handle] = {}
         self._released: dict[Session, asyncio.Future[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -103,9 +105,9 @@ class Transport:
         """Drop all sessions that are left, and stop listening."""
         if self._registry is not None:
             self._registry.delete(SYNTAX, self.machine.name.cid)
-        for task in list(self._calls.values()):
-            task.cancel()
-        await self._finish(self._calls.values())
+        for call in self._calls.values():
+            call.cancel()
+        await self._finish(call for call in self._calls.values() if isinstance(call, asyncio.Task))
         for session in self.machine.sessions:
             self.machine.rundown(session, self._loop.time())
         self.act()
@@ -134,8 +136,7 @@ class Transport:
 
     def _perform(self, effect: Effect) -> None:
         if isinstance(effect, Invoke):
-            task = self._loop.create_task(self._invoke(effect))
-            self._calls[effect.call] = task
+            self._invoke(effect)
         elif isinstance(effect, Answer):
             self._answer(effect)
         elif isinstance(effect, Cancel):
@@ -145,23 +146,43 @@ class Transport:
         else:
             self._release(effect)
 
-    async def _invoke(self, effect: Invoke) -> None:
+    def _invoke(self, effect: Invoke) -> None:
         """A call to the partner; its end goes to the machine unless it was cancelled."""
-        session, request = effect.session, effect.request
+        session = effect.session
         binding = self._bindings.get(session)
         if binding is None:
             binding = self._bindings[session] = self._bind(session)
-        setting_up = session.state in SETTING_UP
-        call = binding.call_connecting if setting_up else binding.call
+        if session.state in SETTING_UP:
+            task = self._loop.create_task(self._connect(binding, effect))
+            self._calls[effect.call] = task
+            return
+        ended = partial(self._ended, effect)
         try:
-            answer = await call(effect.operation, request, effect.limit_s)
-        except (ProtocolError, WireError, OSError, TimeoutError) as error:
-            log.debug("%s to %s: %s", effect.operation.name, session.name, error)
-            del self._calls[effect.call]
-            self.machine.failed(effect.call, request, result_of(error), self._loop.time())
+            call = binding.start(effect.operation, effect.request, effect.limit_s, ended)
+        except RpcConnectionError as error:  # not from in here: the machine may not be done
+            self._calls[effect.call] = self._loop.call_soon(ended, error)
         else:
-            del self._calls[effect.call]
-            self.machine.returned(effect.call, request, answer, self._loop.time())
+            self._calls[effect.call] = call
+
+    async def _connect(self, binding: Binding, effect: Invoke) -> None:
+        outcome: object
+        try:
+            outcome = await binding.call_connecting(
+                effect.operation, effect.request, effect.limit_s
+            )
+        except (ProtocolError, WireError, OSError, TimeoutError) as error:
+            outcome = error
+        self._ended(effect, outcome)
+
+    def _ended(self, effect: Invoke, outcome: object) -> None:
+        """A call has its answer, or an error that says why it has none."""
+        call, request, now = effect.call, effect.request, self._loop.time()
+        del self._calls[call]
+        if isinstance(outcome, Exception):
+            log.debug("%s to %s: %s", effect.operation.name, effect.session.name, outcome)
+            self.machine.failed(call, request, result_of(outcome), now)
+        else:
+            self.machine.returned(call, request, outcome, now)
         self.act()
 
     def _bind(self, session: Session) -> Binding:

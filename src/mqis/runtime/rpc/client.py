@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, Initiator
 from mqis.protocol.rpc.channel import Channel
@@ -21,6 +21,7 @@ from mqis.protocol.rpc.client import (
     ShutdownAsked,
 )
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
+from mqis.protocol.rpc.negotiation import MAX_FRAG
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
@@ -57,17 +58,27 @@ class Answer:
     big_endian: bool
 
 
+class Outcome(Protocol):
+    """Where the end of a call goes: a future, or something that does not wait for its turn."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: Answered, /) -> None: ...
+
+    def set_exception(self, exception: Exception, /) -> None: ...
+
+
 class RpcClient(asyncio.Protocol):
     """One association. Made by ``RpcClient.connect``; ``async with`` closes it."""
 
-    def __init__(self, callbacks: CallbackHandler | None = None) -> None:
-        self._machine = ClientConnection()
+    def __init__(self, callbacks: CallbackHandler | None = None, max_frag: int = MAX_FRAG) -> None:
+        self._machine = ClientConnection(max_frag)
         self._callbacks = callbacks
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._bound: asyncio.Future[tuple[AgreedContext, ...]] = self._loop.create_future()
         self._lost: asyncio.Future[None] = self._loop.create_future()
-        self._calls: dict[int, asyncio.Future[Answered]] = {}
+        self._calls: dict[int, Outcome] = {}
         self._open: dict[int, AgreedContext] = {}
         self._contexts: dict[SyntaxId, AgreedContext] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -85,13 +96,14 @@ class RpcClient(asyncio.Protocol):
         credentials: Credentials | None = None,
         callbacks: CallbackHandler | None = None,
         group_id: int = 0,
+        max_frag: int = MAX_FRAG,
         timeout_s: float = 10.0,
     ) -> RpcClient:
         """Connect, bind and authenticate, all within ``timeout_s``."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_s):
-                _, client = await loop.create_connection(lambda: cls(callbacks), host, port)
+                _, client = await loop.create_connection(lambda: cls(callbacks, max_frag), host, port)
                 try:
                     await client.bind(interfaces, transfers, credentials, group_id)
                 except BaseException:
@@ -170,13 +182,8 @@ class RpcClient(asyncio.Protocol):
         timeout_s: float | None = 60.0,
     ) -> Answer:
         """Call an operation. ``RpcFault`` if it fails, ``RpcTimeoutError`` if nothing comes."""
-        context = self._contexts[interface]
-        self._check_usable()
-        call_id = self._machine.request(context, opnum, stub, target)
         future: asyncio.Future[Answered] = self._loop.create_future()
-        self._calls[call_id] = future
-        self._open[call_id] = context
-        self._flush()
+        call_id = self.start(interface, opnum, stub, future, target=target)
         try:
             if timeout_s is None:
                 answered = await future
@@ -184,16 +191,37 @@ class RpcClient(asyncio.Protocol):
                 async with asyncio.timeout(timeout_s):
                     answered = await future
         except TimeoutError:
-            self._give_up(call_id)
+            self.give_up(call_id)
             raise RpcTimeoutError(f"no answer to call {opnum} in {timeout_s:g} s") from None
         except asyncio.CancelledError:
-            self._give_up(call_id)
+            self.give_up(call_id)
             raise
         finally:
-            self._calls.pop(call_id, None)
-            self._open.pop(call_id, None)
-            self._leave_if_idle()
-        return Answer(answered.stub, context.transfer, answered.big_endian)
+            self.forget(call_id)
+        return Answer(answered.stub, self.transfer(interface), answered.big_endian)
+
+    def start(
+        self,
+        interface: SyntaxId,
+        opnum: int,
+        stub: bytes,
+        outcome: Outcome,
+        *,
+        target: Guid | None = None,
+    ) -> int:
+        """Call an operation without waiting; ``forget`` the number once ``outcome`` is known."""
+        context = self._contexts[interface]
+        self._check_usable()
+        call_id = self._machine.request(context, opnum, stub, target)
+        self._calls[call_id] = outcome
+        self._open[call_id] = context
+        self._flush()
+        return call_id
+
+    def forget(self, call_id: int) -> None:
+        self._calls.pop(call_id, None)
+        self._open.pop(call_id, None)
+        self._leave_if_idle()
 
     def _check_usable(self) -> None:
         if self._machine.closed is not None:
@@ -203,7 +231,8 @@ class RpcClient(asyncio.Protocol):
         if self._lost.done():
             raise RpcConnectionError("the connection is closed")
 
-    def _give_up(self, call_id: int) -> None:
+    def give_up(self, call_id: int) -> None:
+        """Nobody wants the answer any more."""
         if self._machine.closed is None:
             self._machine.orphan(call_id)
             self._flush()
@@ -245,10 +274,10 @@ class RpcClient(asyncio.Protocol):
             task.cancel()
 
     def _fail(self, error: RpcConnectionError) -> None:
-        waiting: list[asyncio.Future[Any]] = [self._bound, *self._calls.values()]
-        for future in waiting:
-            if not future.done():
-                future.set_exception(error)
+        waiting: list[Any] = [self._bound, *self._calls.values()]
+        for outcome in waiting:
+            if not outcome.done():
+                outcome.set_exception(error)
         if self._bound.done() and not self._bound.cancelled():
             self._bound.exception()  # nobody may be waiting for it any more
 

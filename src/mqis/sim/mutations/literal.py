@@ -134,9 +134,9 @@ def _all_tombstones(wanted: _Any) -> _Any:
         found: list[Change] = list(wanted(work, state, request))
         for other in work.tx.partitions():
             if other.id != state.id:
-                for change in work.tx.changes(other.id, request.from_seq):
-                    if isinstance(change, DeletedObject):
-                        found.append(replace(change, partition=state.id))
+                changes = work.tx.changes(other.id, request.from_seq)
+                dead = (change for change in changes if isinstance(change, DeletedObject))
+                found += [replace(tombstone, partition=state.id) for tombstone in dead]
         yield from sorted(found, key=lambda change: change.seq)
 
     return served

@@ -1,0 +1,103 @@
+"""The directory as it was: the changes of an authority up to a number, folded object by object.
+
+A property has the value that the last change gave it, since its object was created. Points are
+rows, so one pass answers for many moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from mqis.pipeline import schemas
+from mqis.pipeline.transforms.bodies import carried
+from mqis.protocol.directory.export import ORDER, format_entry
+from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
+from mqis.wire.guid import Guid
+from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command
+from mqis.wire.propvariant import PropVariant
+from mqis.wire.reader import Reader
+from mqis.wire.seqnum import SequenceNumber
+
+_ARROW: pa.Schema = to_arrow_schema(schemas.LINES, timezone="UTC")
+_OBJECT = ["partition", "at", "object_id"]
+_PLACES = {int(kind): place for place, kind in enumerate(ORDER)}
+#: Tombstones stand behind all objects.
+_LAST = len(ORDER)
+
+
+def local_changes(records: DataFrame) -> DataFrame:
+    """What authorities did, decoded; each number once."""
+    local = records.filter(
+        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
+    )
+    return carried(local).dropDuplicates(["partition", "seq"])
+
+
+def points_in_time(changes: DataFrame, until: Column) -> DataFrame:
+    """The number that each partition had reached: (partition, at)."""
+    reached = changes.filter(F.col("time") <= until).groupBy("partition")
+    return reached.agg(F.max("seq").alias("at"))
+
+
+def lines(changes: DataFrame, points: DataFrame) -> DataFrame:
+    """The lines of an export at each point (``schemas.LINES``), to be ordered by (place, key)."""
+    before = changes.join(F.broadcast(points), "partition").filter(F.col("seq") <= F.col("at"))
+    created = F.col("command") == int(Command.CREATE)
+    fates = before.groupBy(*_OBJECT).agg(
+        F.max("seq").alias("seq"),
+        F.max_by("command", "seq").alias("command"),
+        F.max_by("object_type", "seq").alias("object_type"),
+        F.max(F.when(created, F.col("seq"))).alias("born"),
+    )
+    values = (
+        before.select(*_OBJECT, F.col("seq").alias("set"), F.explode("properties").alias("p"))
+        .join(fates.select(*_OBJECT, "born"), _OBJECT)
+        .filter(F.col("set") >= F.coalesce("born", F.lit(0)))
+        .groupBy(*_OBJECT, F.col("p.propid").alias("propid"))
+        .agg(F.max_by("p.raw", "set").alias("raw"))
+        .groupBy(*_OBJECT)
+        .agg(F.collect_list(F.struct("propid", "raw")).alias("properties"))
+    )
+    whole = fates.join(values, _OBJECT, "left").select(
+        *_OBJECT, "seq", "command", "object_type", "properties"
+    )
+    return whole.mapInArrow(_format, schemas.LINES)
+
+
+def _format(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        made = [_line(row) for row in batch.to_pylist()]
+        arrays = [
+            pa.array([row[name] for row in made], _ARROW.field(name).type) for name in _ARROW.names
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def _line(row: dict[str, Any]) -> dict[str, Any]:
+    kind = ObjectType(row["object_type"])
+    id_, partition = Guid(row["object_id"]), Guid(row["partition"])
+    seq = SequenceNumber(row["seq"])
+    listed = {p["propid"]: p["raw"] for p in row["properties"] or ()}
+    made = {"partition": row["partition"], "at": row["at"], "seq": row["seq"]}
+    if row["command"] == Command.DELETE:
+        site = listed.get(int(PropId.D_SCOPE), b"\x01")[0] == Scope.SITE
+        gone = DeletedObject(id_, partition, seq, kind, Scope.SITE if site else Scope.ENTERPRISE)
+        key = partition.raw + seq.to_bytes()
+        return made | {"place": _LAST, "key": key, "line": format_entry(gone)}
+    properties = {propid: _variant(propid, raw) for propid, raw in listed.items()}
+    obj = DirectoryObject(kind, id_, partition, seq, properties)
+    return made | {"place": _PLACES[int(kind)], "key": id_.raw, "line": format_entry(obj)}
+
+
+def _variant(propid: int, raw: bytes) -> PropVariant:
+    return PropVariant.decode(Reader(raw), PROPERTIES[propid].vt)
