@@ -113,7 +113,7 @@ def join(
     with connected(who) as remote:
         member = make_member(remote, wanted)
     first = who.servers[0].rpartition(":")[0] if ":" in who.servers[0] else who.servers[0]
-    known = override(known, _membership(pec, member, hosts, first), "join")
+    known = override(known, membership(pec, member, hosts, first), "join")
     _write(path, known)
     url = relative(known, path).store.url
     if (file := file_of(url)) is None or not file.exists():
@@ -166,7 +166,7 @@ def _published(config: Config) -> str:
     return "" if address in _ANY or ip_address(address).version != 4 else address
 
 
-def _membership(
+def membership(
     pec: str, member: Membership, hosts: Mapping[str, str], server: str
 ) -> dict[str, dict[str, object]]:
     """The keys that a member starts with; addresses that were given count before others."""

@@ -22,6 +22,7 @@ from mqis.cli.rendering import shown
 from mqis.cli.sources import StoreSource
 from mqis.cli.store import counts_of
 from mqis.cli.tour_oletx import partners
+from mqis.cli.tour_replication import replication
 from mqis.cli.tour_routing import routes
 from mqis.cli.tour_wire import over_the_wire
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
@@ -70,6 +71,7 @@ def tour(
                 step(guide, view)
         _round_trip(guide, made)
         over_the_wire(guide, made)
+        replication(guide)
         partners(guide)
         _check(guide, made)
     finally:

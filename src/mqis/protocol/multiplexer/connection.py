@@ -7,7 +7,6 @@ from enum import Enum
 
 from mqis.protocol.multiplexer.notification import Notification
 
-
 Sink = Callable[[int, bytes], None]
 
 

@@ -83,7 +83,7 @@ def _end(reply: SyncReply) -> SequenceNumber:
 
 def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncReply) -> bool:
     """All changes of a reply in ascending order (E01), and the number that it reaches (E07)."""
-    effects = len(work.effects)
+    effects, aside = len(work.effects), dict(progress.quarantine)
     failed: list[DirectoryChange] = []
     try:
         with work.tx.savepoint():
@@ -96,6 +96,7 @@ def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncRep
             work.put(replace(current, last_seq=end))
     except _Incomplete:
         del work.effects[effects:]
+        progress.quarantine = aside
         topology.reread(work)
         for change in failed:
             work.refuse("this change stops a whole reply", change)

@@ -103,7 +103,9 @@ class RpcClient(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_s):
-                _, client = await loop.create_connection(lambda: cls(callbacks, max_frag), host, port)
+                _, client = await loop.create_connection(
+                    lambda: cls(callbacks, max_frag), host, port
+                )
                 try:
                     await client.bind(interfaces, transfers, credentials, group_id)
                 except BaseException:

@@ -1,0 +1,119 @@
+"""What was planted is found, with its cause, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.jobs.audit import Audited, audit
+from mqis.pipeline.tables import Tables
+from mqis.pipeline.transforms.causes import causes, journals
+from mqis.pipeline.transforms.divergence import differences as spark_differences
+from mqis.pipeline.transforms.divergence import members
+from mqis.protocol.directory.export import parse_entry, parse_header
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.replication.convergence import copy_of, differences
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from tests.pipeline.conftest import Enterprise
+
+COLUMNS = (
+    "server",
+    "difference",
+    "cause",
+    "type",
+    "id",
+    "partition",
+    "seq",
+    "source",
+    "target",
+    "reason",
+)
+
+
+def told(row: Any) -> tuple[object, ...]:
+    return (*(row[name] for name in COLUMNS), tuple(row["properties"]))
+
+
+@pytest.fixture(scope="module")
+def audited(tables: Tables) -> Audited:
+    return audit(tables)
+
+
+def test_planted_faults_and_nothing_else(
+    audited: Audited, tables: Tables, enterprise: Enterprise
+) -> None:
+    planted = enterprise.manifest["faults"]
+    found = [told(row) for row in tables.read("divergence").collect()]
+    assert len(found) == len(set(found)) == audited.differences
+    assert set(found) == {told(fault) for fault in planted}
+    assert {fault["cause"] for fault in planted} == {
+        "lost",
+        "never_sent",
+        "refused",
+        "expired",
+        "corrupted",
+        "foreign",
+        "unknown",
+    }
+    assert {fault["difference"] for fault in planted} == {"missing", "extra", "different"}
+    assert audited.unaudited == ()
+    assert audited.servers == 5
+
+
+def plain_differences(enterprise: Enterprise) -> set[tuple[object, ...]]:
+    """The rule of the simulation, in one process."""
+    held: dict[str, list[DirectoryObject]] = {}
+    owners: dict[Guid, str] = {}
+    for path in Path(enterprise.exports).iterdir():
+        first, *lines = path.read_text(encoding="ascii").splitlines()
+        owners |= {state.id: state.owner for state in parse_header(first).partitions}
+        entries = (parse_entry(line, 0) for line in lines)
+        held[path.stem] = [entry for entry in entries if isinstance(entry, DirectoryObject)]
+    found = set()
+    for partition, owner in owners.items():
+        true = copy_of(obj for obj in held[owner] if obj.partition == partition)
+        for server, objects in held.items():
+            copy = copy_of(obj for obj in objects if obj.partition == partition)
+            same_site = site_of(server, objects) == partition
+            for difference in differences(true, copy, same_site=same_site):
+                listed = difference.properties
+                found.add((server, partition.raw, difference.id.raw, difference.kind, listed))
+    return found
+
+
+def site_of(server: str, objects: list[DirectoryObject]) -> Guid:
+    own = next(o for o in objects if o.type is ObjectType.MACHINE and o.path == server)
+    sites = own.value(PropId.QM_SITE_IDS)
+    assert isinstance(sites, tuple)
+    assert isinstance(sites[0], Guid)
+    return sites[0]
+
+
+def test_differences_are_those_of_the_simulations_rule(
+    tables: Tables, enterprise: Enterprise
+) -> None:
+    rows = spark_differences(tables.read("objects"), tables.read("partitions")).collect()
+    found = {
+        (r.server, bytes(r.partition), bytes(r.id), r.difference, tuple(r.properties)) for r in rows
+    }
+    assert found == plain_differences(enterprise)
+    assert len(found) == len(rows)
+
+
+def test_what_a_missing_journal_would_tell_is_unknown(
+    audited: Audited, tables: Tables, enterprise: Enterprise
+) -> None:
+    """Never lost: a server without a journal may have got everything."""
+    lost = next(f for f in enterprise.manifest["faults"] if f["cause"] == "lost")
+    objects, partitions = tables.read("objects"), tables.read("partitions")
+    records = tables.read("records").filter(F.col("server") != lost["target"])
+    found = spark_differences(objects, partitions).filter(F.col("server") == lost["server"])
+    whole = journals(records, tables.read("errors"))
+    rows = causes(found, records, whole, partitions, members(objects)).collect()
+    of_lost = [r for r in rows if str(Guid(bytes(r.id))) == lost["id"]]
+    assert [row.cause for row in of_lost] == ["unknown"]

@@ -1,0 +1,103 @@
+"""Rebuilding at every number of a history equals replaying it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqis.pipeline import sources
+from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.jobs.rebuild import rebuild
+from mqis.pipeline.session import PipelineError
+from mqis.pipeline.tables import Tables
+from mqis.pipeline.transforms.rebuild import lines, local_changes
+from mqis.protocol.directory.exporting import exported_lines
+from mqis.services.generate.delivery import Delivery
+from mqis.services.generate.history import History
+from mqis.services.generate.plan import Plan
+from mqis.services.transfer import import_file
+from mqis.storage.memory import MemoryStore
+from mqis.wire.guid import Guid
+
+#: Lines by partition and number, as the server itself had them.
+States = dict[tuple[bytes, int], list[str]]
+START = 1_709_280_000_000_000
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, States, list[str]]:
+    """Ninety changes in two partitions, with what the store held after each of them."""
+    directory = tmp_path_factory.mktemp("history")
+    store = MemoryStore()
+    states: States = {}
+    with store.write() as tx:
+        made = History(Plan(sites=1, machines=3, queues=5, backups=0, faults=0, seed=3), tx)
+        delivery = Delivery(made.members, directory, made.random)
+        made.now_us = delivery.now_us = START
+        made.build()
+        for change in made.take():
+            delivery.made(change)
+        for _ in range(70):
+            made.now_us = delivery.now_us = made.now_us + 1_000_000
+            made.step()
+            for change in made.take():
+                sent = delivery.made(change)
+                partition = sent.change.partition
+                _, told = exported_lines(tx)
+                text = f'"partition":"{partition}"'
+                held = [line for line in list(told)[1:] if text in line]
+                states[partition.raw, sent.change.seq.value] = held
+        delivery.close()
+        _, told = exported_lines(tx)
+        end = list(told)
+    return directory, states, end
+
+
+def test_every_number(spark: SparkSession, history: tuple[Path, States, list[str]]) -> None:
+    directory, states, _ = history
+    points = spark.createDataFrame(
+        [(bytearray(partition), seq) for partition, seq in states], "partition binary, at long"
+    )
+    changes = local_changes(sources.journal(spark, str(directory)))
+    rebuilt: States = {key: [] for key in states}
+    for row in lines(changes, points).orderBy("place", "key").collect():
+        rebuilt[bytes(row.partition), row.at].append(row.line)
+    assert len(states) == 70
+    assert any('"type":"deleted"' in line for line in rebuilt[max(states)])
+    for key, held in states.items():
+        assert rebuilt[key] == held, key
+
+
+def test_a_whole_directory_is_an_export(
+    spark: SparkSession, history: tuple[Path, States, list[str]], tmp_path: Path
+) -> None:
+    directory, states, end = history
+    tables = Tables(spark, tmp_path / "tables")
+    ingest(tables, str(directory))
+    out = tmp_path / "rebuilt.jsonl"
+    done = rebuild(tables, out, at_time=datetime(2100, 1, 1, tzinfo=UTC))
+    assert out.read_text(encoding="ascii").splitlines() == end
+    assert done.lines == len(end) - 1
+    import_file(MemoryStore(), out, restore=True)
+
+    partition, seq = sorted(states)[30]
+    rebuild(tables, out, partition=Guid(partition), at_seq=seq)
+    assert out.read_text(encoding="ascii").splitlines()[1:] == states[partition, seq]
+
+    middle = datetime.fromtimestamp((START + 30_500_000) / 1_000_000, tz=UTC)
+    rebuild(tables, out, at_time=middle)
+    kept = out.read_text(encoding="ascii").splitlines()[1:]
+    number = sorted(seq for held, seq in states if held == partition)[29]
+    site = f'"partition":"{Guid(partition)}"'
+    assert [line for line in kept if site in line] == states[partition, number]
+
+
+def test_points_that_are_none_are_refused(tables: Tables) -> None:
+    with pytest.raises(PipelineError, match="at a time, or at a number"):
+        rebuild(tables, Path("nowhere"))
+    early = datetime(2000, 1, 1, tzinfo=UTC)
+    with pytest.raises(PipelineError, match="begin later"):
+        rebuild(tables, Path("nowhere"), at_time=early)

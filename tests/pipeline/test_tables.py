@@ -1,0 +1,39 @@
+"""Versions of a table: the old one until the new one is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.tables import TableError, Tables
+
+
+def test_versions(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Tables(spark, tmp_path)
+    with pytest.raises(TableError, match="no table 'numbers'"):
+        tables.read("numbers")
+    for count in (3, 4, 5):
+        assert tables.write("numbers", spark.range(count)).count() == count
+    assert tables.names() == ["numbers"]
+    assert (tmp_path / "numbers" / "CURRENT").read_text() == "v000003\n"
+    assert sorted(p.name for p in (tmp_path / "numbers").iterdir()) == [
+        "CURRENT",
+        "v000002",
+        "v000003",
+    ]
+
+
+def test_a_failed_write_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Tables(spark, tmp_path)
+    tables.write("numbers", spark.range(3))
+    broken = spark.range(3).select(F.raise_error(F.lit("No space left on device")).alias("id"))
+    with pytest.raises(TableError, match="free some space"):
+        tables.write("numbers", broken)
+    assert tables.read("numbers").count() == 3
+    assert sorted(p.name for p in (tmp_path / "numbers").iterdir()) == ["CURRENT", "v000001"]
+    with pytest.raises(TableError):
+        tables.write("fresh", broken)
+    assert not tables.has("fresh")
