@@ -34,7 +34,7 @@ types: $(VENV)/.dev $(VENV)/.pipeline
 
 pytest: $(VENV)/.dev $(VENV)/.pipeline java
 	@mkdir -p .build
-	@$(PY) -m coverage run -m pytest
+	@$(PY) tools/run_tests.py --coverage
 	@$(PY) -m coverage json --quiet -o .build/coverage.json
 	@$(PY) tools/coverage_floor.py
 

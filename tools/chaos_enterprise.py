@@ -29,6 +29,7 @@ from mqis.services.identity import seed_text
 from mqis.services.replication import key_list
 from mqis.services.sections import Config
 from mqis.services.stores import open_store
+from mqis.storage.journal.reader import journal_faults
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -226,6 +227,7 @@ class Enterprise:
                 "site_id": str(sites[server.site]),
                 "seeds": known,
                 "signing": signing,
+                "journal": "journal",
                 "notify": False,
                 "heartbeat_s": 5,
                 "retry_s": 2,
@@ -255,6 +257,16 @@ class Enterprise:
             link.close()
 
     # --- judging ----------------------------------------------------------------------------------
+
+    def faults(self) -> list[str]:
+        """What is wrong with stores and journals, of servers that have ended."""
+        found = []
+        for server in self.servers.values():
+            with closing(open_store(str(server.store))) as store:
+                found += [f"{server.name}: {fault}" for fault in store.check()]
+            journal = server.home / "journal"
+            found += [f"{server.name}: journal: {fault}" for fault in journal_faults(journal)]
+        return found
 
     def differences(self) -> list[str]:
         """Where the replicas differ; stores are read as they are, running or not."""

@@ -136,6 +136,11 @@ def load_results(path: Path) -> Results | None:
         return None
 
 
+def results_of(root: Path, part: str) -> Path:
+    """Where one part of the tests leaves what it came to."""
+    return (root / RESULTS).with_suffix(f".{part}.json")
+
+
 def save_results(path: Path, results: Results) -> None:
     """Whole or not at all: a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)

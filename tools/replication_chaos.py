@@ -5,7 +5,7 @@ Usage: python tools/replication_chaos.py [--changes 10000] [--seconds 0] [--seed
 Five servers in three sites run as processes. Clients change queues at all of them; every few
 seconds one server is killed with SIGKILL and comes back, and links are cut. At the end everything
 is healed, and then all replicas have to be equal, and every change that was acknowledged has to be
-there. Exit status 1, with what is wrong and the seed, if not.
+there; stores and journals have to be whole. Exit status 1, with what is wrong and the seed, if not.
 """
 
 from __future__ import annotations
@@ -262,6 +262,7 @@ async def chaos(
         for server in enterprise.servers.values():
             if (status := await server.stop()) != 0:
                 faults.append(f"{server.name} ended with status {status}")
+        faults += enterprise.faults()
     finally:
         await enterprise.close()
     return Outcome(ledger, took, healed, faults)

@@ -176,6 +176,19 @@ def test_an_enterprise_that_grows(tmp_path: Path, signing: str) -> None:
         assert (config.server.role, config.replication.psc) == (Role.BSC, "psc2")
 
         asyncio.run(_use([pec, psc, bsc]))
+        if signing == "require":  # a new key, which nobody believes before the PEC tells of it
+            assert psc.stop() == 0
+            (second / "signing.key").unlink()
+            renewed = joining(second, pec, "psc2", "psc", "Leiden", "--host", host)
+            assert renewed.returncode == 0, renewed.stderr
+            psc = stack.enter_context(serving(second, "--json"))
+            asyncio.run(create(psc, "psc2\\renewed", "signed with the new key"))
+            asyncio.run(everywhere([pec], "psc2\\renewed", "signed with the new key"))
+            assert bsc.stop() == 0
+            again = joining(third, pec, "bsc3", "bsc", "Leiden", *hosts)
+            assert again.returncode == 0, again.stderr
+            bsc = stack.enter_context(serving(third, "--json"))
+            asyncio.run(everywhere([bsc], "psc2\\renewed", "signed with the new key"))
         for server in (pec, psc, bsc):
             assert server.stop() == 0, server.log
             assert "error" not in server.log, server.log

@@ -40,7 +40,13 @@ class Enterprise:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    few = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+    # Little data: what is compiled for a query takes longer than the query.
+    few = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
+    }
     session = open_session(Engine(master="local[2]", memory="1g", settings=few), "mqis tests")
     yield session
     session.stop()

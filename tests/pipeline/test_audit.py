@@ -9,13 +9,14 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.audit import Audited, audit
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import Tables, settled
 from mqis.pipeline.transforms.causes import causes, journals
-from mqis.pipeline.transforms.divergence import differences as spark_differences
-from mqis.pipeline.transforms.divergence import members
+from mqis.pipeline.transforms.divergence import authorities, copies, differences, members
+from mqis.pipeline.transforms.expressions import guid_text
 from mqis.protocol.directory.export import parse_entry, parse_header
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.replication.convergence import copy_of, differences
+from mqis.protocol.replication import convergence
+from mqis.protocol.replication.convergence import copy_of
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -74,15 +75,17 @@ def plain_differences(enterprise: Enterprise) -> set[tuple[object, ...]]:
         owners |= {state.id: state.owner for state in parse_header(first).partitions}
         entries = (parse_entry(line, 0) for line in lines)
         held[path.stem] = [entry for entry in entries if isinstance(entry, DirectoryObject)]
-    found = set()
+    found: set[tuple[object, ...]] = set()
     for partition, owner in owners.items():
         true = copy_of(obj for obj in held[owner] if obj.partition == partition)
         for server, objects in held.items():
             copy = copy_of(obj for obj in objects if obj.partition == partition)
             same_site = site_of(server, objects) == partition
-            for difference in differences(true, copy, same_site=same_site):
+            for difference in convergence.differences(true, copy, same_site=same_site):
                 listed = difference.properties
-                found.add((server, partition.raw, difference.id.raw, difference.kind, listed))
+                found.add(
+                    (server, str(partition), str(difference.id), difference.kind.value, listed)
+                )
     return found
 
 
@@ -95,25 +98,25 @@ def site_of(server: str, objects: list[DirectoryObject]) -> Guid:
 
 
 def test_differences_are_those_of_the_simulations_rule(
-    tables: Tables, enterprise: Enterprise
+    audited: Audited, tables: Tables, enterprise: Enterprise
 ) -> None:
-    rows = spark_differences(tables.read("objects"), tables.read("partitions")).collect()
-    found = {
-        (r.server, bytes(r.partition), bytes(r.id), r.difference, tuple(r.properties)) for r in rows
-    }
+    rows = tables.read("divergence").collect()
+    found = {(r.server, r.partition, r.id, r.difference, tuple(r.properties)) for r in rows}
     assert found == plain_differences(enterprise)
     assert len(found) == len(rows)
 
 
 def test_what_a_missing_journal_would_tell_is_unknown(
-    audited: Audited, tables: Tables, enterprise: Enterprise
+    tables: Tables, enterprise: Enterprise
 ) -> None:
     """Never lost: a server without a journal may have got everything."""
     lost = next(f for f in enterprise.manifest["faults"] if f["cause"] == "lost")
     objects, partitions = tables.read("objects"), tables.read("partitions")
+    owners, servers = settled(authorities(partitions)), settled(members(objects))
+    replicas = copies(partitions, owners, servers).filter(F.col("server") == lost["server"])
+    of_lost = objects.filter(guid_text(F.col("id")) == lost["id"])
+    found = settled(differences(of_lost, settled(replicas)))
     records = tables.read("records").filter(F.col("server") != lost["target"])
-    found = spark_differences(objects, partitions).filter(F.col("server") == lost["server"])
-    whole = journals(records, tables.read("errors"))
-    rows = causes(found, records, whole, partitions, members(objects)).collect()
-    of_lost = [r for r in rows if str(Guid(bytes(r.id))) == lost["id"]]
-    assert [row.cause for row in of_lost] == ["unknown"]
+    whole = settled(journals(records, tables.read("errors")))
+    rows = causes(found, records, whole, owners, servers).collect()
+    assert [(row.difference, row.cause) for row in rows] == [(lost["difference"], "unknown")]

@@ -1,8 +1,9 @@
 """Checks the ``req`` marks of the tests and records what a full run of them proves.
 
 A mark that names an unknown id, or claims too much, stops the run before the first test. A full
-run leaves ``.build/conformance.json`` for ``tools/conformance.py``; any other run leaves that file
-alone. The rules are in docs/conformance/README.md.
+run leaves ``.build/conformance.json`` for ``tools/conformance.py``, a part of it (``--part``) a
+file of its own that ``tools/run_tests.py`` puts together with the others; any other run leaves
+those files alone. The rules are in docs/conformance/README.md.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from tools.ledger import (
     Requirement,
     Results,
     load_tables,
+    results_of,
     save_results,
 )
+from tools.parts import parts
 from tools.worktree import UNKNOWN, tree_state
 
+ROOT = Path(__file__).resolve().parents[2]
 MAX_IDS = 5
 """A test that claims more proves none of them in particular."""
 
@@ -67,7 +71,11 @@ def claim_errors(
 
 def is_narrowed(config: pytest.Config) -> bool:
     """Whether the command line asks for anything but all the configured tests."""
-    wanted = {(config.rootpath / path).resolve() for path in config.getini("testpaths")}
+    part = config.getoption("--part")
+    if part is None:
+        wanted = {(config.rootpath / path).resolve() for path in config.getini("testpaths")}
+    else:
+        wanted = {path.resolve() for path in parts(config.rootpath)[part]}
     asked = {Path(config.invocation_params.dir, path).resolve() for path in config.args}
     # --strict-markers and --strict-config arrive as overrides too; they leave out no test.
     overrides = [o for o in config.getoption("override_ini") or () if not o.startswith("strict")]
@@ -81,6 +89,7 @@ class Recorder:
     def __init__(self, config: pytest.Config, requirements: Mapping[str, Requirement]) -> None:
         self._requirements = requirements
         self._root = config.rootpath
+        self._part: str | None = config.getoption("--part")
         self._complete = not is_narrowed(config)
         # Taken before any test module is imported: the results belong to this tree.
         self._tree = tree_state(self._root) if self._complete else UNKNOWN
@@ -124,15 +133,20 @@ class Recorder:
         }
         # A tree that was edited meanwhile is neither the one nor the other.
         tree = self._tree if tree_state(self._root) == self._tree else UNKNOWN
+        whole = self._part is None
+        path = self._root / RESULTS if self._part is None else results_of(self._root, self._part)
         save_results(
-            self._root / RESULTS,
-            Results(tree.commit, tree.dirty, True, platform.python_version(), tests),
+            path, Results(tree.commit, tree.dirty, whole, platform.python_version(), tests)
         )
 
     def _outcome(self, nodeid: str) -> Outcome:
         if nodeid in self._spoiled:
             return self._spoiled[nodeid]
         return "passed" if self._passed.get(nodeid) == PHASES else "failed"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", choices=list(parts(ROOT)), help="what these directories are")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -40,6 +40,8 @@ _COMMANDS = {
     "oletx": "mqis.cli.oletx:app",
     "journal": "mqis.cli.journal:app",
     "decode": "mqis.cli.decode:decode",
+    "generate": "mqis.cli.generate:generate",
+    "pipeline": "mqis.cli.pipeline:app",
     "sim": "mqis.cli.sim:sim",
 }
 

@@ -123,3 +123,11 @@ CARRIED = _schema(
 
 #: A rebuilt export: ``place`` and ``key`` give the order of its lines.
 LINES = _schema(partition=_BINARY, at=_LONG, seq=_LONG, place=_INT, key=_BINARY, line=_TEXT)
+
+# --- gold -----------------------------------------------------------------------------------------
+
+ROUTES = _schema(source=_TEXT, destination=_TEXT, cost=_LONG, next_hop=_TEXT, path=ArrayType(_TEXT))
+#: ``changed`` and ``cut_off`` count pairs of sites; ``dearer_by`` adds up, ``worst`` is of one.
+WHAT_IF = _schema(
+    kind=_TEXT, name=_TEXT, changed=_LONG, cut_off=_LONG, dearer_by=_LONG, worst=_LONG
+)

@@ -204,7 +204,8 @@ async def start_replication(
     queue = QueueManager(
         me.id,
         me.name,
-        MessageIdCounter.from_time(int(time.time())),
+        # Replication numbers its messages itself, from its store; these are far from them.
+        MessageIdCounter((int(time.time()) << 8) + (1 << 30)),
         limits=Limits(retry_s=section.connect_retry_s),
         peers=members,
         signer=signer,

@@ -23,6 +23,8 @@ from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.queueing.message import Message, PrivateQueue, PublicQueue
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID
+from mqis.protocol.queueing.outgoing import Outgoing, Transit
+from mqis.protocol.queueing.session import Session
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.routing.breakage import Fault
 from mqis.protocol.routing.explain import explain
@@ -30,10 +32,13 @@ from mqis.protocol.routing.model import Link, RoutingObject, Site
 from mqis.protocol.routing.model import QueueManager as Machine
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.guid import Guid
+from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.internal import EstablishConnection
-from mqis.wire.mqqb.packet import decode_packet
-from mqis.wire.mqqb.properties import MessageClass
-from tests.protocol.queueing.routed import QUEUE, Enterprise, routing_manager
+from mqis.wire.mqqb.packet import UserMessage, decode_packet
+from mqis.wire.mqqb.properties import Acknowledge, MessageClass, MessageProperties
+from mqis.wire.mqqb.queuename import QueueName
+from mqis.wire.mqqb.userheader import UserHeader
+from tests.protocol.queueing.routed import ADMIN, QUEUE, Enterprise, routing_manager
 from tests.protocol.queueing.wires import UNIX_TIME, Wires
 from tests.protocol.routing.worlds import World, called, guid
 from tests.strategies.routing import enterprises, named, unhurried
@@ -215,6 +220,25 @@ def test_who_did_not_ask_is_not_told() -> None:
     assert net.managers["gate30"].statistics.sent == 0
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_administration_queue_alone_asks_for_nothing(asked: bool) -> None:
+    net = Enterprise(World("A-B 1", a="A gate", x="A", b="B gate").snapshot)
+    header = UserHeader(
+        guid("x"), 7, queue_of("b").name, guid("b"), admin=QueueName.at_source(ADMIN), hops=0x1D
+    )
+    wanted = Acknowledge.NEGATIVE_ARRIVAL if asked else Acknowledge.POSITIVE_ARRIVAL
+    packet = UserMessage(header, MessageProperties(acknowledge=wanted)).to_bytes()
+    name = MessageIdentifier(guid("x"), 7)
+    outgoing = Outgoing.of(name, Message(b""), packet, net.now, Transit(guid("b")))
+    routes = net.managers["x"]._routes
+    assert routes is not None
+    routes.dispatch(outgoing, net.now)
+    net.run()
+
+    assert net.managers["a"].statistics.exhausted == 1
+    assert net.managers["a"].statistics.sent == asked
+
+
 # --- hops that cannot be reached ------------------------------------------------------------------
 
 #: Two gates on either side.
@@ -323,6 +347,24 @@ def test_a_full_queue_drops_and_tells() -> None:
     assert (nack.identifier, nack.message_class) == (names[2], MessageClass.NACK_Q_EXCEED_QUOTA)
 
 
+def test_a_hop_that_worked_again_starts_anew() -> None:
+    """Its waits grow while it fails, and begin with the shortest after a success."""
+    net = Enterprise(DOUBLE.snapshot)
+    net.down = {"a"}
+    for _ in range(3):  # out for 5 s, for 10, for 20
+        assert way(net, "x", "y")[1] == "b"
+        net.advance(21)
+    net.down = set()
+    assert way(net, "x", "y")[1] == "a"
+    net.advance(15)
+    net.down = {"a"}
+    net.cut()
+    assert way(net, "x", "y")[1] == "b"
+    net.down = set()
+    net.advance(6)
+    assert way(net, "x", "y")[1] == "a"
+
+
 # --- what stays as it was -------------------------------------------------------------------------
 
 
@@ -369,6 +411,16 @@ def test_a_machine_with_another_identifier_does_not_get_the_message() -> None:
     reasons = [event.reason for event in net.of("x", SessionClosed)]
     assert reasons == [f"asked for {guid('a')}"] or reasons == ["the peer refused the session"]
     assert impostor.statistics.received == 0
+
+
+@pytest.mark.parametrize("server", ["b", "c"])
+def test_who_answers_has_to_be_who_was_asked_for(server: str) -> None:
+    """MS-MQQB 3.1.5.3.2."""
+    session = Session(guid("a"), Limits(), 0.0, initiator=True, remote=guid("b"))
+    session.receive(EstablishConnection(guid("a"), guid(server), 0).to_bytes(), 0.0)
+
+    expected = None if server == "b" else f"{guid('c')} answers for {guid('b')}"
+    assert session.closed == expected
 
 
 def test_strangers_get_no_session() -> None:

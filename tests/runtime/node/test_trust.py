@@ -162,6 +162,12 @@ class TestMembers:
         assert members.name_of(id_) == "pec1"
         assert not members.admits(SystemEntropy().guid(), None, "")
 
+    def test_a_key_that_was_brought_counts_beside_that_of_the_directory(self) -> None:
+        _, host = self.host()
+        old, new = machine_key("pec1").public, machine_key("renewed").public
+        members = Members(host.store, {host.me.id: Seed("pec1", host.me.id, new)})
+        assert members.keys_of(host.me.id) == (old, new)
+
     def test_without_a_key_nobody_is_let_in_who_has_to_sign(self) -> None:
         id_ = SystemEntropy().guid()
         seeds = {id_: Seed("pec1", id_)}

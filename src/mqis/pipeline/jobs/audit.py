@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.ingest import empty
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import Tables, settled
 from mqis.pipeline.transforms.causes import causes, journals
-from mqis.pipeline.transforms.divergence import authorities, differences, members
+from mqis.pipeline.transforms.divergence import authorities, copies, differences, members
 from mqis.pipeline.transforms.expressions import guid_text, type_label
 
 
@@ -29,16 +29,21 @@ def audit(tables: Tables) -> Audited:
     session = tables.session
     records = tables.read("records") if tables.has("records") else empty(session, "records")
     errors = tables.read("errors") if tables.has("errors") else empty(session, "errors")
-    found = differences(objects, partitions).persist()
-    count = found.count()
-    explained = causes(found, records, journals(records, errors), partitions, members(objects))
-    tables.write("divergence", _readable(explained).coalesce(1))
+    owners, servers = settled(authorities(partitions)), settled(members(objects))
+    replicas = settled(copies(partitions, owners, servers))
+    whole = settled(journals(records, errors))
+    found = differences(objects, replicas).persist()
+    explained = causes(found, records, whole, owners, servers)
+    written = tables.write("divergence", _readable(explained).coalesce(1))
     session.catalog.clearCache()
-    known = authorities(partitions).select("partition")
-    left = partitions.select("partition").distinct().join(known, "partition", "left_anti")
-    unaudited = [row.id for row in left.select(guid_text(F.col("partition")).alias("id")).collect()]
-    servers = partitions.select("server").distinct().count()
-    return Audited(count, objects.count(), servers, tuple(sorted(unaudited)))
+    asked = partitions.select("server", guid_text(F.col("partition")).alias("partition"))
+    told = asked.agg(
+        F.count_distinct("server").alias("servers"),
+        F.collect_set("partition").alias("partitions"),
+    ).collect()[0]
+    known = {row.id for row in owners.select(guid_text(F.col("partition")).alias("id")).collect()}
+    unaudited = sorted(set(told["partitions"]) - known)
+    return Audited(written.count(), objects.count(), told["servers"], tuple(unaudited))
 
 
 def _readable(explained: DataFrame) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqis.pipeline.jobs.ingest import empty
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import Tables, settled
 from mqis.pipeline.transforms import progress
 from mqis.pipeline.transforms.causes import journals
 
@@ -25,7 +25,7 @@ def lag(tables: Tables) -> Progressed:
     arrived = progress.arrivals(records).persist()
     ways = tables.write("lag", progress.lag(arrived).orderBy("origin", "server").coalesce(1))
     tables.write("lag_by_minute", progress.lag_by_minute(arrived).coalesce(1))
-    found = progress.gaps(records, journals(records, errors))
+    found = progress.gaps(records, settled(journals(records, errors)))
     told = tables.write("gaps", found.orderBy("server", "partition", "first_seq").coalesce(1))
     tables.write("rounds", progress.rounds(records).orderBy("server", "peer").coalesce(1))
     if tables.has("partitions"):

@@ -14,7 +14,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.bodies import carried
-from mqis.pipeline.transforms.divergence import authorities
 from mqis.pipeline.transforms.expressions import guid_text, same_name, travels_as
 from mqis.protocol.replication.convergence import Kind
 from mqis.wire.journal import RecordKind, RecordState
@@ -70,12 +69,15 @@ def causes(
     differences: DataFrame,
     records: DataFrame,
     journals: DataFrame,
-    partitions: DataFrame,
+    owners: DataFrame,
     members: DataFrame,
 ) -> DataFrame:
-    """The differences with ``cause``, ``reason``, ``seq`` and the step where it went wrong."""
+    """The differences with ``cause``, ``reason``, ``seq`` and the step where it went wrong.
+
+    ``journals`` is of the function of that name, ``owners`` and ``members`` are of ``divergence``.
+    """
     traced = _with_change(differences, records, journals).persist()
-    hops = _hops(traced.filter(F.col("cause").isNull()), partitions, members).persist()
+    hops = _hops(traced.filter(F.col("cause").isNull()), owners, members).persist()
     told = (
         hops.join(_arrivals(hops, records), _HOP, "left")
         .join(_sendings(hops, records), _HOP, "left")
@@ -144,9 +146,9 @@ def _is_it() -> Column:
 # --- its way --------------------------------------------------------------------------------------
 
 
-def _hops(traced: DataFrame, partitions: DataFrame, members: DataFrame) -> DataFrame:
+def _hops(traced: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
     """One row for each step: from the authority, perhaps over the site's PSC, to the replica."""
-    pscs = authorities(partitions).select(
+    pscs = owners.select(
         guid_text(F.col("partition")).alias("site"), F.col("authority").alias("psc")
     )
     placed = traced.join(F.broadcast(members), "server", "left").join(

@@ -32,10 +32,10 @@ def authorities(partitions: DataFrame) -> DataFrame:
     return owned.groupBy("partition").agg(F.min("server").alias("authority"))
 
 
-def copies(partitions: DataFrame, members: DataFrame) -> DataFrame:
+def copies(partitions: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
     """Every replica: (server, partition, authority, same_site)."""
     held = partitions.select("server", "partition").distinct()
-    placed = held.join(F.broadcast(authorities(partitions)), "partition").join(
+    placed = held.join(F.broadcast(owners), "partition").join(
         F.broadcast(members), "server", "left"
     )
     return placed.filter(F.col("server") != F.col("authority")).select(
@@ -46,9 +46,8 @@ def copies(partitions: DataFrame, members: DataFrame) -> DataFrame:
     )
 
 
-def differences(objects: DataFrame, partitions: DataFrame) -> DataFrame:
-    """What replicas lack, have too much, or have different (``schemas.DIFFERENCES``)."""
-    replicas = copies(partitions, members(objects)).persist()
+def differences(objects: DataFrame, replicas: DataFrame) -> DataFrame:
+    """What replicas (``copies``) lack, have too much, or have different."""
     held = objects.filter(~F.col("deleted"))
     suspects = _suspects(held, replicas)
     looked_at = held.join(F.broadcast(suspects), ["partition", "id"], "left_semi").select(

@@ -175,7 +175,8 @@ class NodeDriver:
         finally:
             self._answers.forget(local)
         if result != HResult.MQ_OK:
-            raise DirectoryError(result, f"the authority of partition {change.obj.partition}")
+            where = f"partition {change.obj.partition}"
+            raise DirectoryError(result, f"not made by the authority of {where}")
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -321,8 +322,10 @@ class NodeDriver:
             self._timer.cancel()
             self._timer = None
         due = self.node.replication.next_timer()
+        if self._loop.time() < self._pause_until:
+            due = self._pause_until  # what came meanwhile waits for that
         if self._running and due is not None:
-            self._timer = self._loop.call_at(max(due, self._pause_until), self._pump)
+            self._timer = self._loop.call_at(due, self._pump)
 
 
 def observed(events: DirectoryEvents, observe: Callable[[OwnChange], None]) -> DirectoryEvents:

@@ -85,13 +85,16 @@ class Members:
 
 
 def _from_seed(seed: Seed | None, member: Member | None) -> Member | None:
-    """The directory comes first; a seed fills in what it does not have yet."""
+    """What the directory says, and the key that an administrator has brought.
+
+    A backup controller that has an old key of its PSC in its directory could not get the new one.
+    """
     if seed is None:
         return member
     key = () if seed.key is None else (seed.key,)
     if member is None:
         return Member(seed.name, True, key)
-    return Member(member.name, True, member.keys or key)
+    return Member(member.name, True, tuple(dict.fromkeys((*member.keys, *key))))
 
 
 def _from_directory(view: View, id: Guid) -> Member | None:  # noqa: A002

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqis.protocol.authentication import Identity
@@ -18,6 +19,8 @@ from mqis.wire.cmpo.versions import BoundVersionSet
 
 if TYPE_CHECKING:
     from mqis.runtime.oletx.link import Link
+
+log = logging.getLogger(__name__)
 
 #: Beyond so many bytes that nobody has read, the messages stay with the multiplexer, which stops
 #: the partner when it has too many.
@@ -59,9 +62,11 @@ class OleTxConnection:
     lost. Only the opener may ``disconnect``; leaving ``async with`` does so.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, raw: multiplexed.Connection) -> None:
         self._link = link
-        self._raw: multiplexed.Connection | None = None
+        self.raw = raw
+        raw.interface, raw.sink = self, self._take_in
+        self._callback: Callable[[Message], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._messages: deque[Message] = deque()
         self._buffered = 0
@@ -74,14 +79,9 @@ class OleTxConnection:
         self._ended = False
 
     def __repr__(self) -> str:
-        return f"<OleTxConnection with {self.partner}: {self._raw!r}>"
+        return f"<OleTxConnection with {self.partner}: {self.raw!r}>"
 
     # --- what it is -------------------------------------------------------------------------------
-
-    @property
-    def raw(self) -> multiplexed.Connection:
-        assert self._raw is not None, "the link attaches it"
-        return self._raw
 
     @property
     def partner(self) -> NameObject:
@@ -175,6 +175,25 @@ class OleTxConnection:
             self._link.resume(self)
         return message
 
+    def deliver_to(self, callback: Callable[[Message], None]) -> None:
+        """Hand every message to ``callback`` at once, instead of keeping it for ``receive``.
+
+        No task wakes up for it, which counts with thousands of connections. What the callback
+        raises is logged; the partner is slowed down only by the time that it takes.
+        """
+        self._callback = callback
+        self.raw.sink = self._hand_over
+        while self._messages:
+            message = self._take()
+            self._hand_over(*message)
+
+    def _hand_over(self, message_type: int, body: bytes) -> None:
+        assert self._callback is not None
+        try:
+            self._callback(Message(message_type, body))
+        except Exception:
+            log.exception("a message of %r was not handled", self)
+
     async def __aiter__(self) -> AsyncIterator[Message]:
         messages, take = self._messages, self._take
         while (message := await self.receive()) is not None:
@@ -206,17 +225,14 @@ class OleTxConnection:
 
     # --- the link ---------------------------------------------------------------------------------
 
-    def attach(self, raw: multiplexed.Connection) -> None:
-        self._raw = raw
-        raw.sink = self._take_in
-
     def on_opened(self) -> None:
         if not self._opened.done():
             self._opened.set_result(None)
 
     def received(self, raw: multiplexed.Connection, packet: Packet) -> None:
         """A message that has waited; a view would keep the whole boxcar."""
-        self._take_in(packet.user_msg_type, bytes(packet.data))
+        take = self._take_in if self._callback is None else self._hand_over
+        take(packet.user_msg_type, bytes(packet.data))
 
     def _take_in(self, message_type: int, body: bytes) -> None:
         self._messages.append(Message(message_type, body))

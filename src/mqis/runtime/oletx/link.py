@@ -70,8 +70,7 @@ class Link:
     # --- the connections --------------------------------------------------------------------------
 
     def open(self, connection_type: int) -> OleTxConnection:
-        connection = OleTxConnection(self)
-        connection.attach(self.mux.connect(connection_type, connection))
+        connection = OleTxConnection(self, self.mux.connect(connection_type))
         self.touch()
         return connection
 
@@ -167,8 +166,7 @@ class Link:
         if reason:
             self.mux.deny(raw, reason, now)
             return None
-        connection = OleTxConnection(self)
-        connection.attach(raw)
+        connection = OleTxConnection(self, raw)
         connection.on_opened()
         self.mux.accept(raw, now, connection)
         return connection

@@ -1,0 +1,411 @@
+"""``mqis pipeline``: what journals and exports tell, on Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from mqis.cli.options import JsonOption
+from mqis.cli.output import cell, console, counted, error_console, print_json, say, table
+from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+
+if TYPE_CHECKING:
+    from mqis.pipeline.tables import Tables
+
+app = typer.Typer(help="Audit and rebuild from journals and exports.", no_args_is_help=True)
+
+TablesOption = Annotated[
+    Path, typer.Option("--tables", "-t", metavar="DIRECTORY", help="Where the tables are.")
+]
+JournalsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH",
+        help="Directories of journals, of any number of servers; several with commas.",
+        show_default=False,
+    ),
+]
+ExportsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH", help="Exports, named SERVER.jsonl; several with commas.", show_default=False
+    ),
+]
+MasterOption = Annotated[
+    str, typer.Option(metavar="URL", help="local[*], spark://..., yarn or k8s://...")
+]
+RemoteOption = Annotated[
+    str,
+    typer.Option(metavar="URL", help="A Spark Connect server, sc://...", show_default=False),
+]
+MemoryOption = Annotated[str, typer.Option(help="For Spark, if it runs here.")]
+TunedOption = Annotated[
+    bool, typer.Option("--tuned/--untuned", help="Start a local Spark the quick way.")
+]
+_HERE = Path("tables")
+_MEMORY = "2g"
+_SEQ = re.compile(r"\d{1,15}|[0-9a-fA-F]{16}")
+
+
+class NoSparkError(MqisError):
+    """What the pipeline runs on is not installed."""
+
+
+@contextmanager
+def _tables(
+    directory: Path, master: str, remote: str, memory: str, tuned: bool
+) -> Iterator[Tables]:
+    """The tables, in the one session of the command, with a progress bar."""
+    try:
+        import pyspark  # noqa: F401, PLC0415
+    except ImportError:
+        raise NoSparkError(
+            "the pipeline needs Spark: run 'make pipeline', or install mqis[pipeline]"
+        ) from None
+    from mqis.pipeline.session import Engine, session  # noqa: PLC0415
+    from mqis.pipeline.tables import Tables  # noqa: PLC0415
+    from mqis.pipeline.watching import watched  # noqa: PLC0415
+
+    engine = Engine(master, remote, tuned, memory)
+    target = error_console()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
+        task = bar.add_task("starting Spark", total=None)
+        with session(engine) as opened:
+
+            def tell(done: int, total: int) -> None:
+                bar.update(task, description="computing", completed=done, total=total)
+
+            with watched(opened, tell):
+                yield Tables(opened, directory)
+
+
+@app.command()
+def run(
+    *,
+    journals: JournalsOption = "",
+    exports: ExportsOption = "",
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Do everything that the input allows, in one session."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.audit import audit as audit_job  # noqa: PLC0415
+        from mqis.pipeline.jobs.hygiene import hygiene as hygiene_job  # noqa: PLC0415
+        from mqis.pipeline.jobs.ingest import ingest as ingest_job  # noqa: PLC0415
+        from mqis.pipeline.jobs.progress import lag as lag_job  # noqa: PLC0415
+        from mqis.pipeline.jobs.routes import routes as routes_job  # noqa: PLC0415
+        from mqis.pipeline.jobs.routes import what_if as what_if_job  # noqa: PLC0415
+
+        done: dict[str, Any] = {"ingest": asdict(ingest_job(opened, journals, exports))}
+        if opened.has("objects"):
+            done["audit"] = asdict(audit_job(opened))
+            done["hygiene"] = hygiene_job(opened)
+            done["routes"] = asdict(routes_job(opened))
+            done["what_if"] = asdict(what_if_job(opened))
+        if opened.has("records"):
+            done["lag"] = asdict(lag_job(opened))
+        rows = _divergence(opened) if "audit" in done else []
+    if json:
+        print_json({**done, "divergence": rows})
+        return
+    _say_ingested(done["ingest"], tables)
+    if "audit" in done:
+        _say_audited(done["audit"], rows)
+        findings = sum(done["hygiene"].values())
+        say(f"{counted(findings, 'finding')} of hygiene; tables hygiene, routes, what_if")
+    if "lag" in done:
+        _say_lag(done["lag"])
+
+
+@app.command()
+def ingest(
+    *,
+    journals: JournalsOption = "",
+    exports: ExportsOption = "",
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Read journals and exports into the tables records, objects, partitions and errors."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.ingest import ingest as job  # noqa: PLC0415
+
+        done = asdict(job(opened, journals, exports))
+    if json:
+        print_json(done)
+    else:
+        _say_ingested(done, tables)
+
+
+@app.command()
+def audit(
+    *,
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Compare all replicas with their authorities, and say why they differ.
+
+    Exit status 1 if they do.
+    """
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.audit import audit as job  # noqa: PLC0415
+
+        done = asdict(job(opened))
+        rows = _divergence(opened)
+    if json:
+        print_json({**done, "divergence": rows})
+    else:
+        _say_audited(done, rows)
+    if rows:
+        raise typer.Exit(1)
+
+
+@app.command()
+def lag(
+    *,
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """How long changes take to each replica, which numbers are missing, who synchronises."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.progress import lag as job  # noqa: PLC0415
+
+        done = asdict(job(opened))
+        rows = [row.asDict() for row in opened.read("lag").collect()]
+        missing = [row.asDict() for row in opened.read("gaps").collect()]
+    if json:
+        print_json({**done, "lag": rows, "gaps": missing})
+        return
+    _say_lag(done)
+    _print(rows)
+    _print(missing)
+
+
+@app.command()
+def hygiene(
+    *,
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """What is wrong with the directory although all replicas agree: orphans, duplicates, ..."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.hygiene import hygiene as job  # noqa: PLC0415
+
+        job(opened)
+        rows = [row.asDict() for row in opened.read("hygiene").collect()]
+    if json:
+        print_json(rows)
+    else:
+        say(counted(len(rows), "finding"), "bold")
+        _print(rows)
+
+
+@app.command()
+def routes(
+    *,
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Every pair of sites: what a message costs, its next hop and its path."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.routes import routes as job  # noqa: PLC0415
+
+        done = asdict(job(opened))
+    if json:
+        print_json(done)
+    else:
+        cut = f", {counted(done['unreachable'], 'pair')} without a route" * bool(
+            done["unreachable"]
+        )
+        say(
+            f"{counted(done['sites'], 'site')}, {counted(done['pairs'], 'pair')}{cut}: table routes"
+        )
+
+
+@app.command("what-if")
+def what_if(
+    *,
+    tables: TablesOption = _HERE,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The worst to show.")] = 20,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Every single link and gate: which pairs of sites its failure cuts off, or makes dearer."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.routes import what_if as job  # noqa: PLC0415
+
+        done = asdict(job(opened))
+        rows = [row.asDict() for row in opened.read("what_if").limit(limit).collect()]
+    if json:
+        print_json({**done, "worst": rows})
+    else:
+        say(f"{counted(done['failures'], 'failure')}, {done['cutting']} cut somebody off")
+        _print(rows)
+
+
+@app.command()
+def rebuild(
+    out: Annotated[Path, typer.Argument(help="The export to write.", show_default=False)],
+    *,
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME|SEQ",
+            help="2024-03-01T08:00:00Z, or with --partition a number (decimal, or 16 hex digits).",
+        ),
+    ],
+    partition: Annotated[
+        str, typer.Option(metavar="GUID", help="One partition alone.", show_default=False)
+    ] = "",
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Write the directory as it was, for 'mqis import --restore'."""
+    chosen, time, seq = _point(at, partition)
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.rebuild import rebuild as job  # noqa: PLC0415
+
+        done = job(opened, out, at_time=time, partition=chosen, at_seq=seq)
+    if json:
+        print_json(asdict(done))
+    else:
+        say(f"wrote {out}: {counted(done.lines, 'object')}, tombstones included")
+
+
+def _point(at: str, partition: str) -> tuple[Guid | None, datetime | None, int | None]:
+    try:
+        chosen = Guid.parse(partition) if partition else None
+        if _SEQ.fullmatch(at):
+            if chosen is None:
+                raise typer.BadParameter("a number is one of a partition: give --partition")
+            return chosen, None, int(at, 16 if len(at) == 16 else 10)
+        time = datetime.fromisoformat(at)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return chosen, time if time.tzinfo else time.replace(tzinfo=UTC), None
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)],
+    *,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Show some rows of a table."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        rows = [row.asDict() for row in opened.read(name).limit(limit).collect()]
+    if json:
+        print_json([_plain(row) for row in rows])
+    else:
+        _print(rows)
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def _divergence(tables: Tables) -> list[dict[str, Any]]:
+    return [row.asDict() for row in tables.read("divergence").collect()]
+
+
+def _say_ingested(done: dict[str, Any], tables: Path) -> None:
+    say(
+        f"{tables}: {counted(done['records'], 'record')} and {counted(done['objects'], 'object')} "
+        f"of {counted(done['servers'], 'server')}"
+    )
+    if done["errors"]:
+        say(f"{counted(done['errors'], 'place')} could not be read: table errors", "yellow")
+
+
+def _say_audited(done: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    for partition in done["unaudited"]:
+        say(f"partition {partition}: its authority was not exported, nothing can be said", "yellow")
+    if not rows:
+        say(f"all replicas of {counted(done['servers'], 'server')} agree", "green")
+        return
+    say(counted(len(rows), "difference"), "bold red")
+    shown = table("server", "difference", "object", "properties", "cause", "where")
+    for row in rows:
+        where = f"{row['source']} to {row['target']}" if row["source"] else ""
+        reason = f" ({row['reason']})" if row["reason"] else ""
+        named = f"{row['type']} {row['path'] or row['id']}"
+        listed = ", ".join(map(str, row["properties"]))
+        texts = (row["server"], row["difference"], named, listed, row["cause"] + reason, where)
+        shown.add_row(*map(cell, texts))
+    console().print(shown)
+
+
+def _say_lag(done: dict[str, Any]) -> None:
+    say(
+        f"{counted(done['ways'], 'way')} from authorities to replicas; "
+        f"{counted(done['gaps'], 'gap')}, {counted(done['duplicates'], 'duplicate')}: "
+        "tables lag, gaps, rounds"
+    )
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    shown = table(*rows[0])
+    for row in rows:
+        shown.add_row(*(cell(str(value)) for value in _plain(row).values()))
+    console().print(shown)
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _value(value) for name, value in row.items()}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray):
+        return str(Guid(bytes(value))) if len(value) == 16 else bytes(value).hex()
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, int | str | bool | list) or value is None:
+        return value
+    return str(value)

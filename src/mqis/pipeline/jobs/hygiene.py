@@ -1,0 +1,34 @@
+"""Hygiene: the tables ``directory``, as the authorities have it, and ``hygiene``."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.tables import Tables
+from mqis.pipeline.transforms.current import current
+from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.pipeline.transforms.hygiene import hygiene as findings
+
+
+def directory(tables: Tables) -> DataFrame:
+    """The current directory, from ``objects`` and ``partitions``."""
+    return current(tables.read("objects"), tables.read("partitions"))
+
+
+def hygiene(tables: Tables) -> dict[str, int]:
+    """How many findings there are of each kind."""
+    held = directory(tables)
+    readable = held.select(
+        "authority",
+        guid_text(F.col("partition")).alias("partition"),
+        guid_text(F.col("id")).alias("id"),
+        type_label(F.col("type")).alias("type"),
+        "seq",
+        "path",
+        "props",
+    )
+    tables.write("directory", readable.coalesce(4))
+    found = tables.write("hygiene", findings(held).orderBy("check", "type", "path").coalesce(1))
+    tables.session.catalog.clearCache()
+    return {row["check"]: row["count"] for row in found.groupBy("check").count().collect()}

@@ -1,0 +1,211 @@
+"""Routes between all sites, and what single failures do to them, by the project's own routing.
+
+The graph of an enterprise is small (thousands of sites), its routes are many (millions): so every
+task gets the graph and works out the routes to some destinations, or some failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from json import dumps, loads
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from mqis.pipeline import schemas
+from mqis.pipeline.transforms.current import value
+from mqis.pipeline.transforms.expressions import guid_text
+from mqis.protocol.directory.export import parse_entry
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.routing.bulk.allpairs import all_pairs, routes_to
+from mqis.protocol.routing.bulk.gates import Gates
+from mqis.protocol.routing.bulk.sitegraph import SiteGraph, site_graph
+from mqis.protocol.routing.bulk.whatif import Impact, WhatIf
+from mqis.protocol.routing.snapshot import Snapshot
+from mqis.protocol.routing.table import UNREACHABLE
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+Batches = Iterator[pa.RecordBatch]
+Ints = npt.NDArray[np.int64]
+
+#: Destinations, or failures, that a task works out at once.
+_BLOCK = 64
+_ROUTES: pa.Schema = to_arrow_schema(schemas.ROUTES, timezone="UTC")
+_WHAT_IF: pa.Schema = to_arrow_schema(schemas.WHAT_IF, timezone="UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What a task needs: arrays, and names for the answers."""
+
+    graph: SiteGraph
+    gates: Gates
+    sites: tuple[str, ...]
+    links: tuple[str, ...]
+    machines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Network:
+        graph, sites, links = site_graph(snapshot)
+        gates, machines = Gates.of_snapshot(snapshot)
+        names = tuple(snapshot.sites[site].name or str(site) for site in sites)
+        known = {m.id: m.name for m in snapshot.machines.values()}
+        return cls(
+            graph,
+            gates,
+            names,
+            tuple(_link_name(snapshot, names, link) for link in links),
+            tuple(known[machine] for machine in machines),
+        )
+
+
+def _link_name(snapshot: Snapshot, names: tuple[str, ...], link: object) -> str:
+    """Both ends: links have no names."""
+    found = snapshot.links[link]  # type: ignore[index]
+    index = snapshot.graph.index
+    ends = [names[index[s]] if s in index else str(s) for s in (found.site1, found.site2)]
+    return " - ".join(sorted(ends))
+
+
+def snapshot_of(directory: DataFrame) -> Snapshot:
+    """What routing reads of a directory; of machines only those that route for others."""
+    routes = F.coalesce(
+        value(PropId.QM_SERVICE).cast("int").bitwiseAND(int(ServiceBits.ROUTING)) != 0,
+        F.lit(False),
+    )
+    kinds = [int(ObjectType.SITE), int(ObjectType.ROUTINGLINK)]
+    wanted = F.col("type").isin(kinds) | ((F.col("type") == int(ObjectType.MACHINE)) & routes)
+    rows = directory.filter(wanted).select(
+        "type",
+        guid_text(F.col("id")).alias("id"),
+        guid_text(F.col("partition")).alias("partition"),
+        F.lpad(F.lower(F.hex("seq")), 16, "0").alias("seq"),
+        "path",
+        "props",
+    )
+    return Snapshot.of(_objects(rows))
+
+
+def _objects(rows: DataFrame) -> Iterator[DirectoryObject]:
+    for row in rows.toLocalIterator():
+        content = row.asDict() | {
+            "type": ObjectType(row["type"]).label,
+            "props": loads(row["props"]),
+        }
+        entry = parse_entry(dumps(content), 0)
+        assert isinstance(entry, DirectoryObject)
+        yield entry
+
+
+# --- routes ---------------------------------------------------------------------------------------
+
+
+def routes(session: SparkSession, network: Network, *, paths: bool = True) -> DataFrame:
+    """Every pair of sites: cost, next hop and, if asked for, the path; null without a route."""
+    return _spread(session, network.graph.count).mapInArrow(_router(network, paths), schemas.ROUTES)
+
+
+def _spread(session: SparkSession, count: int) -> DataFrame:
+    """Numbers 0 to ``count``, in blocks for tasks."""
+    tasks = max(1, -(-count // _BLOCK))
+    return session.range(0, count, 1, tasks)
+
+
+def _router(network: Network, paths: bool) -> Callable[[Batches], Batches]:
+    def work(batches: Batches) -> Batches:
+        for batch in batches:
+            wanted = batch.column(0).to_numpy()
+            for begin in range(0, len(wanted), _BLOCK):
+                yield _block(network, wanted[begin : begin + _BLOCK], paths)
+
+    return work
+
+
+def _block(network: Network, destinations: Ints, paths: bool) -> pa.RecordBatch:
+    distance, hop = routes_to(network.graph, destinations)
+    count = network.graph.count
+    # Every source and every column; but nobody has a route to himself.
+    here, column = (index.ravel() for index in np.indices((count, len(destinations))))
+    other = here != destinations[column]
+    here, column = here[other], column[other]
+    names = np.array([*network.sites, None], dtype=object)  # the last one is nobody's
+    via = hop[here, column]
+    cut = via == UNREACHABLE
+    made = {
+        "source": pa.array(names[here], pa.string()),
+        "destination": pa.array(names[destinations[column]], pa.string()),
+        "cost": pa.array(distance[here, column], pa.int64(), mask=cut),
+        "next_hop": pa.array(names[np.where(cut, -1, via)], pa.string()),
+        "path": pa.nulls(len(here), pa.list_(pa.string())),
+    }
+    if paths:
+        steps = _steps(hop, destinations, here, column)
+        known = (steps >= 0) & ~cut[:, None]
+        ends = np.concatenate(([0], np.cumsum(known.sum(axis=1)))).astype(np.int32)
+        listed = pa.array(names[steps[known]], pa.string())
+        made["path"] = pa.ListArray.from_arrays(pa.array(ends), listed)
+    arrays = [made[name].cast(_ROUTES.field(name).type) for name in _ROUTES.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ROUTES)
+
+
+def _steps(hop: npt.NDArray[np.int32], destinations: Ints, here: Ints, column: Ints) -> Ints:
+    """The sites of each path, a row a path, -1 behind its end: all grow by one site at a time."""
+    end = destinations[column]
+    steps = [here]
+    while ((steps[-1] >= 0) & (steps[-1] != end)).any():
+        at = steps[-1]
+        following = hop[np.maximum(at, 0), column].astype(np.int64)
+        over = (at < 0) | (at == end) | (following == UNREACHABLE)
+        steps.append(np.where(over, -1, following))
+    return np.stack(steps, axis=1)
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+def what_if(session: SparkSession, network: Network) -> DataFrame:
+    """Every single link and gate: what its failure means (``schemas.WHAT_IF``)."""
+    links = np.sort(network.graph.link)
+    gates = sorted({gate for gates in network.gates.of_site for gate in gates})
+    failures = [("link", int(number)) for number in links] + [("gate", gate) for gate in gates]
+    tasks = max(1, min(64, len(failures) // 16))
+    numbered = session.range(0, len(failures), 1, tasks)
+    return numbered.mapInArrow(_failer(network, failures), schemas.WHAT_IF)
+
+
+def _failer(network: Network, failures: list[tuple[str, int]]) -> Callable[[Batches], Batches]:
+    def work(batches: Batches) -> Batches:
+        questions: WhatIf | None = None
+        for batch in batches:
+            questions = questions or WhatIf(all_pairs(network.graph), network.gates)
+            rows = [failures[index] for index in batch.column(0).to_pylist()]
+            yield _impacts(network, questions, rows)
+
+    return work
+
+
+def _impacts(network: Network, ask: WhatIf, rows: list[tuple[str, int]]) -> pa.RecordBatch:
+    found = []
+    for kind, number in rows:
+        if kind == "link":
+            found.append(Impact.of(number, ask.without([number])))
+        else:
+            found.append(Impact.of(number, ask.without(gates=[number])))
+    names = {"link": network.links, "gate": network.machines}
+    made: dict[str, list[object]] = {
+        "kind": [kind for kind, _ in rows],
+        "name": [names[kind][number] for kind, number in rows],
+        "changed": [impact.changed for impact in found],
+        "cut_off": [impact.unreachable for impact in found],
+        "dearer_by": [impact.dearer_by for impact in found],
+        "worst": [impact.worst for impact in found],
+    }
+    arrays = [pa.array(made[field.name], field.type) for field in _WHAT_IF]
+    return pa.RecordBatch.from_arrays(arrays, schema=_WHAT_IF)

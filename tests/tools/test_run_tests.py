@@ -1,0 +1,42 @@
+"""All tests in two parts: none is left out, and what they recorded becomes one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.ledger import CaseResult, Results
+from tools.parts import parts
+from tools.run_tests import command, merge
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def results(commit: str, *nodeids: str) -> Results:
+    tests = {nodeid: CaseResult((), "passed", False) for nodeid in nodeids}
+    return Results(commit, None, False, "3", tests)
+
+
+def test_every_test_is_in_exactly_one_part() -> None:
+    listed = [path for paths in parts(ROOT).values() for path in paths]
+    assert len(listed) == len(set(listed))
+    for test in (ROOT / "tests").rglob("test_*.py"):
+        holders = [path for path in listed if test.is_relative_to(path)]
+        assert len(holders) == 1, test
+
+
+def test_parts_of_one_tree_are_merged() -> None:
+    merged = merge({"a": results("c", "a1", "a2"), "b": results("c", "b1")})
+    assert merged is not None
+    assert merged.full
+    assert sorted(merged.tests) == ["a1", "a2", "b1"]
+
+
+def test_a_missing_part_or_another_tree_makes_no_whole() -> None:
+    assert merge({"a": results("c", "a1"), "b": None}) is None
+    assert merge({"a": results("c", "a1"), "b": results("d", "b1")}) is None
+
+
+def test_each_part_has_coverage_data_of_its_own() -> None:
+    lines = [command(part, paths, coverage=True) for part, paths in parts(ROOT).items()]
+    files = [word for line in lines for word in line if word.startswith("--data-file=")]
+    assert len(set(files)) == len(lines)
