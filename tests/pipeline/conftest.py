@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from mqis.services.generate import Plan, generate
-
-pytest.importorskip("pyspark", reason="make pipeline installs Spark")
-
 from pyspark.sql import SparkSession
 
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.session import Engine, open_session
 from mqis.pipeline.tables import Tables
+from mqis.services.generate import Plan, generate
 
 #: Three sites, five servers.
 PLAN = Plan(sites=3, machines=12, queues=60, changes=2000, seed=7, faults=2)

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("pyspark", reason="make pipeline installs Spark")
-
 from mqis.pipeline.sources.segments import scan, shares
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (

@@ -104,6 +104,7 @@ def run(
     """Do everything that the input allows, in one session."""
     with _tables(tables, master, remote, memory, tuned) as opened:
         from mqis.pipeline.jobs.audit import audit as audit_job  # noqa: PLC0415
+        from mqis.pipeline.jobs.history import history as history_job  # noqa: PLC0415
         from mqis.pipeline.jobs.hygiene import hygiene as hygiene_job  # noqa: PLC0415
         from mqis.pipeline.jobs.ingest import ingest as ingest_job  # noqa: PLC0415
         from mqis.pipeline.jobs.progress import lag as lag_job  # noqa: PLC0415
@@ -117,6 +118,7 @@ def run(
             done["routes"] = asdict(routes_job(opened))
             done["what_if"] = asdict(what_if_job(opened))
         if opened.has("records"):
+            done["history"] = asdict(history_job(opened))
             done["lag"] = asdict(lag_job(opened))
         rows = _divergence(opened) if "audit" in done else []
     if json:

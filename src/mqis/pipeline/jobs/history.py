@@ -1,0 +1,23 @@
+"""History: the tables ``changes`` and ``versions``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqis.pipeline.tables import Tables
+from mqis.pipeline.transforms.history import changes, versions
+from mqis.pipeline.transforms.rebuild import local_changes
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    changes: int
+    versions: int
+
+
+def history(tables: Tables) -> Recorded:
+    """From ``records``."""
+    records = tables.read("records")
+    made = tables.write("changes", changes(local_changes(records), records))
+    told = tables.write("versions", versions(made))
+    return Recorded(made.count(), told.count())

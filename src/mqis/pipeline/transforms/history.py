@@ -1,0 +1,63 @@
+"""The history of the directory: its changes, and the versions of each object that they made."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqdsrp.change import Command
+
+_OPERATIONS = {int(command): command.name.lower() for command in Command}
+
+
+def changes(local: DataFrame, records: DataFrame) -> DataFrame:
+    """One row for each change that an authority made, and when each replica had it.
+
+    ``local`` is of ``rebuild.local_changes``. ``had`` maps servers to times.
+    """
+    applied = records.filter(
+        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.APPLIED))
+    )
+    had = (
+        applied.groupBy("partition", "seq", "server")
+        .agg(F.min("time").alias("at"))
+        .groupBy("partition", "seq")
+        .agg(F.map_from_entries(F.collect_list(F.struct("server", "at"))).alias("had"))
+    )
+    names = F.create_map(*(F.lit(part) for pair in _OPERATIONS.items() for part in pair))
+    return local.join(had, ["partition", "seq"], "left").select(
+        guid_text(F.col("partition")).alias("partition"),
+        "seq",
+        "previous_seq",
+        guid_text(F.col("object_id")).alias("id"),
+        type_label(F.col("object_type")).alias("type"),
+        names[F.col("command")].alias("operation"),
+        "path",
+        "properties",
+        F.col("server").alias("origin"),
+        "time",
+        "had",
+    )
+
+
+def versions(changes: DataFrame) -> DataFrame:
+    """What each change left, until the next one; a deletion ends the last and begins none."""
+    following = Window.partitionBy("partition", "id").orderBy("seq")
+    ended = changes.select(
+        "*",
+        F.lead("seq").over(following).alias("valid_to_seq"),
+        F.lead("time").over(following).alias("valid_to"),
+    )
+    return ended.filter(F.col("operation") != "delete").select(
+        "partition",
+        "id",
+        "type",
+        "operation",
+        F.col("seq").alias("valid_from_seq"),
+        "valid_to_seq",
+        F.col("time").alias("valid_from"),
+        "valid_to",
+        "properties",
+    )
