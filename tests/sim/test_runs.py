@@ -68,16 +68,16 @@ def test_a_literal_rule_is_seen(name: str) -> None:
 
 
 def test_a_mutation_ends_with_its_context() -> None:
-    before = run_seed(3).digest
+    before = run_seed(4).digest
     with mutated("E09"):
-        pass
-    assert run_seed(3).digest == before
+        assert run_seed(4).violation is not None
+    assert run_seed(4).digest == before
     with pytest.raises(ValueError, match="E99"), mutated("E99"):
         pass
 
 
 def test_a_failing_seed_is_reduced_to_steps_that_fail_by_themselves() -> None:
-    options = Options(mutation="E03")
+    options = Options(mutation="E12")
     failing = next(r for s in range(SMALL_RANGE) if (r := run_seed(s, options)).violation)
     assert failing.violation is not None
     chosen = minimised(failing.seed, failing.violation.rule, options)
@@ -89,7 +89,7 @@ def test_a_failing_seed_is_reduced_to_steps_that_fail_by_themselves() -> None:
 
 _DIGESTS = """
 from mqis.sim.runner import run_seed
-print([run_seed(seed).digest for seed in (1, 4, 11)])
+print([run_seed(seed).digest for seed in (4, 11, 14)])
 """
 
 
@@ -108,7 +108,7 @@ def test_hashes_do_not_matter() -> None:
 
 
 def test_lines_do_not_change_a_run() -> None:
-    plain, kept = run_seed(5), run_seed(5, Options(keep_lines=True))
+    plain, kept = run_seed(8), run_seed(8, Options(keep_lines=True))
     assert plain.digest == kept.digest
     assert plain.lines == ()
     assert len(kept.lines) > 50
@@ -119,9 +119,7 @@ def test_journals_are_written(tmp_path: Path) -> None:
     assert result.violation is None
     names = {plan.name for plan in draw(4).servers}
     assert {path.name.partition("-")[0] for path in tmp_path.iterdir()} == names
-    segments = sorted((tmp_path / "PEC").glob("*.seg*")) or [
-        path for path in sorted((tmp_path / "PEC").iterdir()) if path.name != "lock"
-    ]
+    segments = sorted((tmp_path / "PEC").glob("segment-*"))
     assert sum(1 for path in segments for _ in Segment.load(path).entries()) > 20
 
 

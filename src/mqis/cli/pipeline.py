@@ -328,6 +328,38 @@ def _point(at: str, partition: str) -> tuple[Guid | None, datetime | None, int |
 
 
 @app.command()
+def stream(
+    *,
+    journals: JournalsOption,
+    once: Annotated[bool, typer.Option("--once", help="What is there, then end.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1)] = 2.0,
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Follow journals as they grow: who is behind, by how much. Ctrl-C ends it for now."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.stream import stream as job  # noqa: PLC0415
+
+        def told(number: int, live: Any) -> None:
+            rows = [row.asDict() for row in live.orderBy("server", "partition").collect()]
+            if json:
+                print_json({"batch": number, "live": [_plain(row) for row in rows]})
+            else:
+                say(f"batch {number}", "bold")
+                _print(rows)
+
+        query = job(opened, journals, every_s=every, once=once, told=told)
+        try:
+            query.awaitTermination()
+        except KeyboardInterrupt:
+            query.stop()
+
+
+@app.command()
 def show(
     name: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)],
     *,

@@ -11,6 +11,7 @@ from pyspark.sql.types import (
     BinaryType,
     BooleanType,
     DataType,
+    DoubleType,
     IntegerType,
     LongType,
     StringType,
@@ -131,3 +132,5 @@ ROUTES = _schema(source=_TEXT, destination=_TEXT, cost=_LONG, next_hop=_TEXT, pa
 WHAT_IF = _schema(
     kind=_TEXT, name=_TEXT, changed=_LONG, cut_off=_LONG, dearer_by=_LONG, worst=_LONG
 )
+#: ``kind`` is link, gate or undeliverable.
+LOADS = _schema(kind=_TEXT, name=_TEXT, messages=DoubleType())

@@ -93,6 +93,36 @@ def test_a_process_has_room_for_so_much() -> None:
     assert fill(there, two) == (5, Level.PROCESS)
 
 
+def refused(machine: Multiplexer, connections: list[Connection]) -> None:
+    for connection in connections:
+        with pytest.raises(Congested):
+            machine.send(connection, 1, BODY)
+
+
+def test_those_who_find_room_are_told_and_no_more() -> None:
+    """Telling all of them for every boxcar would cost the square of their number."""
+    machine = up(Limits(session_queued_bytes=100 * OUT, connection_queued_bytes=100 * OUT))
+    first, *others = opened(machine, 101)
+    assert fill(machine, first) == (100, Level.SESSION)
+    refused(machine, others)
+    (boxcar,) = machine.effects()
+    assert isinstance(boxcar, SendBoxcar)
+    assert boxcar.count < 100
+    machine.boxcar_delivered(0.0)
+    told = events_of(machine)
+    assert told == [Writable(first), *map(Writable, others[: boxcar.count - 1])]
+
+
+def test_all_are_told_when_nothing_is_under_way() -> None:
+    """Nobody would be later: some of those who were told may have nothing to say any more."""
+    machine = up(Limits(session_queued_bytes=5 * OUT, connection_queued_bytes=5 * OUT))
+    first, *others = opened(machine, 21)
+    assert fill(machine, first) == (5, Level.SESSION)
+    refused(machine, others)
+    sent_by(machine)
+    assert events_of(machine) == [Writable(first), *map(Writable, others)]
+
+
 def test_one_message_always_has_room() -> None:
     tiny = Limits(connection_queued_bytes=1, session_queued_bytes=1)
     machine = up(tiny, Budget(queued_bytes=1))

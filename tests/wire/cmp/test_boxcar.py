@@ -158,6 +158,21 @@ def test_3412_packets_fit_and_no_more() -> None:
     assert len(Boxcar.from_bytes(data).packets) == 3412
 
 
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 64, 4096])
+@pytest.mark.parametrize("is_master", [True, False])
+def test_user_messages_need_no_packet(size: int, is_master: bool) -> None:
+    """Both ways to add one make the same bytes and stop at the same place."""
+    body = b"m" * size
+    packet = Packet.user_message(7, 0x2001, body, is_master=is_master)
+    one, other = BoxcarBuilder(), BoxcarBuilder()
+    while one.has_room(size):
+        one.add(packet)
+        assert other.add_user_message(7, 0x2001, body, is_master)
+    assert not other.add_user_message(7, 0x2001, body, is_master)
+    assert other.to_bytes() == one.to_bytes()
+    assert (other.size, other.count) == (one.size, one.count)
+
+
 def test_3413_packets_are_refused() -> None:
     data = with_header(boxcar(*[Packet.ping()] * MAX_MESSAGES), count=3413)
     with pytest.raises(WireError, match="3413 messages, 1 to 3412") as caught:

@@ -37,6 +37,7 @@ from mqis.pipeline.sources import arrays
 from mqis.pipeline.sources.files import Share, SourceError, chosen, paths_in, unreadable
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
 from mqis.pipeline.sources.segments import Damage, Scan, joined, scan, shares
+from mqis.pipeline.sources.stream import JournalStreamReader
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import SegmentHeader, Torn, segment_header
@@ -79,6 +80,12 @@ class JournalSource(DataSource):
         if options.get("pushdown") == "true":
             return PushingJournalReader(schema, options)
         return JournalReader(schema, options)
+
+    def streamReader(self, schema: StructType) -> JournalStreamReader:  # noqa: N802 - Spark's name
+        options = dict(self.options)
+        chosen(schema.fieldNames(), schemas.JOURNAL.fieldNames(), "mqis.journal")
+        filters = option_filters(options)
+        return JournalStreamReader(schema, options, filters, _server_and_start, read_share)
 
 
 class JournalReader(DataSourceReader):
@@ -155,6 +162,11 @@ def _open(path: Path) -> tuple[SegmentHeader | None, int, str]:
     except WireError as error:
         return None, 0, str(error)
     return header, start, ""
+
+
+def _server_and_start(path: Path) -> tuple[str, int] | None:
+    header, start, _ = _open(path)
+    return None if header is None else (header.server, start)
 
 
 def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Iterator[pa.RecordBatch]:

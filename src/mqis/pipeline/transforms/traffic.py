@@ -1,0 +1,166 @@
+"""Messages between queue managers sent over the routes: what each link and gate has to carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from mqis.pipeline import schemas
+from mqis.pipeline.transforms.current import values
+from mqis.pipeline.transforms.routes import Network
+from mqis.protocol.routing.bulk.allpairs import routes_to
+from mqis.protocol.routing.bulk.sitegraph import SiteGraph
+from mqis.protocol.routing.table import UNREACHABLE
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+_ARROW: pa.Schema = to_arrow_schema(schemas.LOADS, timezone="UTC")
+#: Destinations that are worked out together.
+_BLOCK = 64
+Flows = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def demand(messages: DataFrame, directory: DataFrame) -> DataFrame:
+    """(source, destination, messages) by machine names, as pairs of sites by their names.
+
+    A machine that the directory does not have is in no site: null.
+    """
+    sites = directory.filter(F.col("type") == int(ObjectType.SITE)).select(
+        F.col("path").alias("name"), F.col("id").alias("site_id")
+    )
+    from_text = F.unhex(F.regexp_replace("site_text", "-", ""))
+    machines = directory.filter(F.col("type") == int(ObjectType.MACHINE)).select(
+        F.lower("path").alias("machine"), values(PropId.QM_SITE_IDS)[0].alias("site_text")
+    )
+    placed = machines.withColumn("site_id", _packet(from_text)).join(
+        F.broadcast(sites), "site_id", "left"
+    )
+    known = placed.select("machine", "name")
+    ends = messages.select(
+        F.lower("source").alias("s"), F.lower("destination").alias("d"), "messages"
+    )
+    joined = ends.join(
+        known.select(F.col("machine").alias("s"), F.col("name").alias("source")), "s", "left"
+    ).join(
+        known.select(F.col("machine").alias("d"), F.col("name").alias("destination")), "d", "left"
+    )
+    return joined.groupBy("source", "destination").agg(F.sum("messages").alias("messages"))
+
+
+def _packet(big_endian: Column) -> Column:
+    """A GUID's packet bytes from those that its text shows."""
+    numbers = (4, 3, 2, 1, 6, 5, 8, 7, *range(9, 17))
+    return F.concat(*(F.substring(big_endian, number, 1) for number in numbers))
+
+
+def loads(wanted: DataFrame, network: Network) -> DataFrame:
+    """What links and gates carry of a demand between sites (``schemas.LOADS``)."""
+    index = {name: number for number, name in enumerate(network.sites)}
+    numbers = F.create_map(*(F.lit(part) for pair in index.items() for part in pair))
+    numbered = wanted.select(
+        numbers[F.col("source")].alias("s"),
+        numbers[F.col("destination")].alias("d"),
+        F.col("messages").cast("double").alias("messages"),
+    ).filter(F.col("s").isNotNull() & F.col("d").isNotNull() & (F.col("s") != F.col("d")))
+    blocks = numbered.withColumn("block", F.floor(F.col("d") / _BLOCK))
+    carried = blocks.groupBy("block").applyInArrow(_carrier(network), schemas.LOADS)
+    return carried.groupBy("kind", "name").agg(F.sum("messages").alias("messages"))
+
+
+def _carrier(network: Network) -> Callable[[pa.Table], pa.Table]:
+    def work(table: pa.Table) -> pa.Table:
+        source, destination = table["s"].to_numpy(), table["d"].to_numpy()
+        destinations, column = np.unique(destination, return_inverse=True)
+        flow = np.zeros((network.graph.count, len(destinations)))
+        np.add.at(flow, (source, column), table["messages"].to_numpy())
+        found = _loads(network, destinations.astype(np.int64), flow)
+        arrays = [pa.array(found[field.name], field.type) for field in _ARROW]
+        return pa.Table.from_arrays(arrays, schema=_ARROW)
+
+    return work
+
+
+def _loads(network: Network, destinations: Ints, flow: Flows) -> dict[str, list[object]]:
+    graph = network.graph
+    _, hop = routes_to(graph, destinations)
+    lost = float(flow[hop == UNREACHABLE].sum())
+    flow[hop == UNREACHABLE] = 0
+    through = _pushed(hop, destinations, flow)
+    on_link = np.zeros(len(network.links))
+    np.add.at(on_link, _edges(graph, hop), _leaving(hop, destinations, through).ravel())
+    at_site = through.sum(axis=1)
+    links = [(network.links[n], on_link[n]) for n in np.flatnonzero(on_link).tolist()]
+    gates = [
+        (network.machines[gates[0]], at_site[site])
+        for site, gates in enumerate(network.gates.of_site)
+        if gates and at_site[site]
+    ]
+    rows = [("link", *row) for row in links] + [("gate", *row) for row in gates]
+    if lost:
+        rows.append(("undeliverable", "", lost))
+    kinds, names, messages = zip(*rows, strict=True) if rows else ((), (), ())
+    return {"kind": list(kinds), "name": list(names), "messages": [float(m) for m in messages]}
+
+
+def _pushed(hop: npt.NDArray[np.int32], destinations: Ints, flow: Flows) -> Flows:
+    """What passes each site on its way to each destination: the farthest sites send first."""
+    depth = _depths(hop, destinations)
+    through = flow.copy()
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        site, column = np.nonzero(depth == level)
+        np.add.at(through, (hop[site, column], column), through[site, column])
+    return through
+
+
+def _depths(hop: npt.NDArray[np.int32], destinations: Ints) -> Ints:
+    """How many hops it is; 0 where there is no way."""
+    count, width = hop.shape
+    columns = np.arange(width)
+    at = np.broadcast_to(np.arange(count)[:, None], hop.shape).astype(np.int64)
+    depth = np.zeros(hop.shape, dtype=np.int64)
+    under_way = (at != destinations) & (hop != UNREACHABLE)
+    while under_way.any():
+        depth += under_way
+        following = hop[at, np.broadcast_to(columns, at.shape)]
+        at = np.where(under_way, following, at)
+        under_way &= at != destinations
+    return depth
+
+
+def _leaving(hop: npt.NDArray[np.int32], destinations: Ints, through: Flows) -> Flows:
+    """What a site sends on: nothing of what is for itself."""
+    leaving = np.where(hop == UNREACHABLE, 0, through)
+    leaving[destinations, np.arange(len(destinations))] = 0
+    return leaving
+
+
+def _edges(graph: SiteGraph, hop: npt.NDArray[np.int32]) -> Ints:
+    """The number of the link to each next hop; the cheapest of a pair is what is used."""
+    edge = graph.is_edge
+    keys = graph.first[edge].astype(np.int64) * graph.count + graph.second[edge]
+    here = np.broadcast_to(np.arange(graph.count)[:, None], hop.shape)
+    there = np.maximum(hop, 0)
+    wanted = np.minimum(here, there).astype(np.int64) * graph.count + np.maximum(here, there)
+    place = np.minimum(np.searchsorted(keys, wanted.ravel()), max(len(keys) - 1, 0))
+    return graph.link[edge][place] if len(keys) else np.zeros(hop.size, dtype=np.int64)
+
+
+def without_link(network: Network, name: str) -> Network:
+    """The network after a failure of all links of that name."""
+    kept = [
+        index
+        for index, number in enumerate(network.graph.link.tolist())
+        if network.links[number] != name
+    ]
+    graph = network.graph
+    left = SiteGraph(
+        graph.count, graph.link[kept], graph.first[kept], graph.second[kept], graph.cost[kept]
+    )
+    return Network(left, network.gates, network.sites, network.links, network.machines)

@@ -1,0 +1,75 @@
+"""``mqis generate`` and ``mqis pipeline`` from end to end, in the session of the tests."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqis.cli.pipeline import NoSparkError
+from mqis.pipeline.session import PipelineError
+from mqis.pipeline.sources.files import SourceError
+from tests.cli.commands import run
+
+DOC = Path(__file__).resolve().parents[2] / "docs" / "pipeline.md"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("cli") / "demo"
+    sizes = ["--machines", "6", "--queues", "20", "--changes", "100"]
+    result = run("generate", str(directory), *sizes)
+    assert result.exit_code == 0, result.output
+    assert "5 servers" in result.stdout
+    return directory
+
+
+def test_everything_in_one_run(spark: SparkSession, demo: Path) -> None:
+    arguments = ["--journals", f"{demo}/journals", "--exports", f"{demo}/exports"]
+    result = run("pipeline", "run", *arguments, "--tables", f"{demo}/tables", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    manifest = json.loads((demo / "manifest.json").read_text(encoding="ascii"))
+    found = {(row["server"], row["id"], row["cause"]) for row in told["divergence"]}
+    assert found == {(f["server"], f["id"], f["cause"]) for f in manifest["faults"]}
+    assert told["ingest"]["errors"] == 2
+    assert told["history"]["changes"] == manifest["changes"]
+    assert told["routes"] == {"sites": 3, "pairs": 6, "unreachable": 0}
+
+    shown = run("pipeline", "show", "gaps", "--tables", f"{demo}/tables")
+    assert shown.exit_code == 0, shown.output
+    assert "duplicate" in shown.stdout
+
+
+def test_what_is_wrong_is_said(
+    spark: SparkSession, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = ["--tables", str(tmp_path / "tables")]
+    nothing = run("pipeline", "ingest", *tables).exception
+    assert isinstance(nothing, PipelineError)
+    missing = run("pipeline", "ingest", "--journals", str(tmp_path / "none"), *tables).exception
+    assert isinstance(missing, SourceError)
+    assert "no such file" in str(missing)
+    empty = run("pipeline", "ingest", "--exports", str(tmp_path), *tables).exception
+    assert "there are no exports" in str(empty)
+    unread = run("pipeline", "audit", *tables).exception
+    assert "mqis pipeline ingest" in str(unread)
+    assert not (tmp_path / "tables").exists()
+    number = run("pipeline", "rebuild", "out.jsonl", "--at", "12", *tables)
+    assert number.exit_code == 2
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    without = run("pipeline", "audit", *tables).exception
+    assert isinstance(without, NoSparkError)
+    assert "make pipeline" in str(without)
+
+
+def test_the_documents_program_runs(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```", DOC.read_text("utf-8"), re.M | re.S)
+    exec(compile(program, str(DOC), "exec"), {})
+    assert "queue different" in capsys.readouterr().out

@@ -1,0 +1,132 @@
+"""Checkers see what they are there for, each shown something wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.replication.server import Role, Server
+from mqis.sim.history import History
+from mqis.sim.minimise import fewest
+from mqis.sim.traffic import Traffic
+from mqis.sim.violation import Violation
+from mqis.storage.memory import MemoryStore
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.messages import SyncRequest, encode_message
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+from tests.builders import SITE, guid, partition, queue, tombstone
+
+PSC = Server("PSC", guid(1), SITE, Role.PSC, "PEC")
+BSC = Server("BSC", guid(2), SITE, Role.BSC, "PEC", psc="PSC")
+
+
+def store(*changes: object, last_seq: int = 10, purged_seq: int = 0) -> MemoryStore:
+    made = MemoryStore()
+    with made.write() as tx:
+        state = partition(last_seq=last_seq)
+        tx.put_partition(replace(state, purged_seq=SequenceNumber(purged_seq)))
+        for change in changes:
+            if hasattr(change, "properties"):
+                tx.insert(change)  # type: ignore[arg-type]
+            else:
+                tx.bury(change)  # type: ignore[arg-type]
+    return made
+
+
+def look(history: History, at: MemoryStore, me: Server) -> None:
+    with at.read() as view:
+        history.look(view, me)
+    history.keep()
+
+
+def known(*changes: object) -> History:
+    history = History()
+    look(history, store(*changes), PSC)
+    return history
+
+
+def test_an_equal_copy_is_fine() -> None:
+    history = known(queue(7, label="a", seq=5), tombstone(8, seq=6))
+    look(history, store(queue(7, label="a", seq=5), tombstone(8, seq=6)), BSC)
+
+
+def test_another_value_under_the_same_number() -> None:
+    history = known(queue(7, label="a", seq=5))
+    with pytest.raises(Violation, match=f"replicas equal.*{int(PropId.Q_LABEL)}"):
+        look(history, store(queue(7, label="b", seq=5)), BSC)
+
+
+def test_a_number_that_nobody_made() -> None:
+    history = known(queue(7, seq=5))
+    with pytest.raises(Violation, match="which nobody made"):
+        look(history, store(queue(7, seq=6)), BSC)
+
+
+def test_a_number_that_is_made_twice() -> None:
+    history = known(queue(7, seq=5))
+    history.forget("PSC")
+    with pytest.raises(Violation, match="one change for a number"):
+        look(history, store(queue(9, seq=5)), PSC)
+    history.drop()
+    with pytest.raises(Violation, match="given out already"):
+        look(history, store(queue(9, seq=4)), PSC)
+
+
+def test_what_was_not_committed_does_not_count() -> None:
+    history = History()
+    at = store(queue(7, seq=5))
+    with at.read() as view:
+        history.look(view, PSC)
+    history.drop()
+    assert history.of(SITE).versions == {}
+    look(history, at, PSC)
+    assert list(history.of(SITE).versions) == [SequenceNumber(5)]
+
+
+def test_a_copy_that_goes_back() -> None:
+    history = known(queue(7, seq=5))
+    look(history, store(last_seq=9), BSC)
+    with pytest.raises(Violation, match="goes back from 9 to 8"):
+        look(history, store(last_seq=8), BSC)
+
+
+def test_a_replica_that_purges_more_than_its_authority() -> None:
+    history = known(queue(7, seq=5))
+    look(history, store(queue(7, seq=5)), BSC)
+    with pytest.raises(Violation, match="goes ahead of the authority"):
+        look(history, store(queue(7, seq=5), purged_seq=3), BSC)
+
+
+def test_a_request_that_is_repeated_without_end() -> None:
+    body = encode_message(
+        SyncRequest(
+            SITE, ENTERPRISE_PARTITION, SequenceNumber(1), SequenceNumber.MAX, SequenceNumber.MIN,
+            False, 0, "BSC",
+        )
+    )  # fmt: skip
+    traffic = Traffic()
+    for second in range(1000):  # one every ten seconds is no storm
+        traffic.sent("BSC", "PSC", body, second * 10.0)
+    traffic.progressed("BSC")
+    with pytest.raises(Violation, match="bounded traffic"):
+        for tenth in range(100):
+            traffic.sent("BSC", "PSC", body, 10_000 + tenth / 10)
+
+
+def test_fewest_steps() -> None:
+    assert fewest(50, lambda kept: {3, 17} <= set(kept)) == (3, 17)
+    assert fewest(8, lambda kept: True) == ()
+    assert fewest(4, lambda kept: len(kept) == 4) == (0, 1, 2, 3)
+
+
+def test_a_site_only_queue_is_compared_under_its_number_too() -> None:
+    hidden = {PropId.Q_SCOPE: 0}
+    history = known(queue(7, seq=5, others=hidden))
+    wrong = queue(7, seq=5, label="x", others=hidden)
+    with pytest.raises(Violation, match="replicas equal"):
+        look(history, store(wrong), replace(PSC, name="OTHER", id=Guid(bytes(16)), site=guid(9)))
+    assert PropVariant(VarType.UI1, 0) == wrong.properties[PropId.Q_SCOPE]
