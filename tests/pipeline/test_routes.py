@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from mqis.pipeline.jobs.hygiene import hygiene
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.routes import Failed, Routed, routes, what_if
+from mqis.pipeline.jobs.traffic import traffic
+from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
 from mqis.protocol.directory.export import Header, format_entry, format_header
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
@@ -155,3 +157,30 @@ def test_hygiene(routed: Tables) -> None:
     }
     assert sum(counted.values()) == len(found)
     assert routed.read("directory").count() == len(objects())
+
+
+def test_traffic_with_and_without_a_link(routed: Tables, tmp_path: Path) -> None:
+    csv = tmp_path / "messages.csv"
+    csv.write_text(
+        "source,destination,messages\n"
+        "GA,gC,10\n"  # names ignore case; the second of that name is B's
+        "gB,gD,5\ngD,gF,3\ngC,nobody,7\n"
+    )
+    with pytest.raises(PipelineError, match="no link 'X - Y'"):
+        traffic(routed, str(csv), failed="X - Y")
+    done = traffic(routed, str(csv), failed="B - C")
+    found = {(row.kind, row.name): row for row in routed.read("traffic").collect()}
+    loads = {key: (row.messages, row.messages_after) for key, row in found.items()}
+    # gA is the gate of A and a machine of B, so both send; B is on the way from A.
+    assert loads["link", "C - D"] == (5, 5)
+    assert loads["link", "A - C"] == (0, 25)
+    assert loads["link", "B - C"] == (25, 0)
+    assert loads["link", "A - B"] == (10, 15)
+    assert loads["gate", "gC"] == (25, 25)
+    assert loads["gate", "gB"] == (25, 15)
+    assert loads["undeliverable", ""] == (3, 3)
+    assert done.undeliverable == 3
+
+
+def test_traffic_can_be_made_up(routed: Tables) -> None:
+    assert traffic(routed).messages > 0

@@ -119,7 +119,7 @@ def test_options_choose_rows() -> None:
 
 
 def test_exports_shared_out_are_whole(spark: SparkSession, enterprise: Enterprise) -> None:
-    frame = spark.read.format("mqis.directory").option("share_bytes", 5000)
+    frame = spark.read.format("mqis.directory").option("share_bytes", 60_000)
     rows = frame.schema("server string, offset long, error string").load(enterprise.exports)
     lines = sum(len(p.read_bytes().splitlines()) - 1 for p in Path(enterprise.exports).iterdir())
     found = [(row.server, row.offset) for row in rows.collect() if row.error is None]

@@ -282,6 +282,41 @@ def what_if(
 
 
 @app.command()
+def traffic(
+    *,
+    messages: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="CSV: source,destination,messages by machine name. Default: made up.",
+            show_default=False,
+        ),
+    ] = "",
+    without: Annotated[
+        str,
+        typer.Option(metavar="LINK", help="As if it failed: 'SITE - SITE'.", show_default=False),
+    ] = "",
+    tables: TablesOption = _HERE,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The busiest to show.")] = 20,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+    json: JsonOption = False,
+) -> None:
+    """What links and gates carry, and what they would if a link failed."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.traffic import traffic as job  # noqa: PLC0415
+
+        done = asdict(job(opened, messages, failed=without))
+        rows = [row.asDict() for row in opened.read("traffic").limit(limit).collect()]
+    if json:
+        print_json({**done, "loads": rows})
+    else:
+        _print(rows)
+
+
+@app.command()
 def rebuild(
     out: Annotated[Path, typer.Argument(help="The export to write.", show_default=False)],
     *,

@@ -145,3 +145,11 @@ class ReplicationSection:
             between(1, 600), "A server that cannot be reached is tried again after this."
         ),
     )
+    route: bool = field(
+        default=True,
+        metadata=about(
+            as_flag,
+            "Whether to pass on messages between other machines (MS-MQBR), if the directory says "
+            "that this one is a routing server.",
+        ),
+    )

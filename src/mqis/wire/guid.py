@@ -16,7 +16,7 @@ _TEXT = re.compile(r"\{?([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-
 
 
 @total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Guid:
     """A GUID by its sixteen packet bytes; ordered as its canonical text is."""
 
@@ -44,6 +44,13 @@ class Guid:
     @property
     def big_endian(self) -> bytes:
         return _swap_fields(self.raw)
+
+    # By hand: they are the keys of every table, and the generated ones make two tuples a time.
+    def __eq__(self, other: object) -> bool:
+        return self.raw == other.raw if isinstance(other, Guid) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
 
     def __bool__(self) -> bool:
         return self.raw != _NULL_BYTES

@@ -90,7 +90,9 @@ class PropertyBag(Mapping[int, PropVariant]):
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        count = Reader(data).u16()
+        if len(data) < _COUNT.size:
+            raise WireError(f"u16 needs 2 bytes, {len(data)} left", 0)
+        (count,) = _COUNT.unpack_from(data)
         self.values_at = _COUNT.size + count * _ENTRY.size
         if self.values_at > len(data):
             raise WireError(f"a table of {count} properties does not fit in {len(data)} bytes", 0)

@@ -14,7 +14,7 @@ from mqis.pipeline.transforms.current import value, values
 from mqis.pipeline.transforms.expressions import guid_text, type_label
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.security.access import Token, access_check
-from mqis.protocol.security.masks import QueueRights, generic_mapping
+from mqis.protocol.security.masks import QueueRights, generic_mapping, map_descriptor
 from mqis.wire.errors import WireError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -148,4 +148,5 @@ def _everyone(text: str) -> bool:
         return False
     token = Token.anonymous(in_everyone=True)
     mapping = generic_mapping(ObjectType.QUEUE)
-    return bool(access_check(descriptor, token, int(QueueRights.WRITE_MESSAGE), mapping))
+    mapped = map_descriptor(descriptor, mapping)
+    return bool(access_check(mapped, token, int(QueueRights.WRITE_MESSAGE), mapping))

@@ -26,13 +26,17 @@ from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.queueing.events import (
+    Acknowledged,
     Arrived,
     Delivered,
+    Dropped,
+    Nacked,
     Notified,
     Relayed,
     SessionClosed,
     SessionOpened,
     Stranded,
+    Written,
 )
 from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.replication.effects import Effect, Refusal, Send
@@ -43,7 +47,8 @@ T = TypeVar("T")
 
 Operation = Callable[[Transaction], list[Effect]]
 #: What is left for the application once the transport has its messages.
-Outcome = Effect | SessionOpened | SessionClosed | Notified
+Aside = SessionOpened | SessionClosed | Notified | Arrived | Relayed | Stranded
+Outcome = Effect | Aside
 
 
 class Node:
@@ -60,7 +65,7 @@ class Node:
         self.queue = queue
         self._entropy = entropy
         self._profile = profile
-        self._aside: list[SessionOpened | SessionClosed | Notified] = []
+        self._aside: list[Aside] = []
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -75,11 +80,9 @@ class Node:
         while (event := self.queue.next_event()) is not None:
             if isinstance(event, Delivered):
                 found.append(self._receive(event, at))
-            elif isinstance(event, (SessionOpened, SessionClosed, Notified)):
+            elif isinstance(event, Aside):
                 self._aside.append(event)
-            elif isinstance(event, (Arrived, Relayed, Stranded)):
-                continue  # nothing that replication sends or takes is routed
-            else:
+            elif not _is_routed(event):  # nothing that replication sends or takes is
                 told.append(event)
         if told:
             found.append(lambda tx: self.replication.transported(tx, told, at))
@@ -152,3 +155,10 @@ class Node:
     def handle_timer(self, now: float) -> None:
         """The transport's timers; replication's come out of ``operations``."""
         self.queue.handle_timer(now)
+
+
+def _is_routed(event: TransportEvent) -> bool:
+    """Whether it tells of a message that went by its queue's identifier, not of replication's."""
+    if isinstance(event, (Nacked, Dropped)) and event.message.queue is not None:
+        return True
+    return isinstance(event, (Written, Acknowledged, Nacked, Dropped)) and event.routed

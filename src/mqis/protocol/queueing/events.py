@@ -113,6 +113,8 @@ class Nacked:
     message: Message
     message_class: int
     local: bool
+    #: Here and below: it went, or was to go, by way of next hops, and may be somebody else's.
+    routed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ class Dropped:
     machine: str
     message: Message
     message_class: int
+    routed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class Written:
     identifier: MessageIdentifier
     machine: str
     session: int
+    routed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,7 @@ class Acknowledged:
     identifiers: tuple[MessageIdentifier, ...]
     machine: str
     session: int
+    routed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

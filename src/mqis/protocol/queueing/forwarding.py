@@ -204,4 +204,5 @@ class Forwarder:
             return Refused(identifier, session, "acknowledges nothing that was sent by a route")
         self._sent.take(subject.ordinal, now)
         message_class = message.properties.message_class
-        return Nacked(subject, sent.machine, sent.message, message_class, local=False)
+        original = subject, sent.machine, sent.message
+        return Nacked(*original, message_class, local=False, routed=True)

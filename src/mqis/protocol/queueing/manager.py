@@ -22,6 +22,7 @@ those for direct names, and go to another candidate when one cannot be reached.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
@@ -116,7 +117,9 @@ class QueueManager:
         policy: SigningPolicy = SigningPolicy.ACCEPT,
         duplicates: DuplicateTable | None = None,
         router: Router | None = None,
+        counts: Callable[[Guid], bool] | None = None,
     ) -> None:
+        """``counts``: whose messages the replication queue takes, where ``peers`` admits more."""
         queue_path(machine)  # refuses what is no machine name
         self.guid = guid
         self.machine = machine
@@ -134,6 +137,7 @@ class QueueManager:
             sent=self._sent,
             policy=policy,
             signer=signer,
+            counts=counts,
         )
         self._routes: Routes | None = None
         if router is not None:
@@ -431,7 +435,8 @@ class QueueManager:
             destination.queue.forget(outgoing)
         self.statistics.acknowledged += len(event.messages)
         identifiers = tuple(outgoing.identifier for outgoing in event.messages)
-        self.tell(Acknowledged(identifiers, destination.machine, connection))
+        routed = bool(destination.guid)
+        self.tell(Acknowledged(identifiers, destination.machine, connection, routed))
 
     def _settle(self, connection: int, link: _Link, now: float, *, lost: bool = False) -> None:
         """After anything happened to a session: its end, its timers, its destination."""
@@ -529,10 +534,11 @@ class QueueManager:
     ) -> None:
         self.statistics.undelivered += 1
         identifier, message = outgoing.identifier, outgoing.message
+        routed = outgoing.transit is not None
         if message.acknowledge:
-            self.tell(Nacked(identifier, machine, message, message_class, local=True))
+            self.tell(Nacked(identifier, machine, message, message_class, True, routed))
         else:
-            self.tell(Dropped(identifier, machine, message, message_class))
+            self.tell(Dropped(identifier, machine, message, message_class, routed))
         if self._routes is not None:
             self._routes.undelivered(outgoing, message_class, now)
 
@@ -549,6 +555,6 @@ def _went_out(outgoing: Outgoing, destination: Destination, peer: Guid) -> Writt
     identifier, transit = outgoing.identifier, outgoing.transit
     machine, connection = destination.machine, destination.connection
     if transit is None or not transit.peer:
-        return Written(identifier, machine, connection)
+        return Written(identifier, machine, connection, transit is not None)
     came_from, hops = transit.peer, transit.hops
     return Relayed(identifier, transit.target, came_from, peer, machine, hops, connection)

@@ -8,6 +8,8 @@ without a key can make this side take another's next messages for repetitions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mqis.protocol.queueing.events import Delivered, Nacked, Notified, Refused
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID, NOTIFY_QUEUE, canonical, machine_of
 from mqis.protocol.queueing.signing import Signer, SigningPolicy, examine
@@ -35,13 +37,16 @@ class Receiver:
         sent: SentTable,
         policy: SigningPolicy,
         signer: Signer | None,
+        counts: Callable[[Guid], bool] | None = None,
     ) -> None:
+        """``counts``: whose messages do, of those who have a session; None: everybody's."""
         self._guid = guid
         self._machine = canonical(machine)
         self._duplicates = duplicates
         self._sent = sent
         self._policy = policy
         self._signer = signer
+        self._counts = counts
 
     def judge(
         self, message: UserMessage, peer: Guid, session: int, now: float
@@ -68,6 +73,8 @@ class Receiver:
         message_class, reason = message.properties.message_class, None
         if identifier.source != peer:  # nothing is routed, so nobody sends for another
             reason = f"from {identifier.source} on the session of {peer}"
+        elif self._counts is not None and not self._counts(peer):
+            reason = f"{peer} is no server of the directory"
         elif message.transaction is not None:
             reason = "transactional"
         elif message.security is not None and message.security.encrypted:

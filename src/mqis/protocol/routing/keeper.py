@@ -60,12 +60,20 @@ class RoutingTableKeeper:
         try:
             snapshot = self._read()
         except READ_ERRORS as error:
-            self.error = error
-            self._due = now + RETRY_S
+            self.failed(error, now)
             return False
+        return self.refreshed(snapshot, now)
+
+    def refreshed(self, snapshot: Snapshot, now: float) -> bool:
+        """The directory as somebody has read it elsewhere; whether the table is another one now."""
         self.error = None
         self._due = now + QUERY_PERIOD_S
         return self._swap(snapshot, routing_table(snapshot, self._machine))
+
+    def failed(self, error: MqisError, now: float) -> None:
+        """It could not be read: the table stays, and the next attempt is soon."""
+        self.error = error
+        self._due = now + RETRY_S
 
     def changed(self, changes: Iterable[Change]) -> bool:
         """What the directory committed, in its order; whether the table is another one now.
