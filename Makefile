@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types pytest conformance bench fuzz crash java pipeline kerberos lock clean
+.PHONY: help run test lint format types pytest conformance bench fuzz crash chaos sim java pipeline kerberos lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -49,6 +49,12 @@ fuzz: $(VENV)/.dev ## hostile bytes against every decoder (SECONDS=60, SEED=0)
 
 crash: $(VENV)/.dev ## kill -9 at random instants (ROUNDS=200)
 	@$(PY) tools/crash.py --rounds $(or $(ROUNDS),200)
+
+chaos: $(VENV)/.dev ## five servers, killed and cut off from each other (CHANGES=10000)
+	@$(PY) tools/replication_chaos.py --changes $(or $(CHANGES),10000)
+
+sim: $(VENV)/.run ## enterprises with every fault, simulated (SEEDS=1000)
+	@$(VENV)/bin/mqis sim --seeds $(or $(SEEDS),1000)
 
 java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 	@tools/java_home.sh $(VENV) requirements/java.lock > $(VENV)/java-home || \

@@ -16,7 +16,7 @@ from mqis.sim.coverage import missing
 from mqis.sim.mutations import MUTATIONS, mutated
 from mqis.sim.runner import Options, minimised, run, run_many, run_seed
 from mqis.sim.scenario import MAX_SERVERS, Scenario, Weather, draw, enterprise
-from mqis.sim.steps import Change, Crash, CrashPoint, Join, Operate, Restore
+from mqis.sim.steps import Change, Crash, CrashPoint, Join, Operate, Restore, Step
 from mqis.storage.journal.reader import Segment
 
 #: Seeds that CI runs; the command runs thousands.
@@ -141,19 +141,22 @@ def test_scenarios_are_drawn_alike_and_within_limits() -> None:
     }  # fmt: skip
 
 
+def in_time(*steps: Step) -> tuple[Step, ...]:
+    return tuple(sorted(steps, key=lambda step: step.at))
+
+
 @pytest.mark.parametrize("point", list(CrashPoint))
 def test_a_crash_at_each_point_is_survived(point: CrashPoint) -> None:
     operations = [Operate(10.0 + n, 1, Change.CREATE_QUEUE, n) for n in range(20)]
-    steps = (*operations[:5], Crash(15.0, 1, point, 30.0), *operations[5:])
-    ordered = tuple(sorted(steps, key=lambda step: step.at))
-    result = run(Scenario(7, enterprise((0, 1)), steps=ordered, fault_s=120))
+    steps = in_time(Crash(14.5, 1, point, 30.0), *operations)
+    result = run(Scenario(7, enterprise((0, 1)), steps=steps, fault_s=120))
     assert result.violation is None
     assert result.counts[f"fault crash {point}"] == 1
 
 
 def test_a_server_joins_an_enterprise_at_work() -> None:
     operations = [Operate(float(n), 0, Change.CREATE_NETWORK, n) for n in range(20)]
-    steps = tuple(sorted([*operations, Join(9.5, 2)], key=lambda step: step.at))
+    steps = in_time(Join(9.5, 2), *operations)
     result = run(Scenario(8, enterprise((0, 0, 0)), steps=steps, fault_s=60))
     assert result.violation is None
     assert result.counts["late join"] == 1

@@ -34,6 +34,7 @@ from mqis.runtime.journal import JournalThread
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.notifier import ChangeNotifier
+from mqis.runtime.node.routing import ServerRouting
 from mqis.runtime.node.signer import MachineKey, MachineSigner
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.services.hosts import HostResolver
@@ -85,6 +86,8 @@ class ReplicationService:
     port: int
     #: None: nobody is told of changes.
     notifier: ChangeNotifier | None = None
+    #: None: whatever the directory says, nothing is passed on.
+    routing: ServerRouting | None = None
 
     @property
     def local(self) -> LocalQueueManager:
@@ -201,15 +204,18 @@ async def start_replication(
     members = Members(store, seeds, keys_required=policy is SigningPolicy.REQUIRE)
     key = None if policy is SigningPolicy.NONE else MachineKey.open(Path(section.key))
     signer = None if key is None else MachineSigner(key, members.keys_of)
+    routing = ServerRouting(store, me.id, members) if section.route else None
     queue = QueueManager(
         me.id,
         me.name,
         # Replication numbers its messages itself, from its store; these are far from them.
         MessageIdCounter((int(time.time()) << 8) + (1 << 30)),
         limits=Limits(retry_s=section.connect_retry_s),
-        peers=members,
+        peers=routing or members,
         signer=signer,
         policy=policy,
+        router=None if routing is None else routing.router,
+        counts=None if routing is None else routing.counts,
     )
     journal = _start_journal(section, store, me, stack)
     stack.push_async_callback(drain)
@@ -222,13 +228,17 @@ async def start_replication(
         members,
         resolver,
         on_commit=(lambda: None) if journal is None else journal.wake,
+        on_outcome=(lambda _outcome: None) if routing is None else routing.heed,
         restored=restored,
     )
     stack.callback(_tell_end, driver)
     await stack.enter_async_context(driver)
     port = await _listen(driver, config)
     log.info("replicating", extra=details(server=me.name, role=me.role.value, port=port))
-    service = ReplicationService(me, driver, resolver, store, key, port)
+    service = ReplicationService(me, driver, resolver, store, key, port, routing=routing)
+    if routing is not None:
+        routing.start(queue.statistics)
+        stack.push_async_callback(routing.close)
     if section.notify:
         service.notifier = ChangeNotifier(
             service.local, resolver, peers=members, signer=signer, policy=policy
