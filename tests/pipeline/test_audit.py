@@ -9,10 +9,11 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.audit import Audited, audit
-from mqis.pipeline.tables import Tables, settled
+from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms.causes import causes, journals
 from mqis.pipeline.transforms.divergence import authorities, copies, differences, members
 from mqis.pipeline.transforms.expressions import guid_text
+from mqis.pipeline.transforms.settling import settled
 from mqis.protocol.directory.export import parse_entry, parse_header
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.replication import convergence

@@ -44,6 +44,15 @@ def test_everything_in_one_run(spark: SparkSession, demo: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "duplicate" in shown.stdout
 
+    out = demo / "report.html"
+    written = run("pipeline", "report", str(out), "--tables", f"{demo}/tables")
+    assert written.exit_code == 0, written.output
+    page = out.read_text("utf-8")
+    for fault in manifest["faults"]:
+        assert fault["id"] in page
+    assert page.count("<svg") >= 3
+    assert "http" not in page  # it opens offline
+
 
 def test_what_is_wrong_is_said(
     spark: SparkSession, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -52,7 +52,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         'site_id = "00000000-0000-0000-0000-000000000002"\nseeds = ["pec1 x"]\n'
         'signing = "require"\nkey = "k.pem"\njournal = "journal"\nnotify = false\n'
         "gather_ms = 1\nheartbeat_s = 2\nretry_s = 3\nreply_wait_s = 4\n"
-        "recovery_wait_s = 5\nconnect_retry_s = 6\n"
+        "recovery_wait_s = 5\nconnect_retry_s = 6\nroute = false\n"
         '[hosts]\nber-dir1 = "10.0.2.1:1802"\nx = "[::1]:5"\n'
         '[log]\nlevel = "debug"\nformat = "json"\n',
     )
@@ -92,6 +92,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
             4,
             5,
             6,
+            False,
         ),
         HostsSection((("ber-dir1", "10.0.2.1:1802"), ("x", "[::1]:5"))),
         LogSection(LogLevel.DEBUG, LogFormat.JSON),

@@ -363,6 +363,24 @@ def _point(at: str, partition: str) -> tuple[Guid | None, datetime | None, int |
 
 
 @app.command()
+def report(
+    out: Annotated[Path, typer.Argument(help="The HTML file to write.")] = Path("report.html"),
+    *,
+    tables: TablesOption = _HERE,
+    master: MasterOption = "local[*]",
+    remote: RemoteOption = "",
+    memory: MemoryOption = _MEMORY,
+    tuned: TunedOption = True,
+) -> None:
+    """Write one HTML file with charts of what the tables say; it opens offline."""
+    with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.report import report as job  # noqa: PLC0415
+
+        sections = job(opened, out)
+    say(f"wrote {out}: {', '.join(sections) or 'nothing, there are no tables'}")
+
+
+@app.command()
 def stream(
     *,
     journals: JournalsOption,

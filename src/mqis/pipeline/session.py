@@ -21,6 +21,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from mqis.pipeline.java import java_home
+from mqis.pipeline.shipping import ship
 from mqis.wire.errors import MqisError
 
 #: Of the machine; with less Spark spills, which is slow but works.
@@ -75,19 +76,23 @@ def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(app)
     settings = dict(_COMMON)
+    if not engine.remote.startswith("sc:"):
+        os.environ["JAVA_HOME"] = str(java_home())
+    if (engine.remote or engine.master).startswith("local"):
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     if engine.remote:
         builder = builder.remote(engine.remote)
     else:
-        home = java_home()
-        os.environ["JAVA_HOME"] = str(home)
         builder = builder.master(engine.master)
         if engine.is_local:
-            settings |= _local(engine, home)
+            settings |= _local(engine, java_home())
     for key, value in (settings | engine.settings).items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
     if not engine.remote:
         session.sparkContext.setLogLevel("ERROR")
+    if not engine.is_local:
+        ship(session, cache_directory(), connect=bool(engine.remote))
     from mqis.pipeline.sources import register  # noqa: PLC0415 - needs a session to be of use
 
     register(session)
@@ -98,16 +103,17 @@ def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
 def session(engine: Engine, app: str = "mqis") -> Iterator[SparkSession]:
     """One for the length of the block; one that is there already stays."""
     theirs = SparkSession.getActiveSession()
+    if theirs is not None:
+        yield theirs
+        return
     opened = open_session(engine, app)
     try:
         yield opened
     finally:
-        if theirs is None:
-            opened.stop()
+        opened.stop()
 
 
 def _local(engine: Engine, home: Path) -> dict[str, str]:
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # Not as SPARK_CONF_DIR: a directory on the class path would rule out the archive of classes.
     options = [f"-Dlog4j2.configurationFile={(_CONF / 'log4j2.properties').as_uri()}"]
     if engine.tuned:

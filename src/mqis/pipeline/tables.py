@@ -88,11 +88,6 @@ class Tables:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def settled(frame: DataFrame) -> DataFrame:
-    """A small frame, computed once and for all: what is asked often is not worked out each time."""
-    return frame.sparkSession.createDataFrame(frame.toArrow())
-
-
 def _versions(place: Path) -> list[tuple[int, Path]]:
     if not place.is_dir():
         return []

@@ -180,7 +180,7 @@ def _steps(random: Random, scenario: Scenario) -> tuple[Step, ...]:
         server = random.randrange(len(scenario.servers))
         change = random.choices(changes, weights)[0]
         steps.append(Operate(at, server, change, random.getrandbits(32)))
-    for make in (_cuts, _crashes, _restores, _joins):
+    for make in (_cuts, _crashes, _restores, _joins, _moves):
         if random.random() < 0.6:
             steps += make(random, scenario)
     if any(isinstance(step, Restore) for step in steps):
@@ -246,3 +246,22 @@ def _joins(random: Random, scenario: Scenario) -> list[Step]:
         if (plan.role is Role.BSC or alone) and random.random() < 0.4:
             steps.append(Join(random.uniform(0, scenario.fault_s * 0.7), index))
     return steps
+
+
+def _moves(random: Random, scenario: Scenario) -> list[Step]:
+    """A machine moves from one site to another while a third does not hear of the first.
+
+    There its name is taken when it comes, for as long as the line is cut.
+    """
+    pscs = [i for i, plan in enumerate(scenario.servers) if plan.role is not Role.BSC]
+    if len(pscs) < 3:
+        return []
+    old, new, deaf = random.sample(pscs, 3)
+    at, salt = random.uniform(0, scenario.fault_s / 2), random.getrandbits(32)
+    return [
+        Operate(at, old, Change.RECREATE_MACHINE, salt),
+        Cut(at + 60, old, deaf, True, random.choice((60.0, 600.0, 3000.0))),
+        Operate(at + 65, old, Change.RECREATE_MACHINE, salt),
+        Operate(at + 110, new, Change.RECREATE_MACHINE, salt),
+        Operate(at + 111, new, Change.UPDATE_MACHINE, random.getrandbits(32)),
+    ]

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from mqis.protocol.clock import Instant
 from mqis.protocol.node.node import Node
-from mqis.protocol.queueing.events import Connect, Notified, SessionOpened
+from mqis.protocol.queueing.events import (
+    Connect,
+    Notified,
+    Relayed,
+    SessionOpened,
+    Stranded,
+)
+from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.queueing.message import Message, PrivateQueue
 from mqis.protocol.replication.effects import Refusal, Send
 from mqis.protocol.replication.machine import Replication
@@ -12,8 +19,10 @@ from mqis.protocol.replication.server import Role, Server
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.identifier import MessageIdentifier
+from tests.protocol.queueing.routed import QUEUE, Enterprise
 from tests.protocol.queueing.wires import PSC1, PSC2, Wires, manager
 from tests.protocol.replication.enterprise import CountedEntropy
+from tests.protocol.routing.worlds import World, guid
 
 AT = Instant(1000.0, 1_700_000_000.0)
 
@@ -53,3 +62,38 @@ def test_notices_are_the_applications() -> None:
     assert isinstance(notice, Notified)
     assert notice.body == b"told"
     assert made.committed([], AT) == []
+
+
+ROW = World("A-B 1", "B-C 1", a="A gate", b="B gate", c="C gate")
+
+
+def middle(net: Enterprise) -> tuple[Node, QueueManager]:
+    """The node of b, through whose queue manager messages go; ``net`` takes no events of it."""
+    entropy = CountedEntropy("node")
+    queue = net.managers["b"]
+    net.drain = lambda: None  # type: ignore[method-assign]
+    me = Server("b", guid("b"), guid("B"), Role.PEC, "b")
+    return Node(Replication(me, entropy), queue, entropy), queue
+
+
+def test_replication_hears_nothing_of_messages_that_are_passed_on() -> None:
+    net = Enterprise(ROW.snapshot)
+    made, queue = middle(net)
+    net.post(guid("a"), PrivateQueue(guid("c"), QUEUE), b"no replication message")
+    net.advance(20.0)
+    assert queue.statistics.relayed == queue.statistics.acknowledged == 1
+    assert made.operations(AT) == []
+    assert Relayed in [type(outcome) for outcome in made.committed([], AT)]
+
+
+def test_replication_hears_nothing_of_messages_that_end_here() -> None:
+    """Somebody else's body is no replication message; to read it as one would stop the server."""
+    net = Enterprise(ROW.snapshot)
+    made, queue = middle(net)
+    net.down = {"c"}
+    net.post(guid("a"), PrivateQueue(guid("c"), QUEUE), b"no replication message", lifetime_s=30)
+    net.post(guid("b"), PrivateQueue(guid("c"), QUEUE), b"an own one", lifetime_s=30)
+    net.advance(100.0)
+    assert queue.statistics.undelivered == 2
+    assert made.operations(AT) == []
+    assert Stranded in [type(outcome) for outcome in made.committed([], AT)]

@@ -298,7 +298,7 @@ def test_a_negative_acknowledgement_is_believed_about_own_routed_messages_only(
     found = judges.judge(one, guid("g"), 3, 100.0)
 
     if believed:
-        assert found == Nacked(subject, "g", original, 0x8005, local=False)
+        assert found == Nacked(subject, "g", original, 0x8005, local=False, routed=True)
         again = judges.judge(one, guid("g"), 3, 100.0)
         assert isinstance(again, Refused), "once"
     else:

@@ -14,6 +14,7 @@ from mqis.protocol.queueing.events import (
     Delivered,
     Dropped,
     Nacked,
+    Notified,
     Refused,
     SessionClosed,
     SessionOpened,
@@ -22,9 +23,15 @@ from mqis.protocol.queueing.events import (
 )
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import REQUEST_LIFETIME_S, REQUEST_PRIORITY, Message
+from mqis.protocol.queueing.message import (
+    REQUEST_LIFETIME_S,
+    REQUEST_PRIORITY,
+    Message,
+    PrivateQueue,
+)
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.wire.guid import Guid
+from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.baseheader import INFINITE, BaseHeader
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.internal import ConnectionParameters, EstablishConnection, SessionAck
@@ -694,3 +701,18 @@ def test_the_streams_are_packets() -> None:
             decode_packet(bytes(stream[at : at + length]))
             at += length
         assert at == len(stream)
+
+
+def test_a_session_alone_does_not_open_the_replication_queue() -> None:
+    """Routing servers give sessions to machines that replication takes nothing from."""
+    two = manager(PSC2, "PSC2", counts=lambda guid: guid != PSC1)
+    wires = Wires(manager(PSC1, "PSC1"), two)
+    notice = PrivateQueue(PSC2, NOTIFY_QUEUE_ID)
+    for message in (Message(b"a change"), Message(b"a notice", queue=notice)):
+        wires.send("psc1", "PSC2", message)
+    wires.run()
+    reasons = [event.reason for event in wires.of("psc2", Refused)]
+    assert reasons == [f"{PSC1} is no server of the directory"] * 2
+    assert (two.statistics.delivered, two.statistics.refused) == (0, 2)
+    assert not wires.of("psc2", Delivered)
+    assert not wires.of("psc2", Notified)

@@ -383,6 +383,39 @@ def test_the_replication_queue_hears_only_who_is_connected() -> None:
     assert [event.body for event in net.of("b", Delivered)] == [b"direct"]
 
 
+def test_nobody_reaches_a_replication_queue_in_the_name_of_a_routing_server() -> None:
+    """What x sends as if it were from a would leave a on a session of a's own."""
+    world = World("A-B 1", a="A gate", b="B gate", x="A")
+    net = Enterprise(world.snapshot)
+    forged = MessageIdentifier(guid("a"), 5)
+    message = Message(b"change", queue=PrivateQueue(guid("b"), MQIS_QUEUE_ID))
+    net.managers["x"].send_routed(message, net.now, UNIX_TIME, forged)
+    net.run()
+
+    (refused,) = net.of("a", Refused)
+    assert refused.reason == f"for {guid('b')}, in the name of this machine"
+    assert net.of("b", Delivered) == []
+
+
+@pytest.mark.parametrize("claimed", ["a", "x"])
+def test_nobody_has_a_replication_queue_told_that_its_message_was_lost(claimed: str) -> None:
+    """A message of a's is at b; what x sends under the same identifier does not arrive."""
+    world = World("A-B 1", "B-C 1", a="A gate", b="B gate", c="C gate", x="B")
+    net = Enterprise(world.snapshot)
+    net.down = {"c"}
+    sent = net.send("a", "b", Message(b"request", acknowledge=True))
+    net.run()
+    forged = MessageIdentifier(guid(claimed), sent.ordinal)
+    message = Message(b"lost", lifetime_s=5, acknowledge=True, queue=queue_of("c"))
+    net.managers["x"].send_routed(message, net.now, UNIX_TIME, forged)
+    net.advance(30)
+
+    assert net.managers["b"].statistics.relayed == 1
+    assert net.of("a", Nacked) == []
+    told = [event for event in net.of("x", Nacked) if not event.local]
+    assert len(told) == (claimed == "x"), "who sends in his own name hears of it"
+
+
 def test_direct_messages_and_routed_ones_have_sessions_of_their_own() -> None:
     world = World("A-B 1", a="A gate", b="B gate")
     net = Enterprise(world.snapshot)

@@ -8,10 +8,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.ingest import empty
-from mqis.pipeline.tables import Tables, settled
+from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms.causes import causes, journals
 from mqis.pipeline.transforms.divergence import authorities, copies, differences, members
 from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.pipeline.transforms.settling import settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def audit(tables: Tables) -> Audited:
     owners, servers = settled(authorities(partitions)), settled(members(objects))
     replicas = settled(copies(partitions, owners, servers))
     whole = settled(journals(records, errors))
-    found = differences(objects, replicas).persist()
+    found = settled(differences(objects, replicas))
     explained = causes(found, records, whole, owners, servers)
     written = tables.write("divergence", _readable(explained).coalesce(1))
     session.catalog.clearCache()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqis.pipeline.jobs.ingest import empty
-from mqis.pipeline.tables import Tables, settled
+from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms import progress
 from mqis.pipeline.transforms.causes import journals
+from mqis.pipeline.transforms.settling import settled
 
 
 @dataclass(frozen=True, slots=True)

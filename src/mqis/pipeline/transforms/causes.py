@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.bodies import carried
 from mqis.pipeline.transforms.expressions import guid_text, same_name, travels_as
+from mqis.pipeline.transforms.settling import settled
 from mqis.protocol.replication.convergence import Kind
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
@@ -76,8 +77,8 @@ def causes(
 
     ``journals`` is of the function of that name, ``owners`` and ``members`` are of ``divergence``.
     """
-    traced = _with_change(differences, records, journals).persist()
-    hops = _hops(traced.filter(F.col("cause").isNull()), owners, members).persist()
+    traced = settled(_with_change(differences, records, journals))
+    hops = settled(_hops(traced.filter(F.col("cause").isNull()), owners, members))
     told = (
         hops.join(_arrivals(hops, records), _HOP, "left")
         .join(_sendings(hops, records), _HOP, "left")
@@ -198,7 +199,7 @@ def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
 
 def _sendings(hops: DataFrame, records: DataFrame) -> DataFrame:
     """What became of the messages that had the change: (hop, sent, written, received, ...)."""
-    messages = _messages(hops, records)
+    messages = settled(_messages(hops, records))
     events = records.filter(F.col("kind") == int(RecordKind.MESSAGE)).select(
         F.col("server").alias("teller"), "message_source", "message_ordinal", "state", "reason"
     )

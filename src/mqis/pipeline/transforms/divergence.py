@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.expressions import guid_text, listed_properties, same_name
+from mqis.pipeline.transforms.settling import settled
 from mqis.protocol.replication.convergence import Kind
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -54,7 +55,7 @@ def differences(objects: DataFrame, replicas: DataFrame) -> DataFrame:
         "server", "partition", "id", "type", "path", "seq", "site_only", "digest", "digests"
     )
     owners = replicas.select("partition", "authority").distinct()
-    placed = looked_at.join(F.broadcast(owners), "partition").persist()
+    placed = settled(looked_at.join(F.broadcast(owners), "partition"))
     own = placed.filter(F.col("server") == F.col("authority"))
     others = placed.filter(F.col("server") != F.col("authority"))
     return _wrong(own, others, replicas).unionByName(_extra(own, others))

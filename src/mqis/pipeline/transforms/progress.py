@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.bodies import carried
 from mqis.pipeline.transforms.expressions import guid_text
+from mqis.pipeline.transforms.settling import settled
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.messages import Operation
@@ -64,7 +65,8 @@ def gaps(records: DataFrame, journals: DataFrame) -> DataFrame:
     ``certain`` is false where the replica's journal is not whole: then it may just not tell.
     """
     events = _events(records).persist()
-    found = _unhealed(_passed_over(events, journals), events).unionByName(_twice(events))
+    passed = settled(_passed_over(events, journals))
+    found = _unhealed(passed, events).unionByName(_twice(events))
     return found.join(F.broadcast(journals), "server", "left").select(
         "kind",
         "server",

@@ -42,7 +42,8 @@ def demand(messages: DataFrame, directory: DataFrame) -> DataFrame:
     placed = machines.withColumn("site_id", _packet(from_text)).join(
         F.broadcast(sites), "site_id", "left"
     )
-    known = placed.select("machine", "name")
+    # Where two machines have one name, which hygiene reports, one of them is meant.
+    known = placed.groupBy("machine").agg(F.min("name").alias("name"))
     ends = messages.select(
         F.lower("source").alias("s"), F.lower("destination").alias("d"), "messages"
     )

@@ -42,6 +42,10 @@ loses the session.
     multiplexer.disconnect(connection)              # only what was opened here
     multiplexer.pause(connection); multiplexer.resume(connection)
     while (event := multiplexer.next_event()) is not None: ...
+    connection.sink = take                          # take(type, body) instead of MessageReceived
+
+A sink gets its messages inside ``receive``, in their order: those that have to wait, for the
+decision on their connection or because it is paused, are events all the same.
 
 Every connection of ``connect`` ends in exactly one ``ConnectFailed`` or ``Disconnected``; every
 connection that came with ``ConnectionRequested`` ends in one ``Disconnected``, unless it was denied
@@ -289,8 +293,10 @@ class Multiplexer:
     # --- time -------------------------------------------------------------------------------------
 
     def next_timer(self) -> float | None:
-        due = [at for at in (self._idle_due, self._ping_due) if at is not None]
-        return min(due, default=None)
+        idle, ping = self._idle_due, self._ping_due
+        if idle is None or ping is None:
+            return ping if idle is None else idle
+        return min(idle, ping)
 
     def handle_timer(self, now: float) -> None:
         if self._idle_due is not None and now >= self._idle_due:
@@ -385,7 +391,10 @@ class Multiplexer:
             raise _not_u32("a message type", message_type)
         if len(body) > MAX_DATA:
             raise ValueError(f"a message of {len(body)} bytes, at most {MAX_DATA} are allowed")
-        self._check_state(connection, _SENDABLE)
+        table = self._outgoing if connection.outgoing else self._incoming
+        known = table.connections.get(connection.id or 0)
+        if known is not connection or connection.state is not State.OPEN:
+            self._check_state(connection, _SENDABLE)  # says what is wrong, unless it only waits
         data = body if isinstance(body, bytes) else bytes(body)
         self._outbox.send(connection, message_type, data)
 

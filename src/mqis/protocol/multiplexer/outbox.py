@@ -73,11 +73,12 @@ class Outbox:
 
     def arrived(self) -> None:
         """The boxcar in flight is at the partner's."""
-        for connection, cost in self._queue.arrived().costs.items():
-            self._release(connection, cost)
+        costs = self._queue.arrived().costs
+        for connection, cost in costs.items():
+            connection.queued -= cost
+        self._release(sum(costs.values()))
 
-    def _release(self, connection: Connection, cost: int) -> None:
-        connection.queued -= cost
+    def _release(self, cost: int) -> None:
         self.queued -= cost
         self._budget.release_queued(cost)
 
@@ -107,7 +108,8 @@ class Outbox:
     def never_opened(self, connection: Connection) -> None:
         self.closed(connection)
         self._early.pop(connection, None)
-        self._release(connection, connection.queued)
+        early, connection.queued = connection.queued, 0
+        self._release(early)
 
     def clear(self) -> None:
         """The session is down. Connections that have no id yet end by ``never_opened``."""

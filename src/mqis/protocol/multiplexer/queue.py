@@ -45,23 +45,27 @@ class BoxcarQueue:
     ) -> None:
         """fIsMaster is 1 from the side that opened the connection (3.1.4.1)."""
         cars, is_master = self._cars, owner.outgoing
-        if not cars or not cars[-1].builder.add_user_message(
-            connection_id, message_type, data, is_master
-        ):
-            cars.append(Car())
-            cars[-1].builder.add_user_message(connection_id, message_type, data, is_master)
-        costs = cars[-1].costs
+        car = cars[-1] if cars else self._append()
+        if not car.builder.add_user_message(connection_id, message_type, data, is_master):
+            car = self._append()
+            car.builder.add_user_message(connection_id, message_type, data, is_master)
+        costs = car.costs
         costs[owner] = costs.get(owner, 0) + cost
 
     def add(self, packet: Packet) -> None:
         """To the last boxcar if both limits allow it, else to a new one behind it."""
-        if not self._cars or not self._cars[-1].builder.has_room(len(packet.data)):
-            self._cars.append(Car())
-        car = self._cars[-1]
+        car = self._cars[-1] if self._cars else self._append()
+        if not car.builder.has_room(len(packet.data)):
+            car = self._append()
         car.builder.add(packet)
         if packet.tag in _ANSWERS:
             car.answers += 1
             self.answers += 1
+
+    def _append(self) -> Car:
+        car = Car()
+        self._cars.append(car)
+        return car
 
     def depart(self) -> SendBoxcar | None:
         """The head of the queue as bytes, unless one is under way or there is none."""

@@ -6,7 +6,8 @@
     anybody else's, and this is none                        refused
 
 The replication queue and the notification queue are not among these: their messages come straight
-from their senders, and ``receiving`` keeps to that. Direct names are never passed on.
+from their senders, and ``receiving`` keeps to that. What others send there in the name of this
+machine is not passed on: on a session of ours it would count. Direct names are never passed on.
 """
 
 from __future__ import annotations
@@ -78,6 +79,11 @@ class Rejection:
 Verdict = Arrived | Nacked | Refused | Relay | Rejection
 
 
+def is_reserved(name: QueueName) -> bool:
+    """Whether it is a queue that ``receiving`` has the rules of, on whatever machine."""
+    return name.kind is QueueKind.PRIVATE_AT_DESTINATION and name.private_id in _OTHERS_RULES
+
+
 class Forwarder:
     """Decides; one answer for every message that it concerns."""
 
@@ -106,7 +112,7 @@ class Forwarder:
             return True
         if name.kind is not QueueKind.PRIVATE_AT_DESTINATION or not header.address:
             return False
-        return header.address != self.guid or name.private_id not in _OTHERS_RULES
+        return header.address != self.guid or not is_reserved(name)
 
     def judge(self, message: UserMessage, peer: Guid, session: int, now: float) -> Verdict:
         header = message.header
@@ -140,6 +146,8 @@ class Forwarder:
     ) -> Relay | Refused | Rejection:
         """Nothing but the hop count changes; what is signed or encrypted is not our business."""
         header = message.header
+        if header.source == self.guid and is_reserved(header.destination):
+            return Refused(identifier, session, f"for {target}, in the name of this machine")
         if not self.router.forwards:
             return Refused(identifier, session, f"for {target}; this is no routing server")
         if self._passed.seen((identifier, header.hops), now):

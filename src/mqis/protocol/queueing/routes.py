@@ -14,7 +14,7 @@ from typing import Protocol
 from mqis.protocol.queueing.acknowledging import negative, wants_nack
 from mqis.protocol.queueing.destination import Destination
 from mqis.protocol.queueing.events import Event, Stranded
-from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Rejection, Relay
+from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Rejection, Relay, is_reserved
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.message import Message
 from mqis.protocol.queueing.outages import Outages
@@ -75,7 +75,7 @@ class Routes:
             if verdict.message_class is MessageClass.NACK_HOP_COUNT_EXCEEDED:
                 self._office.statistics.exhausted += 1
             self._office.judged(verdict.refused)
-            self._reject(message, verdict.message_class, now)
+            self._reject(message, verdict.message_class, peer, now)
         else:
             self._office.judged(verdict)
 
@@ -111,7 +111,7 @@ class Routes:
     def undelivered(self, outgoing: Outgoing, message_class: MessageClass, now: float) -> None:
         """Somebody else's message ends here: tell him, if he wants to hear of it."""
         if outgoing.transit is not None and outgoing.transit.received is not None:
-            self._reject(outgoing.transit.received, message_class, now)
+            self._reject(outgoing.transit.received, message_class, outgoing.transit.peer, now)
 
     def close(self) -> None:
         self._stranded.take_all()
@@ -144,13 +144,21 @@ class Routes:
         packet = message.to_bytes()
         self.dispatch(Outgoing.of(identifier, carried, packet, now, transit), now)
 
-    def _reject(self, message: UserMessage, message_class: MessageClass, now: float) -> None:
-        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15), if the sender asked for it."""
+    def _reject(
+        self, message: UserMessage, message_class: MessageClass, peer: Guid, now: float
+    ) -> None:
+        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15), if the sender asked for it.
+
+        A replication queue would believe us about what it sent us itself. So it hears only of what
+        came straight from its machine, not of what somebody says came from there.
+        """
         if not wants_nack(message):
             return
         identifier = MessageIdentifier(self._forwarder.guid, self._message_ids.next())
         nack = negative(message, message_class, identifier, self._router.owner_of)
         if nack is None:
+            return
+        if is_reserved(nack.header.destination) and message.header.source != peer:
             return
         if nack.header.address == self._forwarder.guid:
             self.receive(nack, self._forwarder.guid, 0, now)

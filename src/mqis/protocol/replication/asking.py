@@ -48,7 +48,12 @@ def source_of(work: Work, state: Partition) -> str:
 
 
 def from_seq(state: Partition, progress: Progress) -> SequenceNumber:
-    """The last number that is here (E08); objects that were set aside are asked for again."""
+    """The last number that is here (E08); objects that were set aside are asked for again.
+
+    Once in each round: what follows goes on behind the part before.
+    """
+    if progress.in_round:
+        return progress.reached
     aside = (seq.saturating_sub(1) for seq in progress.quarantine.values())
     return min([state.last_seq, *aside])
 

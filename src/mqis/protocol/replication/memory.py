@@ -35,6 +35,8 @@ class Progress:
     delay_s: float = 0.0
     #: Between the parts of a reply: changes that come now wait for the last part (E54).
     in_round: bool = False
+    #: And where the last part ended.
+    reached: SequenceNumber = SequenceNumber.MIN
     #: The last number that the authority was told we have (E24).
     acked: SequenceNumber = SequenceNumber.MIN
     #: PreviousPurgedSeqNumber.

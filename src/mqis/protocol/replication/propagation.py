@@ -9,6 +9,7 @@ from __future__ import annotations
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.memory import Neighbor
+from mqis.protocol.replication.quarantine import complete_through
 from mqis.protocol.replication.work import Work
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -100,7 +101,10 @@ def numbers(work: Work, neighbor: Neighbor) -> Heartbeat:
         if neighbor.intersite and not (own and _ours(work, state.id)):
             continue
         purged = state.purged_seq if own else state.allowed_purge_seq
-        records.append(PartitionSeqNumbers(state.id, state.last_seq, purged))
+        last = complete_through(work, state)
+        if last < state.last_seq:  # nobody believes in more purged than there is
+            purged = min(purged, last)
+        records.append(PartitionSeqNumbers(state.id, last, purged))
     return Heartbeat(work.me.name, tuple(records)) if records else Heartbeat()
 
 

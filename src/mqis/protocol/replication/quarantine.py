@@ -6,6 +6,7 @@ a name that another partition holds still, which passes.
 
 from __future__ import annotations
 
+from mqis.protocol.directory.objects import Partition
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
@@ -21,6 +22,12 @@ def set_aside(work: Work, partition: Guid, guid: Guid, seq: SequenceNumber) -> N
 def take_back(work: Work, partition: Guid, guid: Guid) -> None:
     if work.memory.progress(partition).quarantine.pop(guid, None) is not None:
         work.tx.drop_state(_FAMILY, partition.raw + guid.raw)
+
+
+def complete_through(work: Work, state: Partition) -> SequenceNumber:
+    """Up to where this copy has everything; a copy of it ends there until it has the rest."""
+    aside = work.memory.progress(state.id).quarantine.values()
+    return min([state.last_seq, *(seq.saturating_sub(1) for seq in aside)])
 
 
 def load(work: Work) -> None:

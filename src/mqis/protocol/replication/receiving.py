@@ -86,7 +86,8 @@ def apply_in_turn(work: Work, state: Partition, change: DirectoryChange) -> bool
         return False
     current = work.partition(state.id) or state
     current = work.put(replace(current, last_seq=change.seq))
-    offer(work, change, to_pscs=False)
+    if not work.memory.progress(state.id).quarantine:  # else it would leave a gap at our BSCs
+        offer(work, change, to_pscs=False)
     purge_if_due(work, state.id)
     acknowledge(work, work.partition(state.id) or current)
     return True

@@ -8,9 +8,11 @@ from mqis.protocol.directory.objects import DirectoryObject, Partition, PurgeSta
 from mqis.protocol.ports import Change
 from mqis.protocol.replication.admission import is_controller
 from mqis.protocol.replication.changes import scope_of, synchronized
+from mqis.protocol.replication.quarantine import complete_through
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply, SyncRequest
+from mqis.wire.seqnum import SequenceNumber
 
 
 def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> None:
@@ -56,8 +58,11 @@ def is_purged(request: SyncRequest, state: Partition) -> bool:
 
 def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
     """Everything above From, whatever To says (E03), or as much as one message holds (E54)."""
-    chosen, complete = _fitting(work, state, request)
-    to_seq = state.last_seq if complete else chosen[-1].seq
+    last = state.last_seq
+    if not _restores(request, state):
+        last = max(request.from_seq, complete_through(work, state))
+    chosen, complete = _fitting(work, state, request, last)
+    to_seq = last if complete else chosen[-1].seq
     more = Sync0.NONE if complete else Sync0.MORE
     if request.is_sync0 and complete:
         more = Sync0.COMPLETE
@@ -78,12 +83,14 @@ def in_order(changes: list[DirectoryChange]) -> tuple[DirectoryChange, ...]:
 
 
 def _fitting(
-    work: Work, state: Partition, request: SyncRequest
+    work: Work, state: Partition, request: SyncRequest, last: SequenceNumber
 ) -> tuple[list[DirectoryChange], bool]:
     settings = work.settings
     chosen: list[DirectoryChange] = []
     size, previous = 0, request.from_seq
     for found in visible(wanted(work, state, request), request.scope):
+        if found.seq > last:
+            break
         change = synchronized(found, previous, state.purged_seq)
         size += len(change.encoded)
         if chosen and (len(chosen) >= settings.max_changes or size > settings.max_bytes):

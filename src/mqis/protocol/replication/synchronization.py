@@ -134,6 +134,7 @@ def _go_on(work: Work, progress: Progress, reply: SyncReply) -> None:
     if state is None:
         return
     progress.in_round = reply.complete_sync0 is Sync0.MORE
+    progress.reached = _end(reply)
     if progress.in_round:
         ask(work, state.id)
         return

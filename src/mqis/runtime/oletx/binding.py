@@ -105,8 +105,9 @@ class Binding:
         if client is None or not client.usable:
             raise RpcConnectionError(f"the association with {self._name} is gone")
         stub = operation.request.encode(request, Syntax.NDR20)
-        call = PendingCall(client, operation, ended, limit_s)
-        call.begin(client.start(SYNTAX, operation.opnum, stub, call, target=self._name.cid))
+        call = PendingCall(client, operation, ended)
+        call_id = client.start(SYNTAX, operation.opnum, stub, call, target=self._name.cid)
+        call.started(call_id, limit_s)
         return call
 
     async def call_connecting(self, operation: Operation[Q, R], request: Q, limit_s: float) -> R:
@@ -184,17 +185,16 @@ class PendingCall(Generic[R]):
         client: RpcClient,
         operation: Operation[Any, R],
         ended: Callable[[R | Exception], None],
-        limit_s: float,
     ) -> None:
         self._client = client
         self._operation = operation
         self._ended: Callable[[R | Exception], None] | None = ended
-        self._limit_s = limit_s
-        self._timer = asyncio.get_running_loop().call_later(limit_s, self._too_late)
+        self._timer: asyncio.TimerHandle | None = None
         self._call_id = 0
 
-    def begin(self, call_id: int) -> None:
+    def started(self, call_id: int, limit_s: float) -> None:
         self._call_id = call_id
+        self._timer = asyncio.get_running_loop().call_later(limit_s, self._too_late, limit_s)
 
     def cancel(self) -> None:
         """Give it up; nothing is told."""
@@ -202,9 +202,9 @@ class PendingCall(Generic[R]):
             self._client.give_up(self._call_id)
             self._end(None)
 
-    def _too_late(self) -> None:
+    def _too_late(self, limit_s: float) -> None:
         self._client.give_up(self._call_id)
-        self._end(RpcTimeoutError(f"no answer to {self._operation.name} in {self._limit_s:g} s"))
+        self._end(RpcTimeoutError(f"no answer to {self._operation.name} in {limit_s:g} s"))
 
     def done(self) -> bool:
         return self._ended is None
@@ -224,7 +224,8 @@ class PendingCall(Generic[R]):
 
     def _end(self, outcome: R | Exception | None) -> None:
         ended, self._ended = self._ended, None
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._client.forget(self._call_id)
         if ended is not None and outcome is not None:
             ended(outcome)

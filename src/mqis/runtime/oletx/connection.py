@@ -66,7 +66,7 @@ class OleTxConnection:
         self._link = link
         self.raw = raw
         raw.interface, raw.sink = self, self._take_in
-        self._callback: Callable[[Message], None] | None = None
+        self._callback: multiplexed.Sink | None = None
         self._loop = asyncio.get_running_loop()
         self._messages: deque[Message] = deque()
         self._buffered = 0
@@ -175,8 +175,8 @@ class OleTxConnection:
             self._link.resume(self)
         return message
 
-    def deliver_to(self, callback: Callable[[Message], None]) -> None:
-        """Hand every message to ``callback`` at once, instead of keeping it for ``receive``.
+    def deliver_to(self, callback: Callable[[int, bytes], None]) -> None:
+        """Hand type and body of every message to ``callback`` at once; ``receive`` gets no more.
 
         No task wakes up for it, which counts with thousands of connections. What the callback
         raises is logged; the partner is slowed down only by the time that it takes.
@@ -184,13 +184,12 @@ class OleTxConnection:
         self._callback = callback
         self.raw.sink = self._hand_over
         while self._messages:
-            message = self._take()
-            self._hand_over(*message)
+            self._hand_over(*self._take())
 
     def _hand_over(self, message_type: int, body: bytes) -> None:
         assert self._callback is not None
         try:
-            self._callback(Message(message_type, body))
+            self._callback(message_type, body)
         except Exception:
             log.exception("a message of %r was not handled", self)
 

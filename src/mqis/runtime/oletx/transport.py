@@ -27,7 +27,7 @@ from mqis.protocol.cmpo.settings import Settings
 from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ports import Entropy
-from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.protocol.rpc.faults import RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.limits import Limits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
@@ -159,7 +159,7 @@ class Transport:
         ended = partial(self._ended, effect)
         try:
             call = binding.start(effect.operation, effect.request, effect.limit_s, ended)
-        except RpcConnectionError as error:  # not from in here: the machine may not be done
+        except ProtocolError as error:  # told a turn later: the machine may not be done
             self._calls[effect.call] = self._loop.call_soon(ended, error)
         else:
             self._calls[effect.call] = call

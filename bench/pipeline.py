@@ -1,0 +1,221 @@
+"""The pipeline: reading journals, decoding changes, auditing replicas, working out routes.
+
+Journals are generated and then read by Spark, by one Python process that decodes record by record,
+and by Spark again from the Parquet that the same records were ingested into.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from bench.measure import Sample, contest, once
+from bench.results import Aim, Results, Row
+from bench.run import Bench, Run
+from mqis.services.generate import Plan, generate
+from mqis.wire.journal import RecordState, Whole, segment_header, walk
+from mqis.wire.journal.body import decode_body
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SERVERS = 10
+
+
+def _run(run: Run) -> Results:
+    results = Results()
+    try:
+        from mqis.pipeline.session import Engine, session  # noqa: PLC0415
+    except ImportError:
+        results.notes.append("left out: Spark is not installed (make pipeline)")
+        return results
+    run.say("pipeline: generating")
+    journals = _journals(run)
+    memory = "1g" if run.quick else "4g"
+    with session(Engine(master="local[2]", memory=memory)) as spark:
+        _reading(run, results, spark, journals)
+        _decoding(run, results, spark, journals)
+        _auditing(run, results, spark)
+        _routing(run, results, spark)
+    return results
+
+
+BENCH = Bench("pipeline", "Spark: journal decode, audit, routes", _run)
+
+
+def _journals(run: Run) -> Path:
+    """Generated once; copies of the files are as good as more of them."""
+    made = run.directory / "pipeline"
+    changes = run.scaled(20_000, 300)
+    generate(Plan(changes=changes, queues=200, faults=0, seed=1), made)
+    journals = made / "journals"
+    for number in range(run.scaled(5, 0)):
+        shutil.copytree(journals, made / "copies" / str(number))
+    if (made / "copies").exists():
+        shutil.move(made / "copies", journals / "copies")
+    return journals
+
+
+def _reading(run: Run, results: Results, spark: SparkSession, journals: Path) -> None:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    from mqis.pipeline import schemas, sources  # noqa: PLC0415
+    from mqis.pipeline.tables import Tables  # noqa: PLC0415
+
+    columns = ["lsn", "time", "kind", "state", "seq"]
+    size = sum(path.stat().st_size for path in journals.rglob("*.mqj"))
+    tables = Tables(spark, run.directory / "pipeline-tables")
+    whole = sources.journal(spark, str(journals), schemas.RECORDS.fieldNames())
+    run.say("pipeline: ingesting")
+    ingested = once(lambda: tables.write("records", whole).count())
+
+    def scanned(frame: Callable[[], Any]) -> Callable[[], Sample]:
+        asked = [F.count("*"), F.sum("seq"), F.max("time"), F.sum("state")]
+        return lambda: once(lambda: int(frame().agg(*asked).collect()[0][0]))
+
+    name, peer = "Spark, headers", "one process, record by record"
+    found = contest(
+        run.rounds,
+        {
+            name: scanned(lambda: sources.journal(spark, str(journals), columns)),
+            "Spark, the same as Parquet": scanned(lambda: tables.read("records")),
+            peer: lambda: once(lambda: _walked(journals)),
+        },
+    )
+    bytes_each = size / ingested.operations
+    for contender, rounds in found.items():
+        beside = None if contender == peer else (peer, found[peer])
+        results.rows.append(
+            Row.of("reading a journal", contender, rounds, peer=beside, size=bytes_each)
+        )
+    results.rows.append(Row.of("reading a journal", "ingest to Parquet", [ingested]))
+    rate = results.rows[0].per_second
+    results.aims.append(Aim("500,000 record headers a second", f"{rate:,.0f}", rate >= 500_000))
+
+
+def _walked(journals: Path) -> int:
+    """A fifth of the files is enough to see how fast it goes."""
+    count = 0
+    paths = sorted(journals.rglob("*.mqj"))
+    for path in paths[:: max(1, len(paths) // 5)]:
+        data = path.read_bytes()
+        count += sum(isinstance(e, Whole) for e in walk(data, segment_header(data)[1]))
+    return count
+
+
+def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -> None:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    from mqis.pipeline import sources  # noqa: PLC0415
+    from mqis.pipeline.transforms.bodies import NEEDED, carried  # noqa: PLC0415
+
+    asked = [F.count("*").alias("n"), F.sum(F.size("properties")).alias("p")]
+    properties = [0.0]
+
+    def decoded() -> int:
+        records = sources.journal(spark, str(journals), NEEDED).filter("kind = 2 and state = 1")
+        row = carried(records).agg(*asked).collect()[0]
+        properties[0] = row["p"] / row["n"]
+        return int(row["n"])
+
+    peer = "one process"
+    found = contest(
+        run.rounds,
+        {"Spark": lambda: once(decoded), peer: lambda: once(lambda: _decoded(journals))},
+    )
+    table = "decoding changes with all properties"
+    results.rows.append(Row.of(table, "Spark", found["Spark"], peer=(peer, found[peer])))
+    rate = results.rows[-1].per_second
+    results.rows.append(Row.of(table, peer, found[peer]))
+    told = f"{rate:,.0f}, {properties[0]:.1f} properties each"
+    results.aims.append(Aim("150,000 decoded changes a second", told, rate >= 150_000))
+
+
+def _decoded(journals: Path) -> int:
+    count = 0
+    for path in journals.glob("*-psc/*.mqj"):
+        data = path.read_bytes()
+        for entry in walk(data, segment_header(data)[1]):
+            if isinstance(entry, Whole) and entry.record.state is RecordState.LOCAL:
+                count += decode_body(entry.record) is not None
+    return count
+
+
+def _auditing(run: Run, results: Results, spark: SparkSession) -> None:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    from mqis.pipeline.tables import Tables  # noqa: PLC0415
+    from mqis.pipeline.transforms.divergence import differences  # noqa: PLC0415
+    from mqis.pipeline.transforms.settling import settled  # noqa: PLC0415
+
+    count = run.scaled(1_000_000, 2000)
+    run.say("pipeline: making replicas")
+    tables = Tables(spark, run.directory / "pipeline-tables")
+    server = F.concat(F.lit("server"), F.pmod("id", F.lit(_SERVERS)).cast("string"))
+    number = F.floor(F.col("id") / _SERVERS)
+    # One object in 100,000 differs at one server.
+    odd = (F.pmod(number, F.lit(100_000)) == 77) & (F.pmod("id", F.lit(_SERVERS)) == 3)
+    digest = F.xxhash64(number) + odd.cast("long")
+    made = spark.range(count * _SERVERS).select(
+        server.alias("server"),
+        F.lit(bytearray(16)).alias("partition"),
+        F.unhex(F.md5(number.cast("string").cast("binary"))).alias("id"),
+        F.lit(1).alias("type"),
+        F.lit("name").alias("path"),
+        number.alias("seq"),
+        F.lit(False).alias("deleted"),
+        F.lit(False).alias("site_only"),
+        digest.alias("digest"),
+        F.transform(F.sequence(F.lit(1), F.lit(14)), lambda i: digest + i).alias("digests"),
+    )
+    objects = tables.write("bench_objects", made)
+    replicas = settled(
+        spark.range(1, _SERVERS).select(
+            F.concat(F.lit("server"), F.col("id").cast("string")).alias("server"),
+            F.lit(bytearray(16)).alias("partition"),
+            F.lit("server0").alias("authority"),
+            F.lit(True).alias("same_site"),
+        )
+    )
+    found = [0]
+
+    def audited() -> int:
+        found[0] = differences(objects, replicas).count()
+        return count * _SERVERS
+
+    run.say("pipeline: auditing")
+    sample = once(audited)
+    spark.catalog.clearCache()
+    expected = len(range(77, count, 100_000))
+    results.notes.append(f"audit: {found[0]} of {expected} planted differences found")
+    table = f"audit of {_SERVERS} replicas x {count:,} objects, rows"
+    results.rows.append(Row.of(table, "Spark", [sample]))
+    seconds = sample.elapsed_ns / 1e9
+    results.aims.append(
+        Aim("10 million rows audited in 3 minutes", f"{seconds:.0f} s", seconds < 180)
+    )
+
+
+def _routing(run: Run, results: Results, spark: SparkSession) -> None:
+    from mqis.pipeline.transforms.routes import Network, routes  # noqa: PLC0415
+    from mqis.protocol.routing.bulk.gates import Gates  # noqa: PLC0415
+    from mqis.protocol.routing.bulk.sitegraph import SiteGraph  # noqa: PLC0415
+
+    count = run.scaled(4000, 100)
+    random = Random(1)
+    links = [(n, random.randrange(n), random.randint(1, 100)) for n in range(1, count)]
+    links += [
+        (random.randrange(count), random.randrange(count), random.randint(1, 100))
+        for _ in range(count)
+    ]
+    graph = SiteGraph.of(count, *([link[part] for link in links] for part in range(3)))
+    names = tuple(f"site{number}" for number in range(count))
+    gates = Gates.of(count, range(count), range(count))
+    network = Network(graph, gates, names, tuple(map(str, links)), names)
+    run.say("pipeline: routes")
+    found = routes(spark, network, paths=False)
+    sample = once(lambda: found.filter("cost is not null").count())
+    results.rows.append(Row.of(f"routes between {count:,} sites, pairs", "Spark", [sample]))
