@@ -183,3 +183,22 @@ def test_pdus_are_as_long_as_both_want(
             assert client._machine._max_frag == agreed
 
     run(scene())
+
+
+def test_who_leaves_much_unread_gets_away_all_the_same() -> None:
+    """The partner's last word comes behind its messages."""
+
+    async def scene() -> None:
+        async def flood(connection: OleTxConnection) -> None:
+            for number in range(12):
+                await connection.send(number, LONG)
+            await connection.wait_closed()
+
+        async with couple() as (one, other):
+            other.accept(TYPE, flood)
+            async with asyncio.timeout(20):
+                async with await one.connect(other.name, TYPE) as connection:
+                    await until(lambda: connection.raw.paused)
+            assert connection.closed
+
+    run(scene())

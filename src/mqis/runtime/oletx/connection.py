@@ -71,6 +71,7 @@ class OleTxConnection:
         self._messages: deque[Message] = deque()
         self._buffered = 0
         self._paused = False
+        self._leaving = False
         self._reader: asyncio.Future[None] | None = None
         self._writers: list[asyncio.Future[None]] = []
         self._opened: asyncio.Future[None] = self._loop.create_future()
@@ -210,6 +211,11 @@ class OleTxConnection:
     async def disconnect(self) -> None:
         """End a connection that was opened here, and wait until the partner has noticed."""
         self._link.disconnect(self)
+        # The partner's answer comes behind its messages: who leaves must not hold them up.
+        self._leaving = True
+        if self._paused:
+            self._paused = False
+            self._link.resume(self)
         await asyncio.shield(self._gone)
 
     async def wait_closed(self) -> None:
@@ -236,7 +242,7 @@ class OleTxConnection:
     def _take_in(self, message_type: int, body: bytes) -> None:
         self._messages.append(Message(message_type, body))
         self._buffered += _OVERHEAD + len(body)
-        if self._buffered > _PAUSE_AT and not self._paused:
+        if self._buffered > _PAUSE_AT and not self._paused and not self._leaving:
             self._paused = True
             self._link.mux.pause(self.raw)
         if self._reader is not None:
