@@ -25,6 +25,7 @@ from bench import (
     lookup100k,
     ndr,
     oletx,
+    pipeline,
     replication,
     routing,
     rpc,
@@ -51,6 +52,7 @@ ENTRIES: dict[str, Bench] = {
         journal,
         discovery,
         routing,
+        pipeline,
     )
 }
 #: Not /tmp, which is often memory, where a flush costs nothing.

@@ -69,6 +69,7 @@ def disagreements(enterprise: Enterprise) -> list[str]:
         found = [line for p in pictures for line in _contents(p, pictures)]
         found += [line for p in pictures for line in _neighbors(p, pictures[0])]
         found += [line for server in servers for line in _set_aside(server)]
+        found += [line for server in servers for line in _strangers(server, servers)]
     return found
 
 
@@ -129,6 +130,13 @@ def _contents(picture: Picture, pictures: list[Picture]) -> list[str]:
     found += [f"{picture.server.name} still has partition {id_}" for id_ in sorted(known - true)]
     found += [f"{picture.server.name} lacks partition {id_}" for id_ in sorted(true - known)]
     return found
+
+
+def _strangers(server: SimServer, servers: list[SimServer]) -> list[str]:
+    """Servers by whose messages this one would not know them."""
+    with server.disk.store.read() as view:
+        unknown = [o for o in servers if view.get(ObjectType.MACHINE, o.me.id) is None]
+    return [f"{server.name} does not know {other.name}" for other in unknown]
 
 
 def _set_aside(server: SimServer) -> list[str]:

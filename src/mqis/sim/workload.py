@@ -70,7 +70,7 @@ def _site(events: DirectoryEvents, random: Random) -> DirectoryObject | None:
 # --- queues ---------------------------------------------------------------------------------------
 
 
-def _queue_properties(random: Random) -> Properties:
+def queue_properties(random: Random) -> Properties:
     choices: Properties = {
         PropId.Q_LABEL: text(random.choice(("", "orders", f"label {random.getrandbits(16)}"))),
         PropId.Q_QUOTA: number(random.getrandbits(20)),
@@ -89,7 +89,7 @@ def _create_queue(events: DirectoryEvents, random: Random) -> object:
     if host is None:
         return None
     path = f"{host.path}\\q{random.getrandbits(24)}"
-    return events.create(ObjectType.QUEUE, path, _queue_properties(random))
+    return events.create(ObjectType.QUEUE, path, queue_properties(random))
 
 
 def _create_queues(events: DirectoryEvents, random: Random) -> object:
@@ -97,13 +97,13 @@ def _create_queues(events: DirectoryEvents, random: Random) -> object:
     if host is not None:
         for index in range(random.randint(3, 12)):
             path = f"{host.path}\\bulk{random.getrandbits(24)}.{index}"
-            events.create(ObjectType.QUEUE, path, _queue_properties(random))
+            events.create(ObjectType.QUEUE, path, queue_properties(random))
     return None
 
 
 def _update_queue(events: DirectoryEvents, random: Random) -> object:
     queue = _any(events, ObjectType.QUEUE, random)
-    return None if queue is None else events.update(queue, _queue_properties(random))
+    return None if queue is None else events.update(queue, queue_properties(random))
 
 
 # --- machines -------------------------------------------------------------------------------------

@@ -225,6 +225,18 @@ def test_more_is_coming_also_outside_sync0(enterprise: Enterprise, psc: Node) ->
     assert label(psc, "a") == "early"
 
 
+def test_answers_that_come_again_do_not_multiply(enterprise: Enterprise, psc: Node) -> None:
+    """Of a round in parts each part asks for the next; an earlier part that comes again does not."""
+    last = psc.last(SITE_A)
+    part = (last, last + 2, queue("a", last + 1))
+    answer(enterprise, *part, sync0=Sync0.MORE)
+    enterprise.sent.clear()
+    for _ in range(5):
+        answer(enterprise, *part, sync0=Sync0.MORE)
+    assert enterprise.messages(SyncRequest) == []
+    assert psc.refusals()[-1] == "a reply to an earlier request"
+
+
 @pytest.mark.req("MQDSRP-3.1.7.2.3-09")
 def test_a_finished_synchronisation_is_acknowledged(enterprise: Enterprise, psc: Node) -> None:
     last = psc.last(SITE_A)

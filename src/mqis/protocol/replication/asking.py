@@ -27,11 +27,12 @@ def ask(work: Work, partition: Guid, *, again: bool = False) -> None:
         return
     settings = work.settings
     progress.delay_s = min(max(2 * progress.delay_s, settings.retry_s), settings.max_retry_s)
-    progress.asked = Asked(machine, work.now + progress.delay_s, progress.delay_s)
+    begin = from_seq(state, progress)
+    progress.asked = Asked(machine, begin, work.now + progress.delay_s, progress.delay_s)
     request = SyncRequest(
         work.me.site,
         partition,
-        from_seq(state, progress),
+        begin,
         to_seq(work, state),
         # Who asks again for what was set aside has seen the tombstones between.
         state.allowed_purge_seq if progress.quarantine else state.purged_seq,

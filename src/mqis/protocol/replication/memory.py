@@ -20,6 +20,8 @@ class Asked:
     """A sync request that has no answer yet (E05)."""
 
     machine: str
+    #: Its From, which the answer repeats: answers to earlier requests would multiply later ones.
+    from_seq: SequenceNumber
     retry_at: float
     delay_s: float
 

@@ -57,9 +57,10 @@ def _ask_authority(work: Work, sender: Sender, partition: Guid) -> None:
 
 def _unusable(work: Work, state: Partition, reply: SyncReply) -> str | None:
     """Why a reply is not taken, the first of the reasons that holds; None: it is."""
-    end = _end(reply)
+    asked, end = work.memory.progress(state.id).asked, _end(reply)
     reasons = (
-        (work.memory.progress(state.id).asked is None, "a reply that nobody asked for"),
+        (asked is None, "a reply that nobody asked for"),
+        (asked is not None and reply.from_seq != asked.from_seq, "a reply to an earlier request"),
         (reply.from_seq > state.last_seq, f"a reply from {reply.from_seq} on leaves a gap"),
         (reply.to_seq < reply.from_seq, "a reply that ends before it starts"),
         (reply.purged_seq < state.purged_seq, "a reply from before the purge"),

@@ -1,0 +1,111 @@
+"""Small scenarios in which replication once went wrong; each was found by a seed."""
+
+from __future__ import annotations
+
+from random import Random
+
+from mqis.protocol.directory.objects import Scope
+from mqis.protocol.replication.settings import Settings
+from mqis.sim.runner import Result, run
+from mqis.sim.scenario import Scenario, enterprise
+from mqis.sim.steps import Backup, Change, Cut, Isolate, Join, Operate, Restore, Step
+from mqis.sim.workload import queue_properties, roamer
+from mqis.wire.mqds.propid import PropId
+
+QUICK = Settings(max_changes=2)
+
+
+def suffered(servers: tuple[int, ...], *steps: Step, signed: bool = False) -> Result:
+    """Nothing goes wrong but the steps."""
+    ordered = tuple(sorted(steps, key=lambda step: step.at))
+    until = max((step.at for step in ordered), default=0.0) + 300
+    scenario = Scenario(
+        1, enterprise(servers), settings=QUICK, steps=ordered, fault_s=until, signed=signed
+    )
+    return run(scenario)
+
+
+def work(start: float, server: int, count: int, *changes: Change) -> list[Step]:
+    kinds = changes or (Change.CREATE_USER, Change.CREATE_NETWORK, Change.CREATE_QUEUE)
+    return [Operate(start + n, server, kinds[n % len(kinds)], n) for n in range(count)]
+
+
+def test_signed_heartbeats_of_a_known_authority_start_nothing() -> None:
+    result = suffered((0, 0), signed=True)
+    assert result.violation is None
+    assert result.messages < 60
+
+
+def test_a_copy_that_a_restored_authority_did_not_hear_of_loses_what_was_lost() -> None:
+    """PSC2 alone has the last changes, and is cut off while the PEC asks around."""
+    result = suffered(
+        (0, 0, 0),
+        Backup(5.0, 0),
+        Cut(8.0, 0, 1, False, 1000.0),
+        *work(10.0, 0, 9),
+        Isolate(30.0, 2, 600.0),
+        Restore(40.0, 0, 10.0),
+    )
+    assert result.violation is None
+    assert result.counts["recovered with silence"] > 0
+
+
+def test_a_new_authority_that_nobody_answers_waits() -> None:
+    """It would serve an empty partition, and everybody would forget its machine."""
+    for at in range(10):  # somewhere between the enterprise and the answers
+        result = suffered((0, 0, 0), Join(10.0, 2), Isolate(10.0 + at / 100, 2, 500.0))
+        assert result.violation is None
+        assert result.counts["introduced again"] == 0
+
+
+def test_a_restored_authority_without_neighbours_gives_out_no_number_twice() -> None:
+    result = suffered(
+        (1,), Backup(1.0, 0), *work(5.0, 0, 5), Restore(20.0, 0, 5.0), *work(40.0, 0, 5)
+    )
+    assert result.violation is None
+
+
+def updating(*wanted: tuple[PropId, int | None]) -> int:
+    """A salt with which the only queue there is gets just these values; None: any."""
+    for salt in range(100_000):
+        random = Random(salt)
+        random.choice([None])  # which queue
+        drawn = queue_properties(random)
+        values = {propid: drawn[propid].value for propid, _ in wanted if propid in drawn}
+        if len(drawn) == len(wanted) == len(values) and all(
+            value is None or values[propid] == value for propid, value in wanted
+        ):
+            return salt
+    raise AssertionError("nothing draws that")
+
+
+def test_a_queue_that_comes_out_of_its_site() -> None:
+    """Other sites have an old copy, which a part of the object does not mend."""
+    inside, outside = ((PropId.Q_SCOPE, scope) for scope in Scope)
+    result = suffered(
+        (0, 0),
+        Operate(5.0, 0, Change.CREATE_QUEUE, updating((PropId.Q_LABEL, None))),
+        Operate(20.0, 0, Change.UPDATE_QUEUE, updating(inside)),
+        Cut(30.0, 0, 1, True, 1400.0),
+        Operate(40.0, 0, Change.UPDATE_QUEUE, updating((PropId.Q_QUOTA, None))),
+        Operate(4000.0, 0, Change.UPDATE_QUEUE, updating(outside)),
+    )
+    assert result.violation is None
+    assert result.counts["expired"] > 0
+
+
+def test_a_name_that_is_taken_still_passes_through_a_psc_to_its_bsc() -> None:
+    """In parts, behind the object that was set aside; the BSC gets it when the PSC does."""
+    salt = next(salt for salt in range(100) if roamer(Random(salt)) == "roamer0")
+    recreate = Change.RECREATE_MACHINE
+    result = suffered(
+        (0, 0, 1),
+        Operate(10.0, 0, recreate, salt),
+        Cut(60.0, 0, 2, True, 3000.0),
+        Operate(65.0, 0, recreate, salt),
+        Operate(80.0, 1, recreate, salt),
+        *work(90.0, 1, 12, Change.CREATE_MACHINE),
+        Operate(2900.0, 1, Change.UPDATE_MACHINE, 5),
+    )
+    assert result.violation is None
+    assert result.counts["set aside"] > 0
