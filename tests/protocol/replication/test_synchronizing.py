@@ -226,7 +226,7 @@ def test_more_is_coming_also_outside_sync0(enterprise: Enterprise, psc: Node) ->
 
 
 def test_answers_that_come_again_do_not_multiply(enterprise: Enterprise, psc: Node) -> None:
-    """Of a round in parts each part asks for the next; an earlier part that comes again does not."""
+    """Each part of a round asks for the next; an earlier one that comes again does not."""
     last = psc.last(SITE_A)
     part = (last, last + 2, queue("a", last + 1))
     answer(enterprise, *part, sync0=Sync0.MORE)
