@@ -154,22 +154,26 @@ def _auditing(run: Run, results: Results, spark: SparkSession) -> None:
     count = run.scaled(1_000_000, 2000)
     run.say("pipeline: making replicas")
     tables = Tables(spark, run.directory / "pipeline-tables")
-    server = F.concat(F.lit("server"), F.pmod("id", F.lit(_SERVERS)).cast("string"))
-    number = F.floor(F.col("id") / _SERVERS)
+    server = F.concat(F.lit("server"), F.pmod("n", F.lit(_SERVERS)).cast("string"))
+    number = F.floor(F.col("n") / _SERVERS)
     # One object in 100,000 differs at one server.
-    odd = (F.pmod(number, F.lit(100_000)) == 77) & (F.pmod("id", F.lit(_SERVERS)) == 3)
+    odd = (F.pmod(number, F.lit(100_000)) == 77) & (F.pmod("n", F.lit(_SERVERS)) == 3)
     digest = F.xxhash64(number) + odd.cast("long")
-    made = spark.range(count * _SERVERS).select(
-        server.alias("server"),
-        F.lit(bytearray(16)).alias("partition"),
-        F.unhex(F.md5(number.cast("string").cast("binary"))).alias("id"),
-        F.lit(1).alias("type"),
-        F.lit("name").alias("path"),
-        number.alias("seq"),
-        F.lit(False).alias("deleted"),
-        F.lit(False).alias("site_only"),
-        digest.alias("digest"),
-        F.transform(F.sequence(F.lit(1), F.lit(14)), lambda i: digest + i).alias("digests"),
+    made = (
+        spark.range(count * _SERVERS)
+        .withColumnRenamed("id", "n")
+        .select(
+            server.alias("server"),
+            F.lit(bytearray(16)).alias("partition"),
+            F.unhex(F.md5(number.cast("string").cast("binary"))).alias("id"),
+            F.lit(1).alias("type"),
+            F.lit("name").alias("path"),
+            number.alias("seq"),
+            F.lit(False).alias("deleted"),
+            F.lit(False).alias("site_only"),
+            digest.alias("digest"),
+            F.transform(F.sequence(F.lit(1), F.lit(14)), lambda i: digest + i).alias("digests"),
+        )
     )
     objects = tables.write("bench_objects", made)
     replicas = settled(

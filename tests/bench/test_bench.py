@@ -17,7 +17,7 @@ from bench.results import Aim, Row
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = [
     *("stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "oletx", "rpc", "directory"),
-    *("replication", "journal", "discovery", "routing"),
+    *("replication", "journal", "discovery", "routing", "pipeline"),
 ]
 
 

@@ -37,3 +37,9 @@ def test_a_failed_write_changes_nothing(spark: SparkSession, tmp_path: Path) -> 
     with pytest.raises(TableError):
         tables.write("fresh", broken)
     assert not tables.has("fresh")
+
+
+def test_names_stay_names(spark: SparkSession, tmp_path: Path) -> None:
+    named = spark.createDataFrame([("007", 1), ("a/b", 2)], "server string, lsn long")
+    read = Tables(spark, tmp_path).write("records", named, by=["server"])
+    assert sorted((row.server, row.lsn) for row in read.collect()) == [("007", 1), ("a/b", 2)]

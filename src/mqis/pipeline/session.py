@@ -9,6 +9,7 @@ settings of its own.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -56,6 +57,8 @@ _COMMON = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.sources.partitionOverwriteMode": "static",
+    # A server may be called 007.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _LOCAL = {
     "spark.ui.enabled": "false",
@@ -96,6 +99,8 @@ def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
     from mqis.pipeline.sources import register  # noqa: PLC0415 - needs a session to be of use
 
     register(session)
+    # What fails is told in one line; PySpark would log pages of JSON before it.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
     return session
 
 

@@ -105,6 +105,7 @@ class History:
             if before == state:
                 continue
             news = True
+            self._note_purge(view, me, state)
             if before is not None:
                 self._count_step(before, state)
                 _check_step(me, before, state)
@@ -131,6 +132,10 @@ class History:
             done = now.purge_state is PurgeState.NORMAL
             self._count("sync0 complete" if done else "sync0")
 
+    def _note_purge(self, view: View, me: Server, now: Partition) -> None:
+        if now.purged_seq > self.purged.get(now.id, _MIN) and owns(view, me, now.id):
+            self._put(self.purged, now.id, now.purged_seq)
+
     def _check_purge(self, view: View, me: Server, before: Partition, now: Partition) -> None:
         """An authority forgets only what every PSC has had, a replica what the authority has."""
         if now.purged_seq <= before.purged_seq:
@@ -139,7 +144,6 @@ class History:
             if now.purged_seq > self.purged.get(now.id, _MIN):
                 raise Violation(_PURGED, f"{me.name} goes ahead of the authority in {now.id}")
             return
-        self._put(self.purged, now.id, max(self.purged.get(now.id, _MIN), now.purged_seq))
         if now.purged_seq.value >= before.last_seq.value + DEFAULTS.restore_jump:
             return  # a restored authority makes everybody start anew
         for other in view.partitions():

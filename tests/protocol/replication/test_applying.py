@@ -162,6 +162,21 @@ def test_an_object_that_comes_back_has_no_tombstone() -> None:
         assert view.tombstone(guid_of("QUEUE")) is None
 
 
+def test_an_update_can_take_a_value_away() -> None:
+    """Empty means that the authority has none, where a type has no default."""
+    store = MemoryStore()
+    applied(store, change(Command.SYNC, ObjectType.USER))
+    digests = PropVariant(VarType.VECTOR_CLSID, (guid_of("d"),))
+    for value in (digests, PropVariant(VarType.VECTOR_CLSID, ())):
+        wanted = replace(
+            change(Command.UPDATE, ObjectType.USER, seq=8), properties=((PropId.U_DIGEST, value),)
+        )
+        applied(store, wanted)
+        [user] = stored(store, ObjectType.USER)
+        assert content(user)[PropId.U_DIGEST] == value
+        assert user.value(PropId.U_SID) == b"sid"
+
+
 def test_there_is_one_enterprise() -> None:
     """Another GUID takes the place of the one that is there (E19)."""
     store = MemoryStore()

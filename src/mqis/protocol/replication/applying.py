@@ -107,7 +107,10 @@ def _update(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -
         raise DirectoryError(
             HResult.MQDS_OBJECT_NOT_FOUND, f"the {object_type.label} to update is not here"
         )
-    properties = {**old.properties, **stored(dict(change.properties))}
+    given = dict(change.properties)
+    properties = {**old.properties, **stored(given)}
+    for propid in emptied(given):
+        properties.pop(propid, None)
     new = DirectoryObject(object_type, old.id, change.partition, change.seq, properties)
     _make_way(tx, new)
     tx.update(old, new)
@@ -191,6 +194,15 @@ def stored(properties: dict[int, PropVariant]) -> dict[int, PropVariant]:
                 variant if entry.vt is variant.vt else PropVariant(entry.vt, variant.value)
             )
     return result
+
+
+def emptied(properties: dict[int, PropVariant]) -> list[int]:
+    """What the authority has no value for any more, by the identifiers that are stored."""
+    return [
+        STORED_AS.get(propid, propid)
+        for propid, variant in properties.items()
+        if not variant.value and _may_be_absent(propid)
+    ]
 
 
 _UNKEPT = FILLERS | frozenset(IDENTIFIER_PROPERTY.values())

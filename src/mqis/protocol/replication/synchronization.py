@@ -16,7 +16,7 @@ from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.asking import answered, ask, source_of
 from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.quarantine import set_aside, take_back
-from mqis.protocol.replication.receiving import apply_one, drain
+from mqis.protocol.replication.receiving import apply_one, drain, is_ahead
 from mqis.protocol.replication.survivors import receive_copy
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
@@ -43,9 +43,21 @@ def receive_sync_reply(work: Work, sender: Sender, reply: SyncReply) -> None:
     progress = work.memory.progress(state.id)
     if not apply_reply(work, state, progress, reply):
         return None  # the request is open still: it is repeated when its time comes
-    answered(progress)
+    if not _is_no_help(state, progress, reply):
+        answered(progress)
     _go_on(work, progress, reply)
     return _ask_authority(work, sender, state.id)
+
+
+def _is_no_help(state: Partition, progress: Progress, reply: SyncReply) -> bool:
+    """Whether the other side has not got itself what the changes here wait for.
+
+    The request stays open then: asking at once would get the same answer, without end.
+    """
+    if state.purge_state is not PurgeState.NORMAL or reply.complete_sync0 is Sync0.MORE:
+        return False
+    first = progress.pending.get(min(progress.pending, default=SequenceNumber.MIN))
+    return first is not None and _end(reply) <= state.last_seq and is_ahead(state, first)
 
 
 def _ask_authority(work: Work, sender: Sender, partition: Guid) -> None:
