@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types pytest conformance bench fuzz crash chaos sim java pipeline kerberos lock clean
+.PHONY: help run test lint format types pytest conformance bench fuzz crash chaos sim engines java pipeline kerberos lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -59,6 +59,9 @@ sim: $(VENV)/.run ## enterprises with every fault, simulated (SEEDS=1000)
 java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 	@tools/java_home.sh $(VENV) requirements/java.lock > $(VENV)/java-home || \
 		echo "continuing without Java: everything but the pipeline works" >&2
+
+engines: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline on a real cluster and through Spark Connect: minutes
+	@$(PY) -m pytest tests/pipeline/engines.py
 
 pipeline: $(VENV)/.pipeline java ## add what the pipeline needs: Spark, 500 MB
 

@@ -353,12 +353,13 @@ class World:
             case steps.FailCommit():
                 server.fail_commit = server.node is not None
             case steps.Backup(_, index):
-                if server.node is not None and not server.crash_point:
+                if server.node is not None and not server.node.replication.memory.recoveries:
                     self.note("backup", server.name)
                     self._backups[index] = server.disk.backup()
             case steps.Restore(_, index, down_s):
                 if index in self._backups:
-                    self._restore(server, self._backups[index], down_s)
+                    # Used once: from the same one again, an authority would skip the same numbers.
+                    self._restore(server, self._backups.pop(index), down_s)
 
     def _stop(self, server: SimServer, life: int) -> None:
         if server.node is not None and server.lives == life and server.crash_point:
