@@ -60,8 +60,8 @@ java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 	@tools/java_home.sh $(VENV) requirements/java.lock > $(VENV)/java-home || \
 		echo "continuing without Java: everything but the pipeline works" >&2
 
-engines: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline on a real cluster and through Spark Connect: minutes
-	@$(PY) -m pytest tests/pipeline/engines.py
+engines: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline on a cluster, through Connect, and its commands: minutes
+	@$(PY) -m pytest tests/pipeline/engines.py tests/pipeline/commands.py
 
 pipeline: $(VENV)/.pipeline java ## add what the pipeline needs: Spark, 500 MB
 

@@ -1,4 +1,4 @@
-"""Run by ``test_engines`` in a process of its own: ingest and audit on the engine that it names.
+"""Run by ``engines`` in a process of its own: ingest and audit on the engine that it names.
 
 python engine_script.py master|remote URL ENTERPRISE TABLES
 """

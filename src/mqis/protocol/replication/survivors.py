@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
     DeletedObject,
     DirectoryObject,
     Partition,
@@ -44,21 +45,27 @@ def advance(work: Work) -> None:
             if key not in running.survivors:
                 running.survivors[key] = Survivor(neighbor.name, not neighbor.intersite)
         silent = [s for s in running.survivors.values() if not s.complete]
-        if work.now >= running.deadline and not _has_anything(work, partition, running):
+        if _may_finish(work, partition, running):
+            if not silent or work.now >= running.deadline:
+                finish(work, partition, running)
+                continue
+        elif work.now >= running.deadline:
             running.deadline = work.now + work.settings.recovery_retry_s
-        if not silent or work.now >= running.deadline:
-            finish(work, partition, running)
-            continue
         for survivor in silent:
             if work.now >= survivor.asked_at + work.settings.recovery_retry_s:
                 _ask(work, partition, survivor)
 
 
-def _has_anything(work: Work, partition: Guid, running: Recovery) -> bool:
-    """An empty authority that nobody answers would make all others forget the partition."""
-    state = work.partition(partition)
-    here = state is not None and state.last_seq > _MIN
-    return here or any(survivor.complete for survivor in running.survivors.values())
+def _may_finish(work: Work, partition: Guid, running: Recovery) -> bool:
+    """An empty authority would make all others forget the partition: it needs the PEC's copy.
+
+    That has at least its machine; and who knows the PEC's site knows whom else to ask.
+    """
+    state, enterprise = work.partition(partition), work.partition(ENTERPRISE_PARTITION)
+    if work.me.is_pec or state is None or state.last_seq > _MIN or enterprise is None:
+        return True
+    pec = running.survivors.get(name_key(enterprise.owner))
+    return pec is not None and pec.complete
 
 
 def next_step(running: Recovery, retry_s: float) -> float:
