@@ -227,3 +227,20 @@ def test_the_defaults_are_those_of_the_product_notes() -> None:
     assert (DEFAULTS.reply_wait_s, DEFAULTS.relayed_wait_s) == (10, 20)
     assert DEFAULTS.heartbeat_s == 20 * 60
     assert (REQUEST_LIFETIME_S, REPLICATION_LIFETIME_S) == (10, 1200)
+
+
+def test_message_numbers_of_a_restored_store_do_not_come_again(enterprise: Enterprise) -> None:
+    """Peers remember what they have seen for half an hour."""
+    pec = enterprise.nodes["pec"]
+    enterprise.create_queue(pec, "pec\\before")
+    enterprise.run(5)
+    used = {p.identifier.ordinal for p in enterprise.sent if p.sender == "pec"}
+    with pec.store.write() as tx:  # as a backup from before all of them has it
+        tx.put_state("queueing", b"message-id", (min(used) - 1).to_bytes(4, "big"))
+    enterprise.run(60)
+    enterprise.crash("pec")
+    enterprise.sent.clear()
+    enterprise.restart("pec")
+    again = {p.identifier.ordinal for p in enterprise.sent if p.sender == "pec"}
+    assert again
+    assert min(again) > max(used)

@@ -104,8 +104,7 @@ class Work:
     def _next_identifier(self) -> MessageIdentifier:
         memory = self.memory
         if not memory.message_ids_left:
-            known = self.tx.state("queueing", b"message-id")
-            last = int.from_bytes(known or self._first_message_id(), "big")
+            last = self._start_of_block()
             reserved = (last + _BLOCK) % _MODULUS
             self.tx.put_state("queueing", b"message-id", reserved.to_bytes(4, "big"))
             memory.last_message_id, memory.message_ids_left = last, _BLOCK - 1
@@ -113,9 +112,19 @@ class Work:
         memory.last_message_id = (memory.last_message_id + 1) % _MODULUS or 1
         return MessageIdentifier(self.me.id, memory.last_message_id)
 
-    def _first_message_id(self) -> bytes:
-        """A store that is new, or was restored without its counter, starts ahead of what it was."""
-        return ((int(self.at.unix) << 8) % _MODULUS).to_bytes(4, "big")
+    def _start_of_block(self) -> int:
+        """Where the store's counter is, or the clock if that is ahead.
+
+        A store that was put back from a backup has an old one, and others still know the numbers
+        that came after it: they would drop our messages as repetitions.
+        """
+        by_clock = (int(self.at.unix) << 8) % _MODULUS
+        known = self.tx.state("queueing", b"message-id")
+        if known is None:
+            return by_clock
+        stored = int.from_bytes(known, "big")
+        ahead = (stored - by_clock) % _MODULUS < _MODULUS // 2
+        return stored if ahead else by_clock
 
     # --- what is told -----------------------------------------------------------------------------
 
