@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -91,7 +92,8 @@ def run_many(seeds: range, options: Options = PLAIN, *, jobs: int = 1) -> Iterat
     if jobs <= 1:
         yield from (run_seed(seed, options) for seed in seeds)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    # Fresh processes: a copy of this one would drag along whatever watches it, and its threads.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         try:
             yield from pool.map(partial(run_seed, options=options), seeds, chunksize=4)
         finally:
