@@ -51,8 +51,19 @@ START_S = 60.0
 
 
 def free_ports(number: int) -> list[int]:
+    """Ports that are free, and stay so while their server is down.
+
+    Below those that the system gives to whoever connects: a server that was killed must find its
+    own port free when it comes back.
+    """
     with ExitStack() as stack:
-        probes = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(number)]
+        probes: list[socket.socket] = []
+        start = 12_000 + os.getpid() % 16_000
+        for port in range(start, start + 4_000):
+            with suppress(OSError):
+                probes.append(stack.enter_context(socket.create_server(("127.0.0.1", port))))
+            if len(probes) == number:
+                break
         return [probe.getsockname()[1] for probe in probes]
 
 
