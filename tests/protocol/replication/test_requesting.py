@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.queueing.events import Acknowledged, Nacked
+from mqis.protocol.replication.settings import Settings
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -312,3 +313,25 @@ def test_a_request_whose_answer_is_remembered_too_long_ago_is_new(
     enterprise.run(90_000)
     enterprise.inject("bsc", "psc", asked)
     assert psc.last(SITE_B) == last + 2
+
+
+def test_the_authority_does_not_keep_answers_for_ever() -> None:
+    """Beyond the limit the oldest go, and with their day all others."""
+    made = Enterprise(Settings(max_replies=300))
+    made.add_pec("pec", "A")
+    psc = made.add_psc("psc", "B")
+    made.add_bsc("bsc", "psc")
+    made.create_queue(psc, "psc\\q")
+    made.run(70)
+    label = (PropId.Q_LABEL, text("x"))
+
+    def ask(numbers: range) -> int:
+        for number_ in numbers:
+            wanted = change(Command.UPDATE, "psc\\q", None, label)
+            made.inject("bsc", "psc", ChangeRequest(SITE_B, SITE_B, number_, "bsc", "psc", wanted))
+        with psc.store.read() as view:
+            return len(view.states("reply"))
+
+    assert ask(range(512)) == 300
+    made.run(90_000)
+    assert ask(range(1000, 1256)) == 256

@@ -174,7 +174,6 @@ class Replication:
         memory = self._memory
         if memory.bsc_ack_at is not None and memory.bsc_ack_at <= work.now:
             acknowledging.send_bsc_ack(work)
-            requests.forget_old_answers(work)
             memory.bsc_ack_at = work.now + self.settings.bsc_ack_s
 
     # --- inside -----------------------------------------------------------------------------------

@@ -114,6 +114,8 @@ class Memory:
     psc: str = ""
     bsc_ack_at: float | None = None
     last_request: int = 0
+    #: Answers to change requests given since the start.
+    answers: int = 0
     last_message_id: int = 0
     message_ids_left: int = 0
     #: Messages that were refused for their signature, and how often they were sent again.

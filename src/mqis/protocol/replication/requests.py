@@ -35,6 +35,8 @@ from mqis.wire.propvariant import PropVariant, VarType
 _FAMILY = "reply"
 _ANSWER = struct.Struct(">Id")
 _MODULUS = 1 << 32
+#: Answers are looked through after so many new ones.
+_FORGET_EVERY = 256
 
 Decide = Callable[[Work, list[OwnChange]], None]
 
@@ -163,6 +165,9 @@ def decide_once(work: Work, request: ChangeRequest, changed: Decide) -> int:
             return int(result)
     result = _decide(work, request, changed)
     work.tx.put_state(_FAMILY, key, _ANSWER.pack(result, work.at.unix))
+    work.memory.answers += 1
+    if work.memory.answers % _FORGET_EVERY == 0:
+        forget_old_answers(work)
     return result
 
 
