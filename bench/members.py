@@ -17,7 +17,6 @@ from bench.calls import RpcPeer
 from bench.enterprise import NOW
 from bench.load import LoadError, Operation, Target
 from bench.member import Home, Member
-from bench.slapd import free_port
 from bench.twins import Queue
 from mqis.protocol.directory.descriptors import default_descriptor
 from mqis.protocol.directory.events import DirectoryEvents
@@ -26,6 +25,7 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Transaction, View
 from mqis.protocol.replication.replicated import content
 from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.services.bulk import BulkTransaction
@@ -55,7 +55,9 @@ class Planned:
 
 def plan(directory: Path, replicas: Sequence[str], machines: int, queues: int) -> Planned:
     """The PEC's store holds everything, also the objects that 'mqis join' makes of a replica."""
-    homes = {name: Home(directory / name, free_port()) for name in (PEC, *replicas)}
+    names = (PEC, *replicas)
+    ports = zip(names, free_ports(len(names)), strict=True)
+    homes = {name: Home(directory / name, port) for name, port in ports}
     for home in homes.values():
         home.directory.mkdir(parents=True)
     keys = {n: MachineKey.open(home.directory / "signing.key") for n, home in homes.items()}

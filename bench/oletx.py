@@ -17,7 +17,6 @@ its input does.
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,6 +33,7 @@ from bench.rpc import _cores, _pinned
 from bench.run import Bench, Run
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.multiplexer.limits import Limits
+from mqis.runtime.freeports import free_port
 from mqis.runtime.oletx.connection import OleTxConnection
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
@@ -301,7 +301,7 @@ class Contender:
     def __init__(self, run: Run, kind: str, connections: int) -> None:
         self._loop = loop = uvloop.new_event_loop()
         run.resources.callback(loop.close)
-        own_port = _free_port()
+        own_port = free_port()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.oletx", kind, str(own_port)],
             stdin=subprocess.PIPE,
@@ -336,13 +336,6 @@ class Contender:
                 self._process.wait(20)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 # --- the entry ------------------------------------------------------------------------------------

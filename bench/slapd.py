@@ -18,6 +18,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bench.backends import Unavailable
+from mqis.runtime.freeports import free_port
 
 #: Debian has it where users do not look.
 _PATH = "/usr/sbin:/usr/local/sbin:/usr/libexec:/usr/bin:/usr/local/bin:/opt/homebrew/sbin"
@@ -140,13 +141,6 @@ def _configuration(
         *more,
         "",
     )
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

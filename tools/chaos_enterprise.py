@@ -9,9 +9,8 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Store
 from mqis.protocol.replication.replicated import content
 from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.services.config import default_toml, override
@@ -48,23 +48,6 @@ SERVERS = (
 PEC = SERVERS[0][0]
 _BITS = {"pec": ServiceBits.PEC, "psc": ServiceBits.PSC, "bsc": ServiceBits.BSC}
 START_S = 60.0
-
-
-def free_ports(number: int) -> list[int]:
-    """Ports that are free, and stay so while their server is down.
-
-    Below those that the system gives to whoever connects: a server that was killed must find its
-    own port free when it comes back.
-    """
-    with ExitStack() as stack:
-        probes: list[socket.socket] = []
-        start = 12_000 + os.getpid() % 16_000
-        for port in range(start, start + 4_000):
-            with suppress(OSError):
-                probes.append(stack.enter_context(socket.create_server(("127.0.0.1", port))))
-            if len(probes) == number:
-                break
-        return [probe.getsockname()[1] for probe in probes]
 
 
 # --- links ----------------------------------------------------------------------------------------

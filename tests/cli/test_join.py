@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import stat
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.initiator import Credentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
+from mqis.runtime.freeports import free_ports
 from mqis.runtime.rpc.client import Credentials
 from mqis.services.accounts import AccountsFile
 from mqis.services.config import load
@@ -34,14 +34,6 @@ from tests.cli.commands import process, run
 from tests.cli.running import ALICE, BOB, PASSWORDS, Running, serving
 
 WAIT_S = 30
-
-
-def free_ports(number: int) -> list[int]:
-    with ExitStack() as stack:
-        probes = [
-            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)
-        ]
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def edit(directory: Path, *changes: tuple[str, str]) -> None:

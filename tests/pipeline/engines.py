@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import pyspark
 import pytest
 
 from mqis.pipeline.java import java_home
+from mqis.runtime.freeports import free_port
 from mqis.services.generate import Plan, generate
 
 SCRIPT = Path(__file__).with_name("engine_script.py")
@@ -38,13 +38,6 @@ def environment() -> dict[str, str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
     }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def wait_for(log: Path, text: str, process: subprocess.Popen[bytes]) -> None:

@@ -20,6 +20,7 @@ from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.runtime.authentication.initiator import Credentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.freeports import free_port
 from mqis.runtime.rpc.client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.services import demo
@@ -78,12 +79,6 @@ def serving(config: Config, work: Callable[[DirectoryServer], Awaitable[None]]) 
 
 async def nothing(_server: DirectoryServer) -> None:
     """The server just has to start."""
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
 
 
 # --- what the store has to hold -------------------------------------------------------------------

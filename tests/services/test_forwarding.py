@@ -24,6 +24,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation
+from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.services import demo
@@ -43,7 +44,6 @@ from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeRequest, decode_message
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sddl import parse_sddl
-from tests.cli.test_join import free_ports
 from tests.services.test_replication_serve import (
     MACHINE,
     QUEUE,

@@ -15,6 +15,7 @@ from mqis.client.servers import ServerAddress
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.server import Role
+from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.services.config import ConfigError, override
@@ -33,7 +34,6 @@ from mqis.wire.journal import RecordKind
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
-from tests.cli.test_join import free_ports
 
 QUEUE, MACHINE, SITE = ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE
 WAIT_S = 20

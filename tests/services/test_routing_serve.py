@@ -23,6 +23,7 @@ from mqis.protocol.routing.breakage import NoRouteError
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.protocol.routing.snapshot import Snapshot
+from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
@@ -38,7 +39,6 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.messages import SyncRequest, encode_message
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.cli.test_join import free_ports
 from tests.services.test_replication_serve import client_of, pec_config, text, until, with_values
 
 LINK, MACHINE, SITE = ObjectType.ROUTINGLINK, ObjectType.MACHINE, ObjectType.SITE

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mqis.cli.options import ListenOption
 from mqis.cli.output import say
 from mqis.services.config import DEFAULT_NAME, ConfigError, default_toml, override, relative
 from mqis.services.founding import found
@@ -40,14 +41,7 @@ def init(
             show_default=False,
         ),
     ] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="rpc.listen, and the address that the directory tells others.",
-            show_default=False,
-        ),
-    ] = None,
+    listen: ListenOption = None,
 ) -> None:
     """Write a configuration in which every key is explained, and perhaps a new enterprise."""
     if (enterprise is None) is not (site is None):

@@ -23,7 +23,7 @@ from mqis.cli.login import (
     connected,
     login,
 )
-from mqis.cli.options import ConfigOption
+from mqis.cli.options import ConfigOption, ListenOption
 from mqis.cli.output import say
 from mqis.protocol.queueing.names import canonical, queue_path
 from mqis.protocol.replication.server import Role
@@ -71,14 +71,7 @@ def join(
             show_default=False,
         ),
     ] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="rpc.listen, and the address that the directory tells others.",
-            show_default=False,
-        ),
-    ] = None,
+    listen: ListenOption = None,
     queue_port: Annotated[
         int | None, typer.Option(metavar="N", help="replication.port", show_default=False)
     ] = None,

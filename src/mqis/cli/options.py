@@ -27,6 +27,14 @@ StoreOption = Annotated[
         show_default=False,
     ),
 ]
+ListenOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="rpc.listen, and the address that the directory tells others.",
+        show_default=False,
+    ),
+]
 ConfigOption = Annotated[
     Path | None,
     typer.Option(

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +22,7 @@ from mqis.client.servers import ServerAddress
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.server import Role
+from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.signer import MachineKey
 from mqis.services.config import override
 from mqis.services.directory_server import DirectoryServer
@@ -46,7 +46,7 @@ def replication(guide: Guide) -> None:
 
 
 async def _walk(guide: Guide, home: Path) -> None:
-    ports = dict(zip((_PEC, _PSC, _BSC), _free_ports(3), strict=True))
+    ports = dict(zip((_PEC, _PSC, _BSC), free_ports(3), strict=True))
     async with AsyncExitStack() as stack:
         pec = await stack.enter_async_context(DirectoryServer(_founded(home, ports)))
         servers = {_PEC: pec}
@@ -142,12 +142,6 @@ async def _client(server: DirectoryServer) -> AsyncIterator[DirectoryClient]:
     address = ServerAddress("127.0.0.1", server.ready.port)
     async with await DirectoryClient.connect([address]) as client:
         yield client
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [probe.getsockname()[1] for probe in probes]
 
 
 @contextmanager

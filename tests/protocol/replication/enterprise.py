@@ -17,16 +17,15 @@ from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     DirectoryObject,
     Partition,
-    Scope,
 )
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.events import Acknowledged
 from mqis.protocol.queueing.message import Message as Envelope
+from mqis.protocol.replication.convergence import Held, copy_of, differences
 from mqis.protocol.replication.effects import Answered, Effect, Recovered, Refusal, Send
 from mqis.protocol.replication.machine import Received, Replication
-from mqis.protocol.replication.replicated import content
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import Settings
 from mqis.storage.memory import MemoryStore
@@ -118,14 +117,14 @@ class Node:
             changes = view.changes(partition, SequenceNumber.MIN)
             return [c.seq.value for c in changes if not isinstance(c, DirectoryObject)]
 
-    def copy_of(self, partition: Guid, *, site_scope: bool = True) -> dict[Guid, object]:
-        """What this server holds of a partition, as replicas have to agree on it."""
+    def holds(self, partition: Guid) -> dict[Guid, Held]:
+        """What this server holds of a partition."""
         with self.store.read() as view:
-            return {
-                obj.id: (obj.type, content(obj))
-                for obj in _objects(view, partition)
-                if site_scope or obj.value(PropId.Q_SCOPE) != Scope.SITE
-            }
+            return copy_of(_objects(view, partition))
+
+    def copy_of(self, partition: Guid) -> dict[Guid, object]:
+        """The same, as replicas of one site have to agree on it."""
+        return {id_: (held.type, held.content) for id_, held in self.holds(partition).items()}
 
 
 def _objects(view: View, partition: Guid) -> Iterator[DirectoryObject]:
@@ -406,9 +405,12 @@ class Enterprise:
                 if authority is None:
                     continue
                 same_site = node.server.site == authority.server.site
-                theirs = node.copy_of(partition, site_scope=same_site)
-                ours = authority.copy_of(partition, site_scope=same_site)
-                assert theirs == ours, f"{node.name} differs from {authority.name}"
+                found = list(
+                    differences(
+                        authority.holds(partition), node.holds(partition), same_site=same_site
+                    )
+                )
+                assert found == [], f"{node.name} differs from {authority.name}"
                 assert node.partition(partition).last_seq == authority.partition(partition).last_seq
 
     def _authority(self, partition: Guid) -> Node | None:

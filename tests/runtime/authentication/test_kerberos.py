@@ -18,6 +18,7 @@ from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import MemoryAccounts
 from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.freeports import free_port
 from tests.runtime.authentication.pairs import ACCOUNTS, ALICE, PASSWORD, connect
 
 pytestmark = pytest.mark.interop
@@ -81,13 +82,6 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         del os.environ["KRB5_CONFIG"]
         if old is not None:
             os.environ["KRB5_CONFIG"] = old
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def wait_for(port: int) -> None:
