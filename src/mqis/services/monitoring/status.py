@@ -1,0 +1,77 @@
+"""The status of one server, as its monitoring endpoint answers ``GET /status``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """Sequence numbers are sixteen hexadecimal digits, as everywhere people read them."""
+
+    id: str
+    #: The site's name; "enterprise" for the one of all.
+    name: str
+    owner: str
+    authority: bool
+    last_seq: str
+    purged_seq: str
+    allowed_purge_seq: str
+    #: normal, start_sync0, sync0 and so on.
+    state: str
+    #: Changes that are known to be missing here.
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourStatus:
+    """Another server that this one replicates with."""
+
+    name: str
+    #: An open session, in either direction.
+    connected: bool
+    #: Messages that wait for it or for its acknowledgement.
+    queued: int
+    #: Partition id -> the last number that it acknowledged.
+    acknowledged: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    server: str
+    role: str
+    site: str
+    enterprise: str
+    pid: int
+    #: Seconds since the epoch.
+    started: float
+    partitions: tuple[PartitionStatus, ...]
+    neighbours: tuple[NeighbourStatus, ...]
+    #: Name -> number: sessions, connections, calls, faults, commits, sync and sync0 rounds, journal
+    #: records and the like. Names may be added, never renamed.
+    counters: Mapping[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> ServerStatus:
+        """Of a newer server: what this one does not know is left out."""
+        return cls(
+            **{
+                **_known(cls, content),
+                "partitions": tuple(
+                    PartitionStatus(**_known(PartitionStatus, p)) for p in content["partitions"]
+                ),
+                "neighbours": tuple(
+                    NeighbourStatus(**_known(NeighbourStatus, n)) for n in content["neighbours"]
+                ),
+            }
+        )
+
+
+def _known(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in fields(kind)}
+    return {key: value for key, value in content.items() if key in names}
