@@ -17,7 +17,8 @@ from mqis.wire.guid import Guid
 #: The names in the corpus.
 HERE = Guid.parse("f0f1f2f3-0001-0002-0003-040506070809")
 _PIECE = 61
-_LIMITS = Limits(max_buffered=1 << 16)
+#: A window that few messages fill: what waits behind it matters, how much does not.
+_LIMITS = Limits(max_buffered=1 << 16, window=8)
 
 
 def _manager() -> QueueManager:
@@ -55,7 +56,7 @@ def acceptor(data: bytes) -> None:
 
 def initiator(data: bytes) -> None:
     manager = _manager()
-    for number in range(100):
+    for number in range(12):
         manager.send("PSC2", Message(bytes(number), number % 8, 600, acknowledge=True), 0.0, 0)
     (connect,) = _drain(manager)
     assert isinstance(connect, Connect)

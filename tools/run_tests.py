@@ -1,9 +1,8 @@
-"""Runs all tests, in two parts side by side, and puts together what they recorded.
+"""Runs all tests, two parts at a time, and puts together what they recorded.
 
-Usage: python tools/run_tests.py [--coverage]
+Usage: python tools/run_tests.py [--coverage] [--at-once 2]
 
-The output of the first part comes as it is made, that of the second when it is done. Exit status:
-0 if every test passed. With ``--coverage`` there is one set of coverage data for both.
+The output of a part comes when it is done. Exit status: 0 if every test passed.
 """
 
 from __future__ import annotations
@@ -13,51 +12,53 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tools.ledger import RESULTS, Results, load_results, results_of, save_results
-from tools.parts import parts
+from tools.parts import Part, parts
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def command(part: str, paths: list[Path], *, coverage: bool) -> list[str]:
+def command(name: str, part: Part, *, coverage: bool) -> list[str]:
     run = [sys.executable, "-m"]
-    if coverage:
-        run += ["coverage", "run", f"--data-file=.build/coverage.{part}", "-m"]
-    return [*run, "pytest", "--part", part, *(str(path) for path in paths)]
+    if coverage and part.traced:
+        run += ["coverage", "run", f"--data-file={_data(name)}", "-m"]
+    return [*run, "pytest", "--part", name, *(str(path) for path in part.paths)]
 
 
-def run_parts(root: Path, *, coverage: bool) -> bool:
+def _data(name: str) -> str:
+    return f".build/coverage.{name}"
+
+
+def run_parts(root: Path, *, coverage: bool, at_once: int) -> bool:
     """Whether every test of every part passed."""
-    build = root / ".build"
-    build.mkdir(exist_ok=True)
-    (first, paths), *others = parts(root).items()
+    (root / ".build").mkdir(exist_ok=True)
     began = time.monotonic()
-    logs = {}
-    running = {}
-    for part, directories in others:
-        logs[part] = (build / f"tests-{part}.log").open("w+b")
-        wanted = command(part, directories, coverage=coverage)
-        running[part] = subprocess.Popen(
-            wanted, cwd=root, stdout=logs[part], stderr=subprocess.STDOUT
-        )
-    codes = {first: subprocess.call(command(first, paths, coverage=coverage), cwd=root)}
-    _say(f"{first}: {time.monotonic() - began:.0f} s")
-    for part, process in running.items():
-        codes[part] = process.wait()
-        with logs[part] as log:
-            log.seek(0)
-            sys.stdout.buffer.write(log.read())
-        _say(f"{part}: {time.monotonic() - began:.0f} s")
-    return not any(codes.values())
+    passed = True
+    with ThreadPoolExecutor(at_once) as pool:
+        running = {
+            pool.submit(_run, root, name, command(name, part, coverage=coverage)): name
+            for name, part in parts(root).items()
+            if part.paths
+        }
+        for done in as_completed(running):
+            code, log = done.result()
+            passed &= code == 0
+            sys.stdout.buffer.write(log.read_bytes())
+            print(f"{running[done]}: ended after {time.monotonic() - began:.0f} s", flush=True)
+    return passed
 
 
-def _say(text: str) -> None:
-    print(text, flush=True)
+def _run(root: Path, name: str, words: list[str]) -> tuple[int, Path]:
+    print(f"{name}: begins", flush=True)
+    log = root / ".build" / f"tests-{name}.log"
+    with log.open("wb") as output:
+        return subprocess.call(words, cwd=root, stdout=output, stderr=subprocess.STDOUT), log
 
 
 def merge(found: Mapping[str, Results | None]) -> Results | None:
@@ -72,16 +73,17 @@ def merge(found: Mapping[str, Results | None]) -> Results | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--coverage", action="store_true")
+    parser.add_argument("--at-once", type=int, default=2, help="processes")
     arguments = parser.parse_args()
-    names = list(parts(ROOT))
-    for path in (ROOT / RESULTS, *(results_of(ROOT, part) for part in names)):
+    known = parts(ROOT)
+    for path in (ROOT / RESULTS, *(results_of(ROOT, name) for name in known)):
         path.unlink(missing_ok=True)
-    passed = run_parts(ROOT, coverage=arguments.coverage)
-    merged = merge({part: load_results(results_of(ROOT, part)) for part in names})
+    passed = run_parts(ROOT, coverage=arguments.coverage, at_once=arguments.at_once)
+    merged = merge({name: load_results(results_of(ROOT, name)) for name in known})
     if merged is not None:
         save_results(ROOT / RESULTS, merged)
     if arguments.coverage:
-        files = [f".build/coverage.{part}" for part in names]
+        files = [_data(name) for name, part in known.items() if part.traced]
         subprocess.run(
             [sys.executable, "-m", "coverage", "combine", "--keep", "--quiet", *files],
             cwd=ROOT,

@@ -75,7 +75,7 @@ def is_narrowed(config: pytest.Config) -> bool:
     if part is None:
         wanted = {(config.rootpath / path).resolve() for path in config.getini("testpaths")}
     else:
-        wanted = {path.resolve() for path in parts(config.rootpath)[part]}
+        wanted = {path.resolve() for path in parts(config.rootpath)[part].paths}
     asked = {Path(config.invocation_params.dir, path).resolve() for path in config.args}
     # --strict-markers and --strict-config arrive as overrides too; they leave out no test.
     overrides = [o for o in config.getoption("override_ini") or () if not o.startswith("strict")]

@@ -1,4 +1,4 @@
-"""All tests in two parts: none is left out, and what they recorded becomes one."""
+"""All tests in parts: none is left out, and what they recorded becomes one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def results(commit: str, *nodeids: str) -> Results:
 
 
 def test_every_test_is_in_exactly_one_part() -> None:
-    listed = [path for paths in parts(ROOT).values() for path in paths]
+    listed = [path for part in parts(ROOT).values() for path in part.paths]
     assert len(listed) == len(set(listed))
     for test in (ROOT / "tests").rglob("test_*.py"):
         holders = [path for path in listed if test.is_relative_to(path)]
@@ -36,7 +36,9 @@ def test_a_missing_part_or_another_tree_makes_no_whole() -> None:
     assert merge({"a": results("c", "a1"), "b": results("d", "b1")}) is None
 
 
-def test_each_part_has_coverage_data_of_its_own() -> None:
-    lines = [command(part, paths, coverage=True) for part, paths in parts(ROOT).items()]
-    files = [word for line in lines for word in line if word.startswith("--data-file=")]
-    assert len(set(files)) == len(lines)
+def test_the_layers_with_a_floor_are_the_ones_that_are_traced() -> None:
+    lines = {name: command(name, part, coverage=True) for name, part in parts(ROOT).items()}
+    traced = [name for name, line in lines.items() if "coverage" in line]
+    assert traced == ["layers"]
+    assert {str(ROOT / "tests/wire"), str(ROOT / "tests/protocol")} <= set(lines["layers"])
+    assert "coverage" not in command("layers", parts(ROOT)["layers"], coverage=False)

@@ -1,0 +1,314 @@
+"""The pipeline finds what was planted in a large enterprise, and nothing else.
+
+Usage: python tools/pipeline_proof.py [--servers 200] [--changes 1000000] [--faults 10] [--seed 1]
+                                      [--directory DIR] [--memory 4g] [--json]
+
+Journals and exports of so many servers are generated with faults whose places are known; then the
+pipeline ingests them, audits the replicas and looks for gaps. Every fault has to be in its tables
+with its cause, and there has to be nothing in them that was not planted: precision and recall 1.
+Exit status 1 if not, with what is missing and what is too much.
+
+A million changes that each go to 200 servers would be 200 million records, so only the last ones
+do (``--live``). Of those before most servers hear by a synchronisation, which brings the objects as
+they are then. All changes are in the journals of their authorities.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from mqis.pipeline.jobs.audit import audit
+from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.jobs.progress import lag
+from mqis.pipeline.session import Engine, session
+from mqis.pipeline.tables import Tables
+from mqis.pipeline.watching import watched
+from mqis.services.generate import Plan, generate
+
+_SAMPLE_S = 0.5
+_FAULT = ("server", "difference", "cause", "type", "id", "partition", "seq", "source", "target")
+
+Key = tuple[object, ...]
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One kind of findings beside what was planted."""
+
+    what: str
+    planted: int
+    missed: list[Key]
+    surplus: list[Key]
+
+    @classmethod
+    def of(cls, what: str, planted: Iterable[Key], found: Sequence[Key]) -> Judged:
+        wanted = set(planted)
+        surplus = [key for key in set(found) if key not in wanted]
+        surplus += [key for key in set(found) if found.count(key) > 1]
+        return cls(
+            what, len(wanted), sorted(wanted - set(found), key=str), sorted(surplus, key=str)
+        )
+
+    @property
+    def recall(self) -> float:
+        return 1 - len(self.missed) / self.planted if self.planted else 1.0
+
+    @property
+    def precision(self) -> float:
+        right = self.planted - len(self.missed)
+        return right / (right + len(self.surplus)) if right + len(self.surplus) else 1.0
+
+
+@dataclass
+class Proof:
+    """What it took, and what came of it."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    judged: list[Judged] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+    peak_mib: int = 0
+
+    @property
+    def holds(self) -> bool:
+        return not any(j.missed or j.surplus for j in self.judged)
+
+
+# --- the memory of this process and all that it started -------------------------------------------
+
+
+def memory_mib() -> int:
+    """Of this process and everything below it; what several share is counted once."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    waiting, kib = [os.getpid()], 0
+    while waiting:
+        process = waiting.pop()
+        waiting += children.get(process, [])
+        try:
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return kib >> 10
+
+
+@contextmanager
+def memory_watched(proof: Proof) -> Iterator[None]:
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_SAMPLE_S):
+            proof.peak_mib = max(proof.peak_mib, memory_mib())
+
+    thread = threading.Thread(target=look, daemon=True)
+    if Path("/proc/self/smaps_rollup").exists():
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+# --- the steps ------------------------------------------------------------------------------------
+
+
+def prove(plan: Plan, directory: Path, memory: str, console: Console) -> Proof:
+    proof = Proof()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    hidden = not console.is_terminal
+    with (
+        memory_watched(proof),
+        Progress(*columns, TimeElapsedColumn(), console=console, disable=hidden) as bar,
+    ):
+
+        @contextmanager
+        def step(name: str) -> Iterator[Callable[[int, int], None]]:
+            task, start = bar.add_task(name, total=None), time.monotonic()
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+            proof.seconds[name] = time.monotonic() - start
+            bar.update(task, completed=1, total=1)
+            if hidden:
+                console.print(f"{name}: {proof.seconds[name]:.1f} s", highlight=False)
+
+        with step("generating") as told:
+            made = planted(plan, directory / "made", told)
+        with ExitStack() as stack:
+            with step("starting Spark"):
+                spark = stack.enter_context(session(Engine(master="local[2]", memory=memory)))
+            tables = Tables(spark, directory / "tables")
+            with step("ingesting") as told, watched(spark, told):
+                done = ingest(
+                    tables, str(directory / "made/journals"), str(directory / "made/exports")
+                )
+            with step("auditing") as told, watched(spark, told):
+                audit(tables)
+            with step("lag and gaps") as told, watched(spark, told):
+                lag(tables)
+            _judge(proof, made, tables)
+    proof.numbers = {
+        "servers": len(made["servers"]),
+        "changes": made["changes"],
+        "records": done.records,
+        "objects": done.objects,
+        "synchronisations": made["rounds"],
+    }
+    return proof
+
+
+def planted(plan: Plan, directory: Path, told: Callable[[int, int], None]) -> Manifest:
+    """What is to be found; what was made by the same plan before is used again."""
+    manifest = directory / "manifest.json"
+    if not manifest.exists():
+        generate(plan, directory, told)
+    found: Manifest = json.loads(manifest.read_text(encoding="ascii"))
+    if found["plan"] != asdict(plan):
+        raise SystemExit(f"{directory} was made by another plan; name another directory")
+    return found
+
+
+def _judge(proof: Proof, made: Manifest, tables: Tables) -> None:
+    found = [row.asDict() for row in tables.read("divergence").collect()]
+    rows = [row.asDict() for row in tables.read("gaps").filter("certain").collect()]
+    gaps = [row for row in rows if row["kind"] == "gap"]
+    twice = [row for row in rows if row["kind"] != "gap"]
+    errors = [
+        row.asDict() | {"kind": row["reason"].partition(":")[0]}
+        for row in tables.read("errors").collect()
+    ]
+
+    def keys(rows: Iterable[dict[str, Any]], *names: str) -> list[Key]:
+        return [tuple(row[name] for name in names) for row in rows]
+
+    where = ("server", "partition")
+    proof.judged = [
+        Judged.of("divergence", keys(made["faults"], *_FAULT), keys(found, *_FAULT)),
+        Judged.of(
+            "gaps",
+            keys(made["gaps"], *where, "first", "last"),
+            keys(gaps, *where, "first_seq", "last_seq"),
+        ),
+        Judged.of(
+            "duplicates", keys(made["duplicates"], *where, "seq"), keys(twice, *where, "first_seq")
+        ),
+        Judged.of(
+            "damage",
+            keys(made["damage"], "file", "offset", "kind"),
+            keys(errors, "file", "offset", "kind"),
+        ),
+    ]
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def show(proof: Proof, console: Console) -> None:
+    sizes = ", ".join(f"{count:,} {what}" for what, count in proof.numbers.items())
+    console.print(sizes, highlight=False)
+    times = Table("step", "seconds", box=None)
+    for name, seconds in proof.seconds.items():
+        times.add_row(name, f"{seconds:,.1f}")
+    console.print(times)
+    judged = Table("", "planted", "missed", "too much", "precision", "recall", box=None)
+    for one in proof.judged:
+        numbers = (one.planted, len(one.missed), len(one.surplus))
+        judged.add_row(one.what, *map(str, numbers), f"{one.precision:.4f}", f"{one.recall:.4f}")
+    console.print(judged)
+    console.print(f"at most {proof.peak_mib:,} MiB of memory in all processes", highlight=False)
+    for one in proof.judged:
+        for word, listed in (("missed", one.missed), ("too much", one.surplus)):
+            for key in listed[:10]:
+                console.print(f"{one.what}, {word}: {key}", style="red", highlight=False)
+
+
+def as_json(proof: Proof) -> str:
+    return json.dumps(
+        {
+            "holds": proof.holds,
+            "numbers": proof.numbers,
+            "seconds": {name: round(value, 1) for name, value in proof.seconds.items()},
+            "peak_mib": proof.peak_mib,
+            "judged": {
+                one.what: {
+                    "planted": one.planted,
+                    "missed": len(one.missed),
+                    "surplus": len(one.surplus),
+                    "precision": one.precision,
+                    "recall": one.recall,
+                }
+                for one in proof.judged
+            },
+        },
+        indent=2,
+    )
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    """Three of five servers are PSCs, each of a site; two of three sites have a BSC."""
+    sites = -(-arguments.servers * 3 // 5)
+    return Plan(
+        sites=sites,
+        backups=arguments.servers - sites,
+        machines=max(3 * sites, 12),
+        queues=max(60, arguments.changes // 250),
+        changes=arguments.changes,
+        seed=arguments.seed,
+        faults=arguments.faults,
+        churn=arguments.churn,
+        live=arguments.live if arguments.live is not None else max(2000, arguments.changes // 100),
+    )
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--servers", type=int, default=200)
+    parser.add_argument("--changes", type=int, default=1_000_000)
+    parser.add_argument("--faults", type=int, default=10, help="of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--churn", type=float, default=0.01, help="share of changes that create")
+    parser.add_argument("--live", type=int, help="changes that each go to all servers")
+    parser.add_argument("--memory", default="3g", help="for Spark")
+    parser.add_argument("--directory", type=Path, help="keep everything there; else it is removed")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args(given)
+    console = Console(stderr=arguments.json)
+    kept = arguments.directory is not None
+    directory = arguments.directory or Path(tempfile.mkdtemp(prefix="mqis-proof-"))
+    try:
+        proof = prove(plan_of(arguments), directory, arguments.memory, console)
+    finally:
+        if not kept:
+            shutil.rmtree(directory, ignore_errors=True)
+    if arguments.json:
+        print(as_json(proof))
+    else:
+        show(proof, console)
+    return 0 if proof.holds else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
