@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.measure import Sample, contest, timed_alone, timed_tasks, timed_together
 from bench.results import Aim, Row
+from tests.bench.running import bench
 
-ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = [
     *("stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "oletx", "rpc", "directory"),
     *("replication", "journal", "discovery", "routing", "pipeline"),
 ]
-
-
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bench", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.fixture(scope="module")
-def report() -> dict[str, Any]:
-    done = bench("--quick", "--json")
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def rows_of(report: dict[str, Any], entry: str) -> dict[tuple[str, str], dict[str, Any]]:

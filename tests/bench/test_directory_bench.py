@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -218,16 +218,8 @@ class TestCores:
 
 
 @pytest.mark.slow
-def test_the_entry_puts_both_servers_side_by_side() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", "directory", "--quick", "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["entries"]["directory"]
+def test_the_entry_puts_both_servers_side_by_side(report: dict[str, Any]) -> None:
+    found = report["entries"]["directory"]
     names = ["read", "lookup of 1", "lookup of 100", "lookup of 1,000", "create"]
     for clients in ("1 client", "16 clients"):
         rows = {

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from bench.discovery import Asker
 from bench.load import LoadError
 from mqis.wire.guid import Guid
-from tests.bench.test_bench import bench
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="choosing the source of each datagram is Linux's"
@@ -21,10 +20,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.slow
-def test_it_runs_and_tells_what_it_promises() -> None:
-    done = bench("--quick", "--json", "discovery")
-    assert done.returncode == 0, done.stderr
-    entry = json.loads(done.stdout)["entries"]["discovery"]
+def test_it_runs_and_tells_what_it_promises(report: dict[str, Any]) -> None:
+    entry = report["entries"]["discovery"]
     rows = {row["name"]: row for row in entry["rows"]}
     echo = rows.pop("bare uvloop echo")
     assert echo["per_second"] > 0

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench.routing import BENCH, SCIPY, Enterprise
-from bench.run import Run
+from bench.routing import SCIPY, Enterprise
 from mqis.protocol.routing.bulk.allpairs import all_pairs
 from mqis.protocol.routing.table import UNREACHABLE, build_table
 
 
 @pytest.mark.slow
-def test_everything_is_measured_beside_its_peers(tmp_path: Path) -> None:
-    with ExitStack() as resources:
-        results = BENCH.run(Run(True, tmp_path, lambda _: None, resources))
+def test_everything_is_measured_beside_its_peers(report: dict[str, Any]) -> None:
+    found = report["entries"]["routing"]
     names: dict[str, list[str]] = {}
-    for row in results.rows:
-        names.setdefault(row.table, []).append(row.name)
-        assert row.per_second > 0
+    for row in found["rows"]:
+        names.setdefault(row["table"], []).append(row["name"])
 
     for count in (100, 300):
-        found = names[f"one routing table, {count} sites"]
-        assert found[:4] == ["mqis", "mqis, arrays", SCIPY, "networkx"]
+        listed = names[f"one routing table, {count} sites"]
+        assert listed[:4] == ["mqis", "mqis, arrays", SCIPY, "networkx"]
     for count in (60, 120):
         assert names[f"all pairs, {count} sites (pairs a second)"][:2] == ["mqis", SCIPY]
     assert "every single link of 60 sites removed (links a second)" in names
-    assert [aim.goal.partition(" sites")[0] for aim in results.aims] == [
+    assert [aim["goal"].partition(" sites")[0] for aim in found["aims"]] == [
         "all pairs of 60",
         "all pairs of 120",
         "sweep >= 20x all pairs again, 60",

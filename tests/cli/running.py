@@ -62,7 +62,7 @@ class Running:
 
     def wait_for(self, text: str) -> None:
         """Until the log says ``text``; it is written at once, so polling is short."""
-        for _ in range(500):
+        for _ in range(100 * START_S):
             if text in self.log:
                 return
             select.select([], [], [], 0.01)

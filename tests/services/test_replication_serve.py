@@ -55,7 +55,12 @@ def pec_config(home: Path, ports: list[int]) -> Config:
         store={"url": url},
         rpc={"mapper": False},
         security={"accounts": str(home / "accounts.toml"), "administrators": ["S-1-1-0"]},
-        replication={"port": ports[0], "key": str(home / "key"), "recovery_wait_s": 5},
+        replication={
+            "port": ports[0],
+            "key": str(home / "key"),
+            "recovery_wait_s": 5,
+            "reply_wait_s": 3,
+        },
         hosts={"psc2": f"127.0.0.1:{ports[1]}", "pec1": f"127.0.0.1:{ports[0]}"},
     )
 
