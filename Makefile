@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types pytest conformance bench fuzz crash chaos sim engines java pipeline kerberos lock clean
+.PHONY: help run test lint format types pytest conformance bench fuzz crash chaos sim engines java pipeline kerberos audit lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -68,6 +68,17 @@ pipeline: $(VENV)/.pipeline java ## add what the pipeline needs: Spark, 500 MB
 kerberos: $(VENV)/.dev ## add the extra that Kerberos needs (a compiler, Debian: libkrb5-dev)
 	@$(PIP) --require-hashes -r requirements/kerberos.lock
 
+audit: $(VENV)/bin/python .build/audit/.done ## known vulnerabilities in what the locks install (asks a service on the network)
+	@$(PY) tools/audit.py .build/audit/bin/pip-audit requirements/run.lock requirements/dev.lock \
+		requirements/pipeline.lock requirements/java.lock requirements/kerberos.lock
+
+.build/audit/.done: $(VENV)/bin/python requirements/audit.lock
+	@echo "installing pip-audit into .build/audit" >&2
+	@$(PY) -m venv .build/audit
+	@.build/audit/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
+		--only-binary :all: -r requirements/audit.lock
+	@touch $@
+
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		{ echo "mqis needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -91,11 +102,11 @@ $(VENV)/.pipeline: $(VENV)/.run requirements/pipeline.lock
 	@touch $@
 
 lock: ## resolve the locks anew (needs uv)
-	@cd requirements && for name in run dev java kerberos pipeline; do \
+	@cd requirements && for name in run dev java kerberos pipeline audit; do \
 		case $$name in \
 			run) of="../pyproject.toml run.in" ;; \
 			dev) of="../pyproject.toml run.in dev.in --group ../pyproject.toml:dev" ;; \
-			java|kerberos|pipeline) of="$$name.in" ;; \
+			java|kerberos|pipeline|audit) of="$$name.in" ;; \
 		esac; \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-header $$of --output-file $$name.lock || exit 1; \

@@ -1,23 +1,30 @@
 """The pipeline: reading journals, decoding changes, auditing replicas, working out routes.
 
 Journals are generated and then read by Spark, by one Python process that decodes record by record,
-and by Spark again from the Parquet that the same records were ingested into.
+and by Spark again from the Parquet that the same records were ingested into. Every number has the
+machine's load beside it: Spark and whatever else runs share two cores.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from bench.environment import load
 from bench.measure import Sample, contest, once
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
 from mqis.services.generate import Plan, generate
 from mqis.wire.journal import RecordState, Whole, segment_header, walk
 from mqis.wire.journal.body import decode_body
+from tools.memory import watched_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +47,15 @@ def _run(run: Run) -> Results:
         _decoding(run, results, spark, journals)
         _auditing(run, results, spark)
         _routing(run, results, spark)
+    if run.quick:
+        results.notes.append("scaling: left out, it takes two more sessions")
+    else:
+        _scaling(run, results, journals)
     return results
+
+
+def _loaded(results: Results, what: str) -> None:
+    results.notes.append(f"{what}: load {load():.1f} when it was measured")
 
 
 BENCH = Bench("pipeline", "Spark: journal decode, audit, routes", _run)
@@ -92,6 +107,7 @@ def _reading(run: Run, results: Results, spark: SparkSession, journals: Path) ->
             Row.of("reading a journal", contender, rounds, peer=beside, size=bytes_each)
         )
     results.rows.append(Row.of("reading a journal", "ingest to Parquet", [ingested]))
+    _loaded(results, "reading a journal")
     rate = results.rows[0].per_second
     results.aims.append(Aim("500,000 record headers a second", f"{rate:,.0f}", rate >= 500_000))
 
@@ -110,26 +126,36 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     from mqis.pipeline import sources  # noqa: PLC0415
+    from mqis.pipeline.tables import Tables  # noqa: PLC0415
     from mqis.pipeline.transforms.bodies import NEEDED, carried  # noqa: PLC0415
 
     asked = [F.count("*").alias("n"), F.sum(F.size("properties")).alias("p")]
     properties = [0.0]
 
     def decoded() -> int:
-        records = sources.journal(spark, str(journals), NEEDED).filter("kind = 2 and state = 1")
-        row = carried(records).agg(*asked).collect()[0]
+        row = carried(records()).agg(*asked).collect()[0]
         properties[0] = row["p"] / row["n"]
         return int(row["n"])
 
-    peer = "one process"
+    def records() -> Any:
+        return sources.journal(spark, str(journals), NEEDED).filter("kind = 2 and state = 1")
+
+    kept = Tables(spark, run.directory / "pipeline-tables").write("decoded", carried(records()))
+    peer, parquet = "one process", "Spark, the same as Parquet"
     found = contest(
         run.rounds,
-        {"Spark": lambda: once(decoded), peer: lambda: once(lambda: _decoded(journals))},
+        {
+            "Spark": lambda: once(decoded),
+            parquet: lambda: once(lambda: int(kept.agg(*asked).collect()[0]["n"])),
+            peer: lambda: once(lambda: _decoded(journals)),
+        },
     )
     table = "decoding changes with all properties"
     results.rows.append(Row.of(table, "Spark", found["Spark"], peer=(peer, found[peer])))
     rate = results.rows[-1].per_second
+    results.rows.append(Row.of(table, parquet, found[parquet], peer=(peer, found[peer])))
     results.rows.append(Row.of(table, peer, found[peer]))
+    _loaded(results, "decoding changes")
     told = f"{rate:,.0f}, {properties[0]:.1f} properties each"
     results.aims.append(Aim("150,000 decoded changes a second", told, rate >= 150_000))
 
@@ -191,16 +217,18 @@ def _auditing(run: Run, results: Results, spark: SparkSession) -> None:
         return count * _SERVERS
 
     run.say("pipeline: auditing")
-    sample = once(audited)
+    with watched_memory() as peak:
+        sample = once(audited)
     spark.catalog.clearCache()
+    _loaded(results, "audit")
     expected = len(range(77, count, 100_000))
     results.notes.append(f"audit: {found[0]} of {expected} planted differences found")
     table = f"audit of {_SERVERS} replicas x {count:,} objects, rows"
     results.rows.append(Row.of(table, "Spark", [sample]))
     seconds = sample.elapsed_ns / 1e9
-    results.aims.append(
-        Aim("10 million rows audited in 3 minutes", f"{seconds:.0f} s", seconds < 180)
-    )
+    rows = f"{count * _SERVERS:,} rows in {seconds:.0f} s, {peak.mib:,} MiB in all processes"
+    fits = seconds < 180 and peak.mib < 6144
+    results.aims.append(Aim("10 million rows audited in 3 minutes and 6 GiB", rows, fits))
 
 
 def _routing(run: Run, results: Results, spark: SparkSession) -> None:
@@ -223,3 +251,22 @@ def _routing(run: Run, results: Results, spark: SparkSession) -> None:
     found = routes(spark, network, paths=False)
     sample = once(lambda: found.filter("cost is not null").count())
     results.rows.append(Row.of(f"routes between {count:,} sites, pairs", "Spark", [sample]))
+    _loaded(results, "routes")
+
+
+def _scaling(run: Run, results: Results, journals: Path) -> None:
+    """The same work in a process that may use one core, and in one that may use two."""
+    found: dict[int, dict[str, float]] = {}
+    for cores in (1, 2):
+        run.say(f"pipeline: on {cores} of the cores")
+        command = [sys.executable, "-m", "bench.pipelinescaling", str(cores), str(journals)]
+        done = subprocess.run(
+            [*command, str(run.rounds)], capture_output=True, text=True, check=True
+        )
+        rates: dict[str, list[float]] = json.loads(done.stdout.strip().splitlines()[-1])
+        found[cores] = {name: median(rounds) for name, rounds in rates.items()}
+    for name, what in (("scan", "headers"), ("decode", "changes")):
+        one, two = found[1][name], found[2][name]
+        times = f"{two / one:.2f}x: {one:,.0f} to {two:,.0f} {what} a second"
+        results.aims.append(Aim(f"1.4x from one core to two, {name}", times, two >= 1.4 * one))
+    _loaded(results, "scaling")

@@ -5,7 +5,7 @@ Together they are all of them: the last part is whatever the others do not name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,16 +13,17 @@ from pathlib import Path
 _HELPERS = frozenset({"__pycache__", "data", "plugins", "strategies"})
 #: The longest first, so that the last ones to end are short.
 _NAMED = {
-    "layers": ("architecture", "fuzz", "protocol", "wire"),
+    "layers": ("protocol", "wire"),
     "pipeline": ("pipeline",),
-    "commands": ("cli", "examples", "web"),
-    "sockets": ("client", "interop", "runtime"),
-    "sim": ("sim",),
+    "commands": ("cli", "docs", "examples", "web"),
+    "directory": ("client", "runtime/directory"),
+    "sim": ("architecture", "fuzz", "sim"),
+    "sockets": ("interop", "runtime/*"),
 }
 _REST = "rest"
-#: Coverage is asked of wire and protocol, and of their own tests. Tracing more than doubles what a
-#: test takes, so the others, which go through these layers as well, run without.
-_TRACED = frozenset({"layers"})
+#: Coverage is asked of wire and protocol. Tracing more than doubles what a test takes, so only
+#: their own tests are traced, and those of the directory service, which go through its interfaces.
+_TRACED = frozenset({"layers", "directory"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,30 @@ class Part:
 
 
 def parts(root: Path) -> Mapping[str, Part]:
-    """name -> the directories of tests that belong to it."""
-    found = sorted(p for p in (root / "tests").iterdir() if p.is_dir() and p.name not in _HELPERS)
+    """name -> the directories and files of tests that belong to it."""
+    tests = root / "tests"
     named = {name for names in _NAMED.values() for name in names}
-    made = {
-        part: Part(tuple(p for p in found if p.name in names), part in _TRACED)
-        for part, names in _NAMED.items()
-    }
-    rest = tuple(p for p in found if p.name not in named)
-    return {**made, _REST: Part(rest, traced=False)}
+    opened = {name.partition("/")[0] for name in named if "/" in name}
+    listed = [*_children(tests, opened), *(p for name in opened for p in _children(tests / name))]
+    found: dict[str, list[Path]] = {part: [] for part in (*_NAMED, _REST)}
+    for path in sorted(listed):
+        found[_part_of(path.relative_to(tests).as_posix())].append(path)
+    return {part: Part(tuple(paths), part in _TRACED) for part, paths in found.items()}
+
+
+def _children(directory: Path, without: Iterable[str] = ()) -> list[Path]:
+    left_out = {*_HELPERS, *without}
+    return [
+        path
+        for path in directory.iterdir()
+        if path.name not in left_out and (path.is_dir() or path.match("test_*.py"))
+    ]
+
+
+def _part_of(name: str) -> str:
+    """By its own name, else by the one that stands for all beside it."""
+    for wanted in (name, f"{name.partition('/')[0]}/*"):
+        for part, names in _NAMED.items():
+            if wanted in names:
+                return part
+    return _REST

@@ -17,11 +17,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -42,8 +40,8 @@ from mqis.pipeline.session import Engine, session
 from mqis.pipeline.tables import Tables
 from mqis.pipeline.watching import watched
 from mqis.services.generate import Plan, generate
+from tools.memory import watched_memory
 
-_SAMPLE_S = 0.5
 _FAULT = ("server", "difference", "cause", "type", "id", "partition", "seq", "source", "target")
 
 Key = tuple[object, ...]
@@ -92,48 +90,6 @@ class Proof:
         return not any(j.missed or j.surplus for j in self.judged)
 
 
-# --- the memory of this process and all that it started -------------------------------------------
-
-
-def memory_mib() -> int:
-    """Of this process and everything below it; what several share is counted once."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-    waiting, kib = [os.getpid()], 0
-    while waiting:
-        process = waiting.pop()
-        waiting += children.get(process, [])
-        try:
-            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return kib >> 10
-
-
-@contextmanager
-def memory_watched(proof: Proof) -> Iterator[None]:
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(_SAMPLE_S):
-            proof.peak_mib = max(proof.peak_mib, memory_mib())
-
-    thread = threading.Thread(target=look, daemon=True)
-    if Path("/proc/self/smaps_rollup").exists():
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-
-
 # --- the steps ------------------------------------------------------------------------------------
 
 
@@ -142,7 +98,7 @@ def prove(plan: Plan, directory: Path, memory: str, console: Console) -> Proof:
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     hidden = not console.is_terminal
     with (
-        memory_watched(proof),
+        watched_memory() as peak,
         Progress(*columns, TimeElapsedColumn(), console=console, disable=hidden) as bar,
     ):
 
@@ -170,6 +126,7 @@ def prove(plan: Plan, directory: Path, memory: str, console: Console) -> Proof:
             with step("lag and gaps") as told, watched(spark, told):
                 lag(tables)
             _judge(proof, made, tables)
+    proof.peak_mib = peak.mib
     proof.numbers = {
         "servers": len(made["servers"]),
         "changes": made["changes"],

@@ -24,8 +24,8 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"wire", "protocol", "runtime"},
     "client": {"wire", "protocol", "runtime"},
     "services": _BELOW_SERVICES,
-    "cli": {"services", "client", "sim", "pipeline"} | _BELOW_SERVICES,
-    "web": {"services"},
+    "cli": {"services", "client", "sim", "pipeline", "web"} | _BELOW_SERVICES,
+    "web": {"services", "client"},
     "pipeline": {"wire", "protocol"},
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mqis.cli.properties import PropertyError
+from mqis.services.presentation.properties import PropertyError
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.entropy import SystemEntropy

@@ -49,7 +49,7 @@ def test_ready_line_reread_and_end(demo_store: Path, tmp_path: Path) -> None:
         ready = server.ready
         assert list(ready) == [
             *("event", "enterprise", "server", "site", "address", "port", "mapper_port"),
-            *("discovery_port", "role", "queue_port", "partitions"),
+            *("discovery_port", "role", "queue_port", "partitions", "monitoring_port"),
         ]
         assert (ready["event"], ready["enterprise"], ready["site"]) == (
             *("ready", "Meridian", "Amsterdam"),

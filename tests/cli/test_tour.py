@@ -1,4 +1,7 @@
-"""``mqis tour``: it ends well, it can be repeated, and it fails loudly."""
+"""``mqis tour``: the short one ends well, can be repeated, and fails loudly.
+
+The tour of the live enterprise takes minutes: ``make run ONCE=1`` runs it, and CI runs that.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from mqis.cli import tour
+from mqis.cli import tour_file
 from mqis.cli.guide import TourError
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.errors import StorageError
 from mqis.runtime.entropy import SystemEntropy
 from mqis.services.config import override
+from mqis.services.enterprise.locks import ProcessLock
+from mqis.services.enterprise.nodes import NodesError
 from mqis.services.sections import Config
 from mqis.services.stores import open_store
 from mqis.wire.mqds.objecttype import ObjectType
@@ -22,7 +27,7 @@ from tests.cli.commands import process, run
 
 
 def test_it_ends_well_and_leaves_a_store(tmp_path: Path) -> None:
-    done = process("tour", directory=tmp_path, env={"COLUMNS": "100"})
+    done = process("tour", "--store", "tour.db", directory=tmp_path, env={"COLUMNS": "100"})
     text = done.stdout.decode()
     assert done.returncode == 0, done.stderr
     assert done.stderr == b""
@@ -40,7 +45,7 @@ def test_it_ends_well_and_leaves_a_store(tmp_path: Path) -> None:
         assert f"✓ {line}" in text
     assert "nothing is wrong" in text
     assert max(map(len, text.splitlines())) <= 100
-    assert [path.name for path in tmp_path.iterdir()] == ["mqis-tour.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["tour.db"]
 
 
 def test_its_advice_works(tmp_path: Path) -> None:
@@ -86,7 +91,7 @@ def test_it_leaves_another_file_alone(tmp_path: Path) -> None:
 
 
 def test_a_step_that_does_not_hold_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(tour._ROLES, "PSC", 3)
+    monkeypatch.setitem(tour_file._ROLES, "PSC", 3)
     result = run("tour", "--store", tmp_path / "t.db")
     assert isinstance(result.exception, TourError)
     assert str(result.exception).startswith("step 2: it should be so, but is not: five directory")
@@ -107,3 +112,23 @@ def test_a_server_that_lets_everybody_in_ends_it(
     result = run("tour", "--store", tmp_path / "t.db")
     assert isinstance(result.exception, TourError)
     assert "cannot create a queue: MQ_OK" in str(result.exception)
+
+
+def test_the_live_one_leaves_what_is_no_tour_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    notes = tmp_path / "run" / "notes.txt"
+    notes.write_text("mine", encoding="ascii")
+    error = run("tour", "--once", "--directory", tmp_path).exception
+    assert isinstance(error, NodesError)
+    assert "is no run directory of a tour; name another --directory" in str(error)
+    assert notes.read_text(encoding="ascii") == "mine"
+
+
+def test_the_live_one_does_not_take_the_place_of_one_that_runs(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    lock = ProcessLock(tmp_path / "run" / "lock")
+    assert lock.take()
+    error = run("tour", "--once", "--directory", tmp_path).exception
+    lock.let_go()
+    assert isinstance(error, NodesError)
+    assert "a tour is there that has not ended" in str(error)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import Result
 
 from mqis.cli.login import LoginError, split_user
-from mqis.cli.properties import PropertyError
+from mqis.services.presentation.properties import PropertyError
 from mqis.client.servers import NoServerError
 from mqis.protocol.errors import DirectoryError
 from mqis.services.accounts import AccountsFile

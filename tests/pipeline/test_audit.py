@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.audit import Audited, audit
+from mqis.pipeline.jobs.ingest import objects_of
 from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms.causes import causes, journals
-from mqis.pipeline.transforms.divergence import authorities, copies, differences, members
+from mqis.pipeline.transforms.divergence import Replicas, differences
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.settling import settled
 from mqis.protocol.directory.export import parse_entry, parse_header
@@ -112,12 +113,12 @@ def test_what_a_missing_journal_would_tell_is_unknown(
 ) -> None:
     """Never lost: a server without a journal may have got everything."""
     lost = next(f for f in enterprise.manifest["faults"] if f["cause"] == "lost")
-    objects, partitions = tables.read("objects"), tables.read("partitions")
-    owners, servers = settled(authorities(partitions)), settled(members(objects))
-    replicas = copies(partitions, owners, servers).filter(F.col("server") == lost["server"])
+    objects, partitions = objects_of(tables), tables.read("partitions")
+    replicas = Replicas.of(objects, partitions)
+    copies = replicas.copies.filter(F.col("server") == lost["server"])
     of_lost = objects.filter(guid_text(F.col("id")) == lost["id"])
-    found = settled(differences(of_lost, settled(replicas)))
+    found = settled(differences(of_lost, copies))
     records = tables.read("records").filter(F.col("server") != lost["target"])
     whole = settled(journals(records, tables.read("errors")))
-    rows = causes(found, records, whole, owners, servers).collect()
+    rows = causes(found, records, whole, replicas.owners, replicas.members).collect()
     assert [(row.difference, row.cause) for row in rows] == [(lost["difference"], "unknown")]

@@ -13,7 +13,7 @@ from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.rebuild import rebuild
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
-from mqis.pipeline.transforms.rebuild import lines, local_changes
+from mqis.pipeline.transforms.rebuild import folded, lines, local_changes
 from mqis.protocol.directory.exporting import exported_lines
 from mqis.services.generate.delivery import Delivery
 from mqis.services.generate.history import History
@@ -61,7 +61,7 @@ def test_every_number(spark: SparkSession, history: tuple[Path, States, list[str
     points = spark.createDataFrame(
         [(bytearray(partition), seq) for partition, seq in states], "partition binary, at long"
     )
-    changes = local_changes(sources.journal(spark, str(directory)))
+    changes = folded(local_changes(sources.journal(spark, str(directory))))
     rebuilt: States = {key: [] for key in states}
     for row in lines(changes, points).orderBy("place", "key").collect():
         rebuilt[bytes(row.partition), row.at].append(row.line)

@@ -6,21 +6,21 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType, StructField, StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.jobs.stream import stream
+from mqis.pipeline.jobs import stream as jobs
+from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.files import Share
 from mqis.pipeline.sources.journal import JournalSource
 from mqis.pipeline.tables import Tables
-from mqis.wire.journal import RecordState, Whole, segment_header, walk
+from mqis.pipeline.transforms.live import divergence
+from mqis.wire.journal import RecordState, segment_header, walk
 from tests.pipeline.conftest import Enterprise
-
-
-def whole(path: Path) -> list[Whole]:
-    data = path.read_bytes()
-    entries = walk(data, segment_header(data)[1])
-    return [entry for entry in entries if isinstance(entry, Whole)]
+from tests.pipeline.test_sources import whole_records
 
 
 def ends(path: Path) -> list[int]:
@@ -51,8 +51,9 @@ def test_offsets_stand_behind_whole_records(enterprise: Enterprise, tmp_path: Pa
 
 
 def test_a_stream_goes_on_where_it_ended(
-    spark: SparkSession, enterprise: Enterprise, tmp_path: Path
+    spark: SparkSession, enterprise: Enterprise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A replica that is behind, a batch that fails when half is done, and the end."""
     journals = tmp_path / "journals"
     shutil.copytree(enterprise.journals, journals)
     (behind,) = (journals / "s003-psc").glob("*.mqj")
@@ -60,19 +61,76 @@ def test_a_stream_goes_on_where_it_ended(
     behind.write_bytes(octets[: len(octets) // 2])
     tables = Tables(spark, tmp_path / "tables")
 
-    batches: list[int] = []
+    def run() -> list[int]:
+        batches: list[int] = []
+        query = jobs.stream(tables, str(journals), once=True)
+        jobs.follow(query, tables, lambda number, _: batches.append(number))
+        return batches
 
-    def run() -> int:
-        query = stream(tables, str(journals), once=True, told=lambda n, _: batches.append(n))
-        query.awaitTermination()
-        rows = tables.read("live").filter("server = 's003-psc'").collect()
-        return sum(row.behind for row in rows)
+    assert run() == [0]
+    live = tables.read("live").filter("server = 's003-psc'").collect()
+    assert sum(row.behind for row in live) > 0
 
-    assert run() > 0
     behind.write_bytes(octets)
-    assert run() == 0
-    assert len(batches) == len(set(batches)) >= 2
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "compute", broken)
+        with pytest.raises(PipelineError, match=r"the stream ended: .*no room"):
+            run()
+    assert run() == [1]
+    assert run() == []
+    assert {row.behind for row in tables.read("live").collect()} == {0}
     seen = spark.read.parquet(str(tmp_path / "tables" / "stream" / "batches"))
-    states = (int(RecordState.LOCAL), int(RecordState.APPLIED))
-    entries = [e for path in journals.rglob("*.mqj") for e in whole(path)]
-    assert seen.count() == sum(entry.record.state in states for entry in entries)
+    changes = seen.filter("kind = 2").select("server", "lsn").collect()
+    wanted = [
+        (server, entry.lsn)
+        for server, entry in whole_records(enterprise)
+        if entry.record.state in (RecordState.LOCAL, RecordState.APPLIED)
+    ]
+    assert sorted((row.server, row.lsn) for row in changes) == sorted(wanted)
+    check_divergence(tables, enterprise)
+
+
+def broken(tables: Tables, batches: Path) -> None:
+    raise OSError("no room")
+
+
+def check_divergence(tables: Tables, enterprise: Enterprise) -> None:
+    """What was passed over; what a journal does not show is for the audit, which sees exports."""
+    damaged = {damage["server"] for damage in enterprise.manifest["damage"]}
+    shown = ("lost", "never_sent", "refused", "expired")
+    planted = {
+        (f["server"], f["partition"], f["id"], f["type"], f["seq"])
+        for f in enterprise.manifest["faults"]
+        if f["cause"] in shown
+    }
+    rows = [r for r in tables.read("live_divergence").collect() if r.server not in damaged]
+    assert {row.difference for row in rows} == {"passed_over"}
+    assert {(r.server, r.partition, r.id, r.type, r.seq) for r in rows} == planted
+    assert len(rows) == len(planted) > 0
+
+
+def test_messages_that_arrive_otherwise(spark: SparkSession) -> None:
+    """The digests of a body at both ends, and the changes that came with it."""
+    source, partition, obj = (bytearray([n]) * 16 for n in (1, 2, 3))
+    rows = [
+        ("a", 1, 1, 2, 0, None, source, 7, 111),
+        ("b", 1, 1, 6, 0, None, source, 7, 112),
+        ("b", 2, 2, 7, 1, obj, source, 7, None),
+        ("a", 2, 1, 2, 0, None, source, 8, 111),
+        ("c", 1, 1, 6, 0, None, source, 8, 111),
+        ("c", 2, 2, 7, 1, obj, source, 8, None),
+    ]
+    names = ("server", "lsn", "kind", "state", "operation", "object_id", "message_source")
+    fields = [schemas.JOURNAL[name] for name in (*names, "message_ordinal")]
+    schema = StructType([*fields, StructField("digest", LongType())])
+    frame = spark.createDataFrame(rows, schema).select(
+        "*",
+        F.lit(partition).alias("partition"),
+        F.lit(5).cast("long").alias("seq"),
+        F.lit(1).alias("object_type"),
+        F.lit(None).cast("timestamp").alias("time"),
+        F.lit(None).cast("long").alias("from_seq"),
+        F.lit(None).cast("long").alias("to_seq"),
+    )
+    found = divergence(frame).collect()
+    assert [(row.server, row.seq, row.difference) for row in found] == [("b", 5, "altered")]

@@ -10,6 +10,7 @@ import pytest
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.services.config import ConfigError, default_toml, load, override, reread
+from mqis.services.monitoring.section import MonitoringSection
 from mqis.services.replication_section import ReplicationSection
 from mqis.services.sections import (
     Config,
@@ -54,6 +55,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         "gather_ms = 1\nheartbeat_s = 2\nretry_s = 3\nreply_wait_s = 4\n"
         "recovery_wait_s = 5\nconnect_retry_s = 6\nroute = false\n"
         '[hosts]\nber-dir1 = "10.0.2.1:1802"\nx = "[::1]:5"\n'
+        '[monitoring]\nenabled = true\nlisten = "0.0.0.0"\nport = 9365\n'
         '[log]\nlevel = "debug"\nformat = "json"\n',
     )
     assert load(path) == Config(
@@ -96,6 +98,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ),
         HostsSection((("ber-dir1", "10.0.2.1:1802"), ("x", "[::1]:5"))),
         LogSection(LogLevel.DEBUG, LogFormat.JSON),
+        MonitoringSection(True, "0.0.0.0", 9365),
     )
 
 

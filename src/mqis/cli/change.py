@@ -23,8 +23,8 @@ from mqis.cli.login import (
 )
 from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import print_json, say
-from mqis.cli.properties import PropertyError, parse_assignments
 from mqis.protocol.directory.objects import NAME_PROPERTY
+from mqis.services.presentation.properties import PropertyError, parse_assignments
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

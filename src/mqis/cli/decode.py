@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from enum import Enum, Flag
 from typing import Annotated, Any
 
 import typer
@@ -13,12 +10,9 @@ from rich.tree import Tree
 from mqis.cli.hexinput import InputError, read_input
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_error, print_json, table
+from mqis.services.presentation.plain import as_json
 from mqis.wire.decoders import DECODERS, Decoder
 from mqis.wire.errors import WireError
-from mqis.wire.guid import Guid
-from mqis.wire.propvariant import VarType
-from mqis.wire.security.sid import Sid
-from mqis.wire.seqnum import SequenceNumber
 
 _BY_NAME = {decoder.name: decoder for decoder in DECODERS}
 
@@ -110,35 +104,7 @@ def _error_as_json(failed: dict[str, WireError]) -> dict[str, object]:
     return {"error": attempts[0] if len(attempts) == 1 else {"attempts": attempts}}
 
 
-# --- values as plain ones -------------------------------------------------------------------------
-
-
-def as_json(value: Any) -> Any:
-    """Dataclasses as objects, bytes as hexadecimal, codes by their names."""
-    for kinds, convert in _CONVERSIONS:
-        if isinstance(value, kinds):
-            return convert(value)
-    if is_dataclass(value):
-        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
-    return value
-
-
-def _int(value: int) -> int | str:
-    """Readers of JSON keep integers of 64 bits at best; a modulus is longer."""
-    return value if value.bit_length() <= 64 else f"0x{value:x}"
-
-
-#: The first that fits; a flag is an enumeration and an integer too.
-_CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
-    ((Guid, Sid, SequenceNumber, VarType), str),
-    (Flag, lambda value: [flag.name for flag in type(value) if flag in value]),
-    (Enum, lambda value: value.name),
-    (bool, bool),
-    (int, _int),
-    (bytes, bytes.hex),
-    (dict, lambda value: {str(key): as_json(item) for key, item in value.items()}),
-    ((tuple, list), lambda value: [as_json(item) for item in value]),
-)
+# --- the tree -------------------------------------------------------------------------------------
 
 
 def grow(branch: Tree, value: Any) -> None:

@@ -36,10 +36,22 @@ def generate(
     changes: Annotated[int, typer.Option(min=0, help="After that.")] = 2000,
     faults: Annotated[int, typer.Option(min=0, help="Of each kind.")] = 1,
     seed: Annotated[int, typer.Option(help="Same seed, same files.")] = 1,
+    churn: Annotated[
+        float, typer.Option(min=0, max=0.5, help="Share of changes that make a queue.")
+    ] = 0.1,
+    live: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Only the last so many changes reach all servers one by one; of those before, "
+            "most servers hear by a synchronisation. Default: all do.",
+            show_default=False,
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Make journals and exports of all servers, with planted faults and a manifest of them."""
-    plan = Plan(sites, machines, queues, changes, seed, backups, faults)
+    plan = Plan(sites, machines, queues, changes, seed, backups, faults, churn, live)
     console = error_console()
     visible = console.is_terminal
     with Progress(*_COLUMNS, console=console, transient=True, disable=not visible) as bar:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from mqis.cli.output import cell
@@ -38,3 +42,14 @@ class Guide:
         if not holds:
             raise TourError(f"step {self._number}: it should be so, but is not: {text}")
         self._console.print(Text("   ✓ ", style="green").append_text(cell(text, "default")))
+
+    @contextmanager
+    def waiting(self, what: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+        """A bar while something takes its time, gone afterwards; call it with what is done."""
+        columns = (TextColumn("   {task.description}"), BarColumn(), TimeElapsedColumn())
+        shown = self._console.is_terminal
+        with Progress(
+            *columns, console=self._console, transient=True, disable=not shown
+        ) as progress:
+            task = progress.add_task(what, total=total)
+            yield lambda done: progress.update(task, completed=done)

@@ -6,7 +6,6 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from json import dumps
 from pathlib import Path
@@ -16,19 +15,14 @@ from typing import Annotated, Any
 import typer
 from rich.tree import Tree
 
-from mqis.cli.decode import as_json, grow
+from mqis.cli.decode import grow
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, counted, print_json, say
 from mqis.protocol.errors import StorageError
+from mqis.services.presentation.records import everything, moment, record_summary, what
 from mqis.storage.journal.files import segments
 from mqis.storage.journal.reader import Follower, journal_faults, records
-from mqis.wire.errors import WireError
-from mqis.wire.guid import Guid
-from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, Whole
-from mqis.wire.journal.body import decode_body
-from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqdsrp.change import Command
-from mqis.wire.mqdsrp.messages import Operation
+from mqis.wire.journal import Corrupt, Whole
 
 app = typer.Typer(help="Read the journal of a server.", no_args_is_help=True)
 
@@ -36,7 +30,6 @@ DirectoryArgument = Annotated[
     Path, typer.Argument(metavar="DIRECTORY", help="Where its segments lie.", show_default=False)
 ]
 _POLL_S = 0.2
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = f"{'lsn':>10}  {'time':26}  {'state':12}  {'what':22}  {'seq':16}  {'peer':16}  object"
 
 
@@ -73,7 +66,7 @@ def tail(
 def _tell(entries: list[Whole | Corrupt], *, json: bool) -> None:
     for entry in entries:
         if json:
-            print(dumps(_summary(entry)))
+            print(dumps(record_summary(entry)))
         elif isinstance(entry, Whole):
             say(_line(entry))
         else:
@@ -86,7 +79,7 @@ def _line(entry: Whole) -> str:
     named = str(record.object_id) if record.object_id else ""
     told = [named, f"({record.reason})" if record.reason else ""]
     return (
-        f"{entry.lsn:>10}  {_time(record.time_us):26}  {record.state.name.lower():12}  "
+        f"{entry.lsn:>10}  {moment(record.time_us):26}  {record.state.name.lower():12}  "
         f"{what(record):22}  {record.seq}  {record.peer:16}  {' '.join(filter(None, told))}"
     ).rstrip()
 
@@ -108,10 +101,10 @@ def show(
     if not found:
         raise StorageError(f"journal {directory}: there is no record {which}; {_held(directory)}")
     if json:
-        print_json([_everything(entry) for entry in found])
+        print_json([everything(entry) for entry in found])
         return
     for entry in found:
-        content = _everything(entry)
+        content = everything(entry)
         tree = Tree(cell(f"record {entry.lsn}: {what(entry.record)}", "bold"))
         grow(tree, content)
         console().print(tree)
@@ -150,68 +143,3 @@ def check(directory: DirectoryArgument, json: JsonOption = False) -> None:
         say(f"ok: {counted(held, 'record')} in {told}", "green")
     if faults:
         raise typer.Exit(1)
-
-
-# --- records in words -----------------------------------------------------------------------------
-
-
-def what(record: JournalRecord) -> str:
-    """The message by its name, or the change: ``create queue``."""
-    if record.kind is RecordKind.MESSAGE:
-        return _word(Operation, record.operation, "operation")
-    command = _word(Command, record.operation, "command")
-    try:
-        return f"{command} {ObjectType(record.object_type).label}"
-    except ValueError:
-        return f"{command} type {record.object_type}"
-
-
-def _word(codes: type[Operation | Command], value: int, what: str) -> str:
-    try:
-        return codes(value).name.lower().replace("_", " ")
-    except ValueError:
-        return f"{what} {value}"
-
-
-def _time(time_us: int) -> str:
-    try:
-        moment = _EPOCH + timedelta(microseconds=time_us)
-    except OverflowError:
-        return f"{time_us} us"
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
-
-
-def _summary(entry: Whole | Corrupt) -> dict[str, object]:
-    """One line for a program: everything but the body."""
-    if isinstance(entry, Corrupt):
-        return {"corrupt": True, "offset": entry.offset, "reason": entry.reason}
-    record = entry.record
-    return {
-        "lsn": entry.lsn,
-        "time": f"{_time(record.time_us)}Z",
-        "time_us": record.time_us,
-        "kind": record.kind.name.lower(),
-        "state": record.state.name.lower(),
-        "what": what(record),
-        "operation": record.operation,
-        "peer": record.peer,
-        "message": None if record.message is None else str(record.message),
-        "session": record.session,
-        "partition": str(record.partition),
-        "seq": str(record.seq),
-        "previous_seq": str(record.previous_seq),
-        "object_type": record.object_type,
-        "object_id": None if record.object_id == Guid.NULL else str(record.object_id),
-        "reason": record.reason,
-        "body_bytes": len(record.body),
-    }
-
-
-def _everything(entry: Whole) -> dict[str, object]:
-    content = _summary(entry)
-    try:
-        content["body"] = as_json(decode_body(entry.record))
-    except WireError as error:
-        content["body"] = entry.record.body.hex()
-        content["body_error"] = str(error)
-    return content

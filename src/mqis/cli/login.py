@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.services.presentation import users
 from mqis.wire.errors import MqisError
 
 if TYPE_CHECKING:
-    from mqis.cli.remote import Remote
+    from mqis.client.remote import Remote
 
 PASSWORD_FILE = "MQIS_PASSWORD_FILE"
 #: Where endpoint mappers listen.
@@ -154,10 +155,8 @@ def connected(who: Login) -> Iterator[Remote]:
 
 
 def split_user(text: str) -> tuple[str, str]:
-    """``DOMAIN\\NAME``, ``NAME@DOMAIN`` or ``NAME`` as domain and name."""
-    domain, backslash, name = text.partition("\\")
-    if not backslash:
-        name, _, domain = text.partition("@")
+    """Domain and name; a name there has to be."""
+    domain, name = users.split_user(text)
     if not name:
         raise typer.BadParameter(f"--user {text}: there is no name in it")
     return domain, name

@@ -40,6 +40,14 @@ ExportsOption = Annotated[
         metavar="PATH", help="Exports, named SERVER.jsonl; several with commas.", show_default=False
     ),
 ]
+CapturesOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH",
+        help="Captured traffic, pcap or pcapng; several with commas.",
+        show_default=False,
+    ),
+]
 MasterOption = Annotated[
     str, typer.Option(metavar="URL", help="local[*], spark://..., yarn or k8s://...")
 ]
@@ -94,6 +102,7 @@ def run(
     *,
     journals: JournalsOption = "",
     exports: ExportsOption = "",
+    captures: CapturesOption = "",
     tables: TablesOption = _HERE,
     master: MasterOption = "local[*]",
     remote: RemoteOption = "",
@@ -104,6 +113,9 @@ def run(
     """Do everything that the input allows, in one session."""
     with _tables(tables, master, remote, memory, tuned) as opened:
         from mqis.pipeline.jobs.audit import audit as audit_job  # noqa: PLC0415
+        from mqis.pipeline.jobs.conversations import (  # noqa: PLC0415
+            conversations as conversations_job,
+        )
         from mqis.pipeline.jobs.history import history as history_job  # noqa: PLC0415
         from mqis.pipeline.jobs.hygiene import hygiene as hygiene_job  # noqa: PLC0415
         from mqis.pipeline.jobs.ingest import ingest as ingest_job  # noqa: PLC0415
@@ -111,7 +123,8 @@ def run(
         from mqis.pipeline.jobs.routes import routes as routes_job  # noqa: PLC0415
         from mqis.pipeline.jobs.routes import what_if as what_if_job  # noqa: PLC0415
 
-        done: dict[str, Any] = {"ingest": asdict(ingest_job(opened, journals, exports))}
+        ingested = ingest_job(opened, journals, exports, captures)
+        done: dict[str, Any] = {"ingest": asdict(ingested)}
         if opened.has("objects"):
             done["audit"] = asdict(audit_job(opened))
             done["hygiene"] = hygiene_job(opened)
@@ -120,6 +133,8 @@ def run(
         if opened.has("records"):
             done["history"] = asdict(history_job(opened))
             done["lag"] = asdict(lag_job(opened))
+        if opened.has("packets"):
+            done["conversations"] = conversations_job(opened)
         rows = _divergence(opened) if "audit" in done else []
     if json:
         print_json({**done, "divergence": rows})
@@ -131,6 +146,8 @@ def run(
         say(f"{counted(findings, 'finding')} of hygiene; tables hygiene, routes, what_if")
     if "lag" in done:
         _say_lag(done["lag"])
+    if "conversations" in done:
+        _say_conversations(done["conversations"])
 
 
 @app.command()
@@ -138,6 +155,7 @@ def ingest(
     *,
     journals: JournalsOption = "",
     exports: ExportsOption = "",
+    captures: CapturesOption = "",
     tables: TablesOption = _HERE,
     master: MasterOption = "local[*]",
     remote: RemoteOption = "",
@@ -145,11 +163,12 @@ def ingest(
     tuned: TunedOption = True,
     json: JsonOption = False,
 ) -> None:
-    """Read journals and exports into the tables records, objects, partitions and errors."""
+    """Read journals, exports and captures into the tables records, objects, partitions, packets
+    and errors."""
     with _tables(tables, master, remote, memory, tuned) as opened:
         from mqis.pipeline.jobs.ingest import ingest as job  # noqa: PLC0415
 
-        done = asdict(job(opened, journals, exports))
+        done = asdict(job(opened, journals, exports, captures))
     if json:
         print_json(done)
     else:
@@ -393,21 +412,28 @@ def stream(
     tuned: TunedOption = True,
     json: JsonOption = False,
 ) -> None:
-    """Follow journals as they grow: who is behind, by how much. Ctrl-C ends it for now."""
+    """Follow journals as they grow: who is behind, who holds something else.
+
+    Ctrl-C ends it for now; the next time it goes on from there.
+    """
     with _tables(tables, master, remote, memory, tuned) as opened:
+        from mqis.pipeline.jobs.stream import follow  # noqa: PLC0415
         from mqis.pipeline.jobs.stream import stream as job  # noqa: PLC0415
 
         def told(number: int, live: Any) -> None:
             rows = [row.asDict() for row in live.orderBy("server", "partition").collect()]
+            wrong = [row.asDict() for row in opened.read("live_divergence").collect()]
             if json:
-                print_json({"batch": number, "live": [_plain(row) for row in rows]})
+                plain = [_plain(row) for row in rows]
+                print_json({"batch": number, "live": plain, "divergence": wrong})
             else:
                 say(f"batch {number}", "bold")
                 _print(rows)
+                _print(wrong)
 
-        query = job(opened, journals, every_s=every, once=once, told=told)
+        query = job(opened, journals, every_s=every, once=once)
         try:
-            query.awaitTermination()
+            follow(query, opened, told)
         except KeyboardInterrupt:
             query.stop()
 
@@ -444,6 +470,7 @@ def _say_ingested(done: dict[str, Any], tables: Path) -> None:
     say(
         f"{tables}: {counted(done['records'], 'record')} and {counted(done['objects'], 'object')} "
         f"of {counted(done['servers'], 'server')}"
+        + (f", {counted(done['packets'], 'captured message')}" if done["packets"] else "")
     )
     if done["errors"]:
         say(f"{counted(done['errors'], 'place')} could not be read: table errors", "yellow")
@@ -473,6 +500,11 @@ def _say_lag(done: dict[str, Any]) -> None:
         f"{counted(done['gaps'], 'gap')}, {counted(done['duplicates'], 'duplicate')}: "
         "tables lag, gaps, rounds"
     )
+
+
+def _say_conversations(done: dict[str, int]) -> None:
+    told = ", ".join(f"{number} {protocol}" for protocol, number in done.items())
+    say(f"captured messages: {told or 'none'}; tables packets, conversations")
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

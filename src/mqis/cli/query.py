@@ -35,32 +35,21 @@ from mqis.cli.options import (
     store_url,
 )
 from mqis.cli.output import cell, console, counted, print_json, say, table
-from mqis.cli.properties import (
+from mqis.protocol.directory.export import value_to_json
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
+from mqis.protocol.directory.query import Order, SortKey
+from mqis.protocol.directory.sources import Names, Record, Source, StoreSource
+from mqis.services.presentation.properties import (
+    LISTED,
     PropertyError,
     find_property,
     friendly,
     names_of,
     parse_condition,
 )
-from mqis.cli.rendering import shown
-from mqis.cli.sources import Names, Record, Source, StoreSource
-from mqis.protocol.directory.export import value_to_json
-from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
-from mqis.protocol.directory.query import Order, SortKey
+from mqis.services.presentation.rendering import shown
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-
-#: What a lookup shows when it is not told.
-_COLUMNS: dict[ObjectType, tuple[str, ...]] = {
-    ObjectType.QUEUE: ("path", "label", "transaction", "scope"),
-    ObjectType.MACHINE: ("path", "site_ids", "service", "os", "address"),
-    ObjectType.SITE: ("path", "psc", "gates", "foreign"),
-    ObjectType.ROUTINGLINK: ("neighbor1", "neighbor2", "cost", "description"),
-    ObjectType.CN: ("path", "protocolid", "id"),
-    ObjectType.USER: ("sid", "id"),
-    ObjectType.ENTERPRISE: ("path", "pecname", "id"),
-}
-
 
 # --- get ------------------------------------------------------------------------------------------
 
@@ -208,7 +197,7 @@ def _heading(propid: PropId) -> str:
 
 
 def _columns(kind: ObjectType, text: str | None) -> tuple[PropId, ...]:
-    words = _COLUMNS[kind] if text is None else _words(text, "--columns", kind)
+    words = LISTED[kind] if text is None else _words(text, "--columns", kind)
     return tuple(find_property(kind, word) for word in words)
 
 

@@ -1,42 +1,15 @@
-"""A directory server as plain functions: what commands ask, a reply at a time."""
+"""A directory server for the time of one command."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
 
 from mqis.cli.login import Login, LoginError
-from mqis.cli.sources import Record, as_guid
-from mqis.client.directory import DirectoryClient
-from mqis.client.servers import NoServerError, ServerAddress
-from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
-from mqis.protocol.directory.query import SortKey
-from mqis.protocol.directory.reading import COMPUTED, is_readable
-from mqis.protocol.directory.restrictions import Restriction
-from mqis.protocol.errors import DirectoryError
-from mqis.protocol.rpc.faults import FaultStatus, RpcFault, status_name
-from mqis.runtime.authentication.initiator import Credentials as Secret
-from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
-from mqis.wire.guid import Guid
-from mqis.wire.hresult import HResult
-from mqis.wire.mqds.catalogue import PROPERTIES
-from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import PropertyRestriction, SortColumn
-from mqis.wire.mqds.serverlist import ServerList
-from mqis.wire.propvariant import PropVariant, VarType
-
-T = TypeVar("T")
-
-_EQ = 4
-#: Properties that are stored, although what they show is computed.
-_STORED = (PropId.QM_SERVICE, PropId.QM_SERVICE_DSSERVER)
-#: The faults by which a server says that it does not believe a caller.
-_UNPROVEN = (FaultStatus.ACCESS_DENIED, FaultStatus.SEC_PKG_ERROR)
+from mqis.client.remote import LogonError, Remote, User, connect
+from mqis.client.servers import ServerAddress
 
 
 def addresses(login: Login) -> list[ServerAddress]:
@@ -55,214 +28,15 @@ def connected(
     login: Login, servers: Sequence[ServerAddress], secret: str | None
 ) -> Iterator[Remote]:
     """The first of the servers that answers, until the block ends."""
+    user = None
+    if login.name is not None:
+        user = User(login.name, login.domain, login.auth_type, login.level, login.verify)
     with asyncio.Runner() as runner:
-        client = runner.run(_connect(login, servers, secret))
+        try:
+            client = runner.run(connect(servers, user, secret))
+        except LogonError as error:
+            raise LoginError(str(error)) from error
         try:
             yield Remote(runner, client)
         finally:
             runner.run(client.close())
-
-
-async def _connect(
-    login: Login, servers: Sequence[ServerAddress], secret: str | None
-) -> DirectoryClient:
-    """Server by server, because each is its own target; one that refuses the user ends it."""
-    refusals = []
-    for server in servers:
-        try:
-            return await _connect_to(server, login, secret)
-        except NoServerError as error:
-            refusals.append(_reason(error))
-    raise NoServerError("no directory server answers; " + "; ".join(refusals))
-
-
-async def _connect_to(server: ServerAddress, login: Login, secret: str | None) -> DirectoryClient:
-    if login.name is None:
-        return await DirectoryClient.connect([server])
-    initiator = PyspnegoInitiator(Secret(login.name, login.domain, secret))
-    credentials = Credentials(initiator, login.auth_type, login.level, server.host)
-    gss = initiator if login.verify else None
-    try:
-        return await DirectoryClient.connect([server], credentials=credentials, gss=gss)
-    except (RpcFault, NoServerError) as error:
-        if not _is_unproven(error):
-            raise
-        hint = f"check the name and the password ({_reason(error)})"
-        raise LoginError(f"{server} does not let {login.who} in: {hint}") from error
-    except DirectoryError as error:
-        if error.hresult != HResult.MQDS_E_CANT_INIT_SERVER_AUTH:
-            raise
-        raise LoginError(f"{server}: {error}; --no-verify goes on without signatures") from error
-
-
-def _reason(error: Exception) -> str:
-    """What one server said, without the words around it."""
-    return str(error).removeprefix("no directory server answers; ")
-
-
-def _is_unproven(error: Exception) -> bool:
-    """A fault of the bind is known by its text alone."""
-    if isinstance(error, RpcFault):
-        return error.status in _UNPROVEN
-    return any(f"fault {status_name(status)}" in str(error) for status in _UNPROVEN)
-
-
-class Remote:
-    """``sources.Source`` over the wire, and the changes."""
-
-    def __init__(self, runner: asyncio.Runner, client: DirectoryClient) -> None:
-        self._runner = runner
-        self._client = client
-        self._names: dict[tuple[ObjectType, Guid], str | None] = {}
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(work)
-
-    # --- names ------------------------------------------------------------------------------------
-
-    def name_of(self, object_type: ObjectType, id: Guid) -> str | None:  # noqa: A002
-        """None also for what this user may not read: its identifier is shown then."""
-        key = object_type, id
-        if key not in self._names:
-            own = NAME_PROPERTY[object_type]
-            try:
-                found = self._run(self._client.get(object_type, [own], guid=id))
-                self._names[key] = str(found[own].value)
-            except DirectoryError:
-                self._names[key] = None
-        return self._names[key]
-
-    def id_of(self, object_type: ObjectType, name: str) -> Guid | None:
-        own = IDENTIFIER_PROPERTY[object_type]
-        try:
-            found = self._run(self._client.get(object_type, [own], path=name))[own].value
-        except DirectoryError as error:
-            if error.hresult == HResult.MQ_ERROR_ACCESS_DENIED:
-                raise
-            return None
-        return found if isinstance(found, Guid) else None
-
-    # --- reads ------------------------------------------------------------------------------------
-
-    def get(self, object_type: ObjectType, name: str, chosen: Sequence[PropId]) -> Record:
-        own = _own(object_type)
-        target = _target(name)
-        found = self._run(self._client.get(object_type, own, **target))
-        guid = found[own[0]].value
-        assert isinstance(guid, Guid)
-        values: dict[PropId, PropVariant | None]
-        if chosen:
-            values = self._chosen(object_type, chosen, guid)
-        else:
-            values = {p: v for p, v in self._all(object_type, guid).items() if v is not None}
-        return _record(object_type, found, values)
-
-    def _chosen(
-        self, object_type: ObjectType, chosen: Sequence[PropId], guid: Guid
-    ) -> dict[PropId, PropVariant | None]:
-        """All at once; one by one if some have no value, for which a server refuses them all."""
-        try:
-            return {**self._run(self._client.get(object_type, chosen, guid=guid))}
-        except DirectoryError as error:
-            if error.hresult != HResult.E_ADS_PROPERTY_NOT_FOUND or len(chosen) == 1:
-                raise
-        values: dict[PropId, PropVariant | None] = {}
-        for propid in chosen:
-            try:
-                values |= self._run(self._client.get(object_type, [propid], guid=guid))
-            except DirectoryError as error:
-                if error.hresult != HResult.E_ADS_PROPERTY_NOT_FOUND:
-                    raise
-                values[propid] = None
-        return values
-
-    def _all(self, object_type: ObjectType, guid: Guid) -> dict[PropId, PropVariant | None]:
-        """What is stored and may be read; a lookup, because it tells what has no value."""
-        own = IDENTIFIER_PROPERTY[object_type]
-        columns = [
-            entry.id
-            for propid, entry in sorted(PROPERTIES.items())
-            if entry.object_type is object_type
-            and is_readable(propid)
-            and (propid not in COMPUTED or propid in _STORED)
-        ]
-        only = PropertyRestriction(_EQ, own, PropVariant(VarType.CLSID, guid))
-        rows = self._run(self._rows(columns, [only], []))
-        return dict(zip(columns, map(_or_none, rows[0]), strict=True)) if rows else {}
-
-    def lookup(
-        self,
-        object_type: ObjectType,
-        columns: Sequence[PropId],
-        restrictions: Sequence[Restriction],
-        sort: Sequence[SortKey],
-    ) -> list[Record]:
-        wanted = [*_own(object_type), *columns]
-        asked = [PropertyRestriction(r.relation, r.propid, r.constant) for r in restrictions]
-        keys = [SortColumn(key.propid, key.order) for key in sort]
-        rows = self._run(self._rows(wanted, asked, keys))
-        found = [dict(zip(wanted, row, strict=True)) for row in rows]
-        return [_record(object_type, row, {p: _or_none(row[p]) for p in columns}) for row in found]
-
-    async def _rows(
-        self,
-        columns: Sequence[PropId],
-        restrictions: Sequence[PropertyRestriction],
-        sort: Sequence[SortColumn],
-    ) -> list[tuple[PropVariant, ...]]:
-        return [row async for row in self._client.lookup(columns, restrictions, sort)]
-
-    def security(self, object_type: ObjectType, name: str, information: int) -> bytes:
-        return self._run(self._client.get_security(object_type, information, **_target(name)))
-
-    def servers(self) -> list[ServerList]:
-        return self._run(self._client.known_servers())
-
-    # --- changes ----------------------------------------------------------------------------------
-
-    def create(
-        self,
-        object_type: ObjectType,
-        path: str | None,
-        properties: dict[int, PropVariant],
-        descriptor: bytes | None,
-    ) -> Guid | None:
-        return self._run(self._client.create(object_type, path, properties, descriptor))
-
-    def set(self, object_type: ObjectType, name: str, properties: dict[int, PropVariant]) -> None:
-        self._run(self._client.set(object_type, properties, **_target(name)))
-
-    def delete(self, object_type: ObjectType, name: str) -> None:
-        self._run(self._client.delete(object_type, **_target(name)))
-
-    def set_security(
-        self, object_type: ObjectType, name: str, information: int, data: bytes
-    ) -> None:
-        self._run(self._client.set_security(object_type, information, data, **_target(name)))
-
-
-def _target(name: str) -> dict[str, Any]:
-    guid = as_guid(name)
-    return {"path": name} if guid is None else {"guid": guid}
-
-
-def _own(object_type: ObjectType) -> list[PropId]:
-    """The properties that say which object it is."""
-    name = NAME_PROPERTY.get(object_type)
-    return [IDENTIFIER_PROPERTY[object_type], *([] if name is None else [name])]
-
-
-def _record(
-    object_type: ObjectType,
-    found: dict[PropId, PropVariant],
-    values: dict[PropId, PropVariant | None],
-) -> Record:
-    own = _own(object_type)
-    guid = found[own[0]].value
-    assert isinstance(guid, Guid)
-    path = str(found[own[1]].value) if len(own) > 1 else None
-    return Record(object_type, guid, path, values)
-
-
-def _or_none(value: PropVariant) -> PropVariant | None:
-    return None if value.vt in (VarType.NULL, VarType.EMPTY) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -23,20 +23,13 @@ from mqis.cli.login import (
 )
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import print_json, say
-from mqis.cli.routetext import as_json, blame, explained, summary
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, name_key
 from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.explain import Explanation, explain
-from mqis.protocol.routing.model import PROPERTIES
-from mqis.protocol.routing.snapshot import ROUTED, Snapshot
+from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import Names
+from mqis.services.presentation.routetext import as_json, blame, explained, summary
+from mqis.services.routefinding import compared, find_links, find_machine, snapshot_of_server
 from mqis.services.routing import snapshot_of_export
-from mqis.wire.errors import MqisError
-from mqis.wire.guid import Guid
-from mqis.wire.seqnum import SequenceNumber
-
-if TYPE_CHECKING:
-    from mqis.cli.sources import Source
 
 DirectoryOption = Annotated[
     Path | None,
@@ -59,10 +52,6 @@ WithoutOption = Annotated[
 SvgOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Draw it.", show_default=False)
 ]
-
-
-class RouteError(MqisError):
-    """What was asked for is not in the directory."""
 
 
 def route(
@@ -150,59 +139,9 @@ def read_directory(
         return snapshot_of_export(directory)
     if server:
         with connected(login(server, *options, **more)) as remote:
-            return _from_server(remote)
+            return snapshot_of_server(remote)
     with opened(store_url(store, config)) as found, found.read() as view:
         return Snapshot.read(view)
-
-
-def _from_server(remote: Source) -> Snapshot:
-    """By lookups of MS-MQDS. What this user may not read is not there."""
-    objects = []
-    for object_type in ROUTED:
-        for record in remote.lookup(object_type, PROPERTIES[object_type], (), ()):
-            values = {int(p): value for p, value in record.values.items() if value is not None}
-            made = object_type, record.id, ENTERPRISE_PARTITION, SequenceNumber.MIN, values
-            objects.append(DirectoryObject(*made))
-    found = Snapshot.of(objects)
-    if not found.sites:
-        raise RouteError(
-            "the server shows no site to this user: name one that may read them with --user"
-        )
-    return found
-
-
-# --- what is meant --------------------------------------------------------------------------------
-
-
-def find_machine(snapshot: Snapshot, text: str) -> Guid:
-    """A machine by name or GUID; of a site its first gate, else its first machine."""
-    wanted = {name_key(text), name_key(text.partition(".")[0])}
-    for machine in snapshot.machines.values():
-        if str(machine.id) == text.strip("{}").lower() or name_key(machine.name) in wanted:
-            return machine.id
-    for site in snapshot.sites.values():
-        if name_key(text) in (name_key(site.name), str(site.id)):
-            lives = sorted(m.id for m in snapshot.machines.values() if site.id in m.sites)
-            for machine_id in (*snapshot.gates.get(site.id, ()), *lives):
-                return machine_id
-            raise RouteError(f"there is no machine in site {text!r}")
-    raise RouteError(f"there is no machine and no site {text!r} in the directory")
-
-
-def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
-    """All that the text can mean: parallel links go together."""
-    names = Names(snapshot)
-    key = name_key(text)
-    found = []
-    for link in snapshot.links.values():
-        ends = name_key(names.site(link.site1)), name_key(names.site(link.site2))
-        called = {str(link.id), ":".join(ends), ":".join(reversed(ends))}
-        if key in called | {name_key(link.description)} - {""}:
-            found.append(link.id)
-    if not found:
-        known = ", ".join(sorted(names.link(link) for link in snapshot.links))
-        raise RouteError(f"--without {text}: there is no such link; there are: {known}")
-    return found
 
 
 # --- what is shown --------------------------------------------------------------------------------
@@ -219,19 +158,9 @@ def _show(
     for line in explained(found, names) if in_full else summary(found, names):
         say(*line)
     if before is not None:
-        say(f"without {'; '.join(removed)}: {_compared(before, found)}")
+        say(f"without {'; '.join(removed)}: {compared(before, found)}")
     for line in blame(found, names):
         say(*line)
-
-
-def _compared(before: Explanation, after: Explanation) -> str:
-    if before.breakage is not None:
-        return "there was no route before"
-    if after.breakage is not None:
-        return f"no route any more; it cost {before.cost}"
-    if before.machines == after.machines and before.cost == after.cost:
-        return "nothing changes"
-    return f"cost {after.cost} instead of {before.cost} ({after.cost - before.cost:+d})"
 
 
 def _draw(snapshot: Snapshot, found: Explanation | None, path: Path) -> None:

@@ -24,20 +24,14 @@ from mqis.cli.login import (
 )
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import cell, console, print_json, say, table
-from mqis.cli.route import (
-    DirectoryOption,
-    RouteError,
-    WithoutOption,
-    find_links,
-    find_machine,
-    read_directory,
-)
-from mqis.cli.routetext import blame
+from mqis.cli.route import DirectoryOption, WithoutOption, read_directory
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import Names
+from mqis.services.presentation.routetext import blame
+from mqis.services.routefinding import RouteError, find_links, find_machine
 from mqis.services.routing import queue_of_export
 from mqis.services.sending import QUEUE, Enterprise, Journey
 from mqis.wire.guid import Guid

@@ -114,4 +114,6 @@ def _tell(ready: Ready, *, json: bool) -> None:
     if ready.queue_port is not None:
         owned = ", ".join(ready.partitions) or "nothing"
         told += f", {ready.role} of {owned}, queue manager TCP {ready.queue_port}"
+    if ready.monitoring_port is not None:
+        told += f", monitoring TCP {ready.monitoring_port}"
     print(plain(told), flush=True)

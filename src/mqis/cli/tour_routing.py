@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from mqis.cli.guide import Guide
-from mqis.cli.routetext import summary
 from mqis.protocol.ports import View
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import Names
+from mqis.services.presentation.routetext import summary
 from mqis.wire.mqds.objecttype import ObjectType
 
-_FROM, _TO = "ams-desk1", "chi-app1"
 
-
-def routes(guide: Guide, view: View) -> None:
-    guide.step("Routes", f"which way a message from {_FROM} to {_TO} takes, and without one link")
+def routes(guide: Guide, view: View, start: str, end: str) -> None:
+    guide.step("Routes", f"which way a message from {start} to {end} takes, and without one link")
     snapshot = Snapshot.read(view)
-    source, destination = (view.find(ObjectType.MACHINE, name) for name in (_FROM, _TO))
+    source, destination = (view.find(ObjectType.MACHINE, name) for name in (start, end))
     guide.confirm("both machines are in the directory", None not in (source, destination))
     assert source is not None
     assert destination is not None

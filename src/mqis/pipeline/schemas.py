@@ -89,6 +89,47 @@ PARTITIONS = _schema(
     error=_TEXT,
 )
 
+#: ``mqis.directory`` with ``rows=lines``: exports as they stand, as a rebuild needs them.
+EXPORT_LINES = _schema(
+    server=_TEXT,
+    partition=_BINARY,
+    id=_BINARY,
+    type=_INT,
+    seq=_LONG,
+    deleted=_BOOL,
+    line=_TEXT,
+    file=_TEXT,
+    offset=_LONG,
+    error=_TEXT,
+)
+
+#: ``mqis.capture``: a message that was captured, or where ``error`` is set, what is none.
+CAPTURE = _schema(
+    time=_TIME,
+    frame=_LONG,
+    source=_TEXT,
+    source_port=_INT,
+    destination=_TEXT,
+    destination_port=_INT,
+    to_server=_BOOL,
+    transport=_TEXT,
+    carrier=_TEXT,
+    protocol=_TEXT,
+    kind=_TEXT,
+    stream=_LONG,
+    call_id=_LONG,
+    length=_LONG,
+    summary=_TEXT,
+    detail=_TEXT,
+    partition=_BINARY,
+    seq=_LONG,
+    queue_manager=_BINARY,
+    machines=ArrayType(_TEXT, containsNull=False),
+    file=_TEXT,
+    offset=_LONG,
+    error=_TEXT,
+)
+
 # --- bronze ---------------------------------------------------------------------------------------
 
 RECORDS = StructType([field for field in JOURNAL.fields if field.name != "error"])
@@ -120,6 +161,16 @@ CARRIED = _schema(
     properties=ArrayType(PROPERTY, containsNull=False),
     reached_seq=_LONG,
     error=_TEXT,
+)
+
+#: A change as far as folding needs it.
+FOLDED = _schema(
+    partition=_BINARY,
+    seq=_LONG,
+    command=_INT,
+    object_id=_BINARY,
+    object_type=_INT,
+    properties=ArrayType(_schema(propid=_INT, raw=_BINARY)),
 )
 
 #: A rebuilt export: ``place`` and ``key`` give the order of its lines.

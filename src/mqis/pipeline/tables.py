@@ -72,6 +72,12 @@ class Tables:
         self._sweep(place)
         return self.read(name)
 
+    def drop(self, name: str) -> None:
+        """There is no such table any more."""
+        place = self.directory / name
+        (place / _POINTER).unlink(missing_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
+
     @staticmethod
     def _point(place: Path, version: str) -> None:
         new = place / f"{_POINTER}.{os.getpid()}"

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
+from time import perf_counter
 from typing import Any, TypeVar
 
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
+from mqis.runtime.histogram import FLUSH_SECONDS, SIZES, Histogram
 
 T = TypeVar("T")
 
@@ -59,8 +61,18 @@ class GroupCommitWriter:
         self.operations = 0
         #: Commits that failed. Operations read it: whoever remembers things knows when to forget.
         self.failures = 0
+        #: Whether the last one did.
+        self.failing = False
+        #: How long the flush of each took, and how many operations shared it.
+        self.flush_seconds = Histogram(FLUSH_SECONDS)
+        self.batch_sizes = Histogram(SIZES)
         self._thread = Thread(target=self._work, name="mqis-writer", daemon=True)
         self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Operations that no transaction has taken yet."""
+        return self._queue.qsize()
 
     async def submit(self, operation: Callable[[Transaction], T]) -> T:
         """Run ``operation`` and return its result once it is committed."""
@@ -119,15 +131,20 @@ class GroupCommitWriter:
                         waiting.error.__cause__ = error
                     except Exception as error:  # it goes to whoever submitted the operation
                         waiting.error = error
+                began = perf_counter()
+            self.flush_seconds.observe(perf_counter() - began)
         except Exception as error:
             self.failures += 1
+            self.failing = True
             for waiting in batch:
                 waiting.error = waiting.error or error
         else:
+            self.failing = False
             if self._after_commit is not None:
                 self._after_commit()
         self.commits += 1
         self.operations += len(batch)
+        self.batch_sizes.observe(len(batch))
         for loop in {waiting.loop for waiting in batch}:
             mine = [waiting for waiting in batch if waiting.loop is loop]
             try:

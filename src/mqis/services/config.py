@@ -158,7 +158,7 @@ def default_toml(config: Config | None = None) -> str:
         lines += ["", f"# {type(value).__doc__}", f"[{section.name}]"]
         if isinstance(value, HostsSection):
             lines.append(f"# [live] {fields(value)[0].metadata['explanation']}")
-            lines += [f"{_toml(name)} = {_toml(host)}" for name, host in value.entries]
+            lines += [f"{as_toml(name)} = {as_toml(host)}" for name, host in value.entries]
             continue
         for key in fields(value):
             mark = "[live] " if key.metadata["live"] else ""
@@ -169,17 +169,17 @@ def default_toml(config: Config | None = None) -> str:
                 break_on_hyphens=False,
                 subsequent_indent="# ",
             )
-            lines.append(f"{key.name} = {_toml(getattr(value, key.name))}")
+            lines.append(f"{key.name} = {as_toml(getattr(value, key.name))}")
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: object) -> str:
+def as_toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
         return str(value)
     if isinstance(value, tuple):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(as_toml, value))}]"
     if isinstance(value, Enum):
         value = value.value
     if value is None:

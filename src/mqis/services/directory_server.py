@@ -11,13 +11,16 @@ import errno
 import logging
 import os
 import socket
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypedDict
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.discovery.limiter import RateLimit
 from mqis.protocol.ports import Store, View
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
@@ -26,12 +29,15 @@ from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.server import RpcServer, is_loopback
 from mqis.runtime.writer import GroupCommitWriter
+from mqis.services.backup.mark import forget_when_recovered, mark_of
 from mqis.services.config import ConfigError, Reread, reread
 from mqis.services.discovery import start_discovery
 from mqis.services.logon import AuditedAuthenticator, LiveAccounts
 from mqis.services.logs import details
+from mqis.services.monitoring.service import start_monitoring
+from mqis.services.monitoring.sources import Sources
 from mqis.services.replication import ReplicationService, start_replication
 from mqis.services.sections import Config, Gss, Role
 from mqis.services.stores import file_of, open_store
@@ -84,6 +90,17 @@ class Ready:
     queue_port: int | None = None
     #: The partitions that this server is the authority of.
     partitions: tuple[str, ...] = ()
+    #: The TCP port of /status and /metrics; None: there is none.
+    monitoring_port: int | None = None
+
+
+class _Bounds(TypedDict):
+    """How many may connect, as ``RpcServer`` takes it."""
+
+    max_connections: int
+    max_connections_per_peer: int
+    rate: RateLimit
+    exempt: Callable[[str], bool]
 
 
 class DirectoryServer:
@@ -142,8 +159,10 @@ class DirectoryServer:
         if not replicates:
             find_place(config, store)  # nobody will bring what is missing
         writer = GroupCommitWriter(store)
+        sources = Sources(config, config.server.name or _host_name(), store, writer)
+        monitoring = await self._monitor(sources) if config.monitoring.enabled else None
         if replicates:
-            self._replication = await self._replicate(store, writer)
+            self._replication = await self._replicate(sources)
         else:
             self._stack.push_async_callback(self._drained, writer)
         place = find_place(config, store)
@@ -165,13 +184,17 @@ class DirectoryServer:
         )
         if self._replication is not None and (notifier := self._replication.notifier) is not None:
             directory.local, directory.notify = self._replication.local, notifier.notify
-        self._directory = directory
-        rpc = self._rpc_server(directory, authenticator)
+        self._directory = sources.directory = directory
+        sources.authenticator = authenticator
+        rpc = sources.rpc = self._rpc_server(directory, authenticator)
         port = await self._listen(rpc, config.rpc.port, "port")
         directory.listens_on(port)
-        mapper_port = await self._start_mapper(port) if config.rpc.mapper else None
-        discovery = await self._start_discovery(store, place) if config.discovery.enabled else None
+        mapper_port = await self._start_mapper(sources, port) if config.rpc.mapper else None
+        discovery = None
+        if config.discovery.enabled:
+            discovery = await self._start_discovery(sources, place)
         replication = self._replication
+        sources.serving = True
         return Ready(
             place.enterprise,
             place.server,
@@ -183,36 +206,54 @@ class DirectoryServer:
             config.server.role.value,
             None if replication is None else replication.port,
             () if replication is None else tuple(await replication.owned()),
+            monitoring,
         )
 
-    async def _replicate(self, store: Store, writer: GroupCommitWriter) -> ReplicationService:
+    async def _monitor(self, sources: Sources) -> int:
+        section = self.config.monitoring
+        try:
+            return await start_monitoring(section, sources, self._stack)
+        except OSError as error:
+            raise ServeError(_why_no_monitoring(error, section.listen, section.port)) from error
+
+    async def _replicate(self, sources: Sources) -> ReplicationService:
         """Take part in the enterprise; a new server waits here until it has a directory."""
+        with sources.store.read() as view:
+            origin = mark_of(view)
+        if origin is not None:
+            log.warning("this store was put back, the others are asked first: %s", origin)
         service = await start_replication(
             self.config,
-            store,
-            writer,
+            sources.store,
+            sources.writer,
             self._stack,
-            partial(self._drained, writer),
-            restored=self._restored,
+            partial(self._drained, sources.writer),
+            restored=self._restored or origin is not None,
         )
+        sources.replication = service
+        if origin is not None:
+            forgetting = asyncio.create_task(forget_when_recovered(service.driver))
+            self._stack.callback(forgetting.cancel)
         await service.bootstrapped()
-        publishing = asyncio.create_task(service.publish_key())
+        publishing = asyncio.create_task(service.publish())
         self._stack.callback(publishing.cancel)
         return service
 
-    async def _start_discovery(self, store: Store, place: Place) -> int:
+    async def _start_discovery(self, sources: Sources, place: Place) -> int:
         section = self.config.discovery
         try:
-            responder, port = await start_discovery(section, store, place.server, place.site.id)
+            responder, port = await start_discovery(
+                section, sources.store, place.server, place.site.id
+            )
         except OSError as error:
             raise ServeError(_why_no_discovery(error, section.listen, section.port)) from error
         self._stack.push_async_callback(responder.close)
+        sources.discovery = responder.server
         return port
 
     def _rpc_server(
         self, directory: DirectoryContext, authenticator: AuditedAuthenticator
     ) -> RpcServer:
-        limit = self.config.rpc.max_connections
         server = RpcServer(
             [
                 DscommService(directory),
@@ -221,12 +262,11 @@ class DirectoryServer:
             ],
             SystemEntropy(),
             authenticator=authenticator,
-            max_connections=limit,
-            max_connections_per_peer=limit,
+            **self._bounds(),
         )
         return server
 
-    async def _start_mapper(self, port: int) -> int:
+    async def _start_mapper(self, sources: Sources, port: int) -> int:
         """An endpoint mapper on a port of its own, which knows both interfaces."""
         registry = EndpointRegistry()
         for syntax, annotation in _ANNOTATIONS.items():
@@ -235,12 +275,21 @@ class DirectoryServer:
             registry.insert(
                 Registration(syntax, port, "0.0.0.0" if ":" in address else address, annotation)
             )
-        mapper = RpcServer(
+        mapper = sources.mapper = RpcServer(
             [EndpointMapperService(registry), ManagementService(lambda: mapper.endpoint)],
             SystemEntropy(),
-            max_connections=self.config.rpc.max_connections,
+            **self._bounds(),
         )
         return await self._listen(mapper, self.config.rpc.mapper_port, "mapper_port")
+
+    def _bounds(self) -> _Bounds:
+        section = self.config.rpc
+        return _Bounds(
+            max_connections=section.max_connections,
+            max_connections_per_peer=section.max_connections_per_address,
+            rate=RateLimit(section.connection_rate, section.connection_burst),
+            exempt=is_loopback,
+        )
 
     async def _listen(self, server: RpcServer, port: int, key: str) -> int:
         address = self.config.rpc.listen
@@ -297,6 +346,19 @@ def _why_no_discovery(error: OSError, address: str, port: int) -> str:
     )
 
 
+def _why_no_monitoring(error: OSError, address: str, port: int) -> str:
+    reason = os.strerror(error.errno or errno.EADDRNOTAVAIL)
+    return (
+        f"cannot listen for monitoring at {address}:{port}: {reason}; choose another with "
+        "monitoring.listen and monitoring.port (0: one that is free), or do without: "
+        "monitoring.enabled = false"
+    )
+
+
+def _host_name() -> str:
+    return socket.gethostname().partition(".")[0]
+
+
 # --- what the store has to hold -------------------------------------------------------------------
 
 
@@ -317,8 +379,7 @@ def find_place(config: Config, store: Store) -> Place:
                 f"enterprise.name: is {config.enterprise.name!r}, but the store holds the "
                 f"directory of {name!r}"
             )
-        server = config.server.name or socket.gethostname().partition(".")[0]
-        return Place(name, server, _own_site(config, view))
+        return Place(name, config.server.name or _host_name(), _own_site(config, view))
 
 
 def _own_site(config: Config, view: View) -> DirectoryObject:

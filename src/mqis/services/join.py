@@ -181,7 +181,7 @@ def _site_of_a_psc(directory: Directory, wanted: Wanted) -> Guid:
             f"site {wanted.site} has the PSC {psc or '(none)'}; name another site, or join it as "
             "a backup with --role bsc"
         )
-    _publish(directory, SITE, wanted.site, wanted.key)
+    publish_key(directory, SITE, wanted.site, wanted.key)
     return found.id
 
 
@@ -213,7 +213,7 @@ def _machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
     if stands_in is None or stands_in.value != site:
         raise JoinError(f"machine {wanted.name} stands in another site than {wanted.site}")
     if wanted.role is Role.BSC:  # the machine of a PSC is its own to change, and it does
-        _publish(directory, MACHINE, wanted.name, wanted.key)
+        publish_key(directory, MACHINE, wanted.name, wanted.key)
     return found.id
 
 
@@ -249,7 +249,7 @@ def _soon(directory: Directory, name: str) -> Guid | None:
     return None
 
 
-def _publish(directory: Directory, kind: ObjectType, name: str, key: RsaPublicKey) -> None:
+def publish_key(directory: Directory, kind: ObjectType, name: str, key: RsaPublicKey) -> None:
     """Tell a key that the directory does not have yet."""
     sign = SecurityInformation.SIGN_PUBLIC_KEY
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -58,16 +59,25 @@ class AuditedAuthenticator:
 
     def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
+        #: Contexts that were begun, and logons that failed, since the start.
+        self.attempts = 0
+        self.failures = 0
 
     def acceptor(self, auth_type: int, level: int) -> SecurityContext:
-        return _AuditedContext(self._authenticator.acceptor(auth_type, level))
+        context = self._authenticator.acceptor(auth_type, level)
+        self.attempts += 1
+        return _AuditedContext(context, self._failed)
+
+    def _failed(self) -> None:
+        self.failures += 1
 
 
 class _AuditedContext:
     """One context; whatever it raises between its first leg and its last is told."""
 
-    def __init__(self, context: SecurityContext) -> None:
+    def __init__(self, context: SecurityContext, on_failure: Callable[[], None]) -> None:
         self._context = context
+        self._on_failure = on_failure
         self.signature_size = context.signature_size
         self.protect = context.protect
         self.unprotect = context.unprotect
@@ -85,6 +95,7 @@ class _AuditedContext:
         try:
             return self._context.step(token)
         except AuthenticationError as error:
+            self._on_failure()
             who = _asked.get() or "somebody"
             audit.warning("refused: %s cannot log on: %s", who, error)
             raise

@@ -12,9 +12,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.notification import LocalQueueManager
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.errors import DirectoryError, StorageError
@@ -40,15 +39,14 @@ from mqis.runtime.writer import GroupCommitWriter
 from mqis.services.hosts import HostResolver
 from mqis.services.identity import identify, seeds_of
 from mqis.services.logs import details
+from mqis.services.presence import key_list as key_list  # noqa: PLC0414 -- asked for here
+from mqis.services.presence import publish
 from mqis.services.replication_section import ReplicationSection
 from mqis.services.sections import Config
 from mqis.storage.journal.appender import Appender
 from mqis.storage.journal.journal import Journal
 from mqis.wire.errors import MqisError
-from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +72,14 @@ def settings_of(section: ReplicationSection) -> Settings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RunningJournal:
+    """The files, and the thread that keeps them up with the store."""
+
+    files: Journal
+    thread: JournalThread
+
+
 @dataclass(slots=True)
 class ReplicationService:
     """A node that runs; ``stop`` of the stack that it was started with ends it."""
@@ -88,6 +94,8 @@ class ReplicationService:
     notifier: ChangeNotifier | None = None
     #: None: whatever the directory says, nothing is passed on.
     routing: ServerRouting | None = None
+    #: None: no journal is kept.
+    journal: RunningJournal | None = None
 
     @property
     def local(self) -> LocalQueueManager:
@@ -133,31 +141,10 @@ class ReplicationService:
                 return f"the rest of partition {partition}"
         return None
 
-    async def publish_key(self) -> None:
-        """Have the directory tell our key; a server that just joined has done so."""
-        if self.key is None:
-            return
-        blob = key_list(self.key.public)
-        with self.store.read() as view:
-            machine = view.get(ObjectType.MACHINE, self.me.id)
-        if machine is None or machine.value(PropId.QM_SIGN_PKS) == blob:
-            return
-        try:
-            await self.driver.change(lambda events: _with_key(events, machine, blob))
-        except (DirectoryError, StorageError) as error:
-            log.warning("the directory does not have this machine's key: %s", error)
-        else:
-            log.info("the directory has this machine's key now")
-
-
-def _with_key(events: DirectoryEvents, machine: DirectoryObject, blob: bytes) -> DirectoryObject:
-    current = events.transaction.get(ObjectType.MACHINE, machine.id) or machine
-    return events.set_stored(current, {PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, blob)})
-
-
-def key_list(key: RsaPublicKey) -> bytes:
-    """A key as the properties of machines and sites have it."""
-    return PublicKeys((PublicKey.of(key),)).to_bytes()
+    async def publish(self) -> None:
+        """Have the directory tell our key and our role."""
+        key = None if self.key is None else self.key.public
+        await publish(self.store, self.me, self.driver, key)
 
 
 def _is_ready(view: View, me: Server) -> bool:
@@ -202,8 +189,11 @@ async def start_replication(
     seeds = {seed.id: seed for seed in seeds_of(config)}
     policy = section.signing
     members = Members(store, seeds, keys_required=policy is SigningPolicy.REQUIRE)
-    key = None if policy is SigningPolicy.NONE else MachineKey.open(Path(section.key))
-    signer = None if key is None else MachineSigner(key, members.keys_of)
+    unsigned = policy is SigningPolicy.NONE
+    # Who does not sign tells his key all the same, if he has one: others need it before he does.
+    keyless = unsigned and not Path(section.key).exists()
+    key = None if keyless else MachineKey.open(Path(section.key))
+    signer = None if key is None or unsigned else MachineSigner(key, members.keys_of)
     routing = ServerRouting(store, me.id, members) if section.route else None
     queue = QueueManager(
         me.id,
@@ -227,7 +217,7 @@ async def start_replication(
         writer,
         members,
         resolver,
-        on_commit=(lambda: None) if journal is None else journal.wake,
+        on_commit=(lambda: None) if journal is None else journal.thread.wake,
         on_outcome=(lambda _outcome: None) if routing is None else routing.heed,
         restored=restored,
     )
@@ -235,7 +225,9 @@ async def start_replication(
     await stack.enter_async_context(driver)
     port = await _listen(driver, config)
     log.info("replicating", extra=details(server=me.name, role=me.role.value, port=port))
-    service = ReplicationService(me, driver, resolver, store, key, port, routing=routing)
+    service = ReplicationService(
+        me, driver, resolver, store, key, port, routing=routing, journal=journal
+    )
     if routing is not None:
         routing.start(queue.statistics)
         stack.push_async_callback(routing.close)
@@ -263,7 +255,7 @@ def _tell_end(driver: NodeDriver) -> None:
 
 def _start_journal(
     section: ReplicationSection, store: Store, me: Server, stack: AsyncExitStack
-) -> JournalThread | None:
+) -> RunningJournal | None:
     if not section.journal:
         return None
     journal = Journal(section.journal, me.name, me.id)
@@ -272,7 +264,7 @@ def _start_journal(
         log.warning("journal: %s", text)
     thread = JournalThread(Appender(store, journal), _tell_journal)
     stack.push_async_callback(asyncio.to_thread, thread.close)
-    return thread
+    return RunningJournal(journal, thread)
 
 
 def _tell_journal(error: StorageError | None) -> None:

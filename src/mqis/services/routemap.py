@@ -7,10 +7,11 @@ business (Kamada-Kawai, for many sites its force-directed layout); this module o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from textwrap import wrap
+from types import MappingProxyType
 from typing import Any
 
 from mqis.protocol.routing.explain import Explanation
@@ -47,7 +48,7 @@ _ARROW = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Box:
+class Box:
     """One site: where its middle is, and what stands in it."""
 
     middle: Point
@@ -61,7 +62,7 @@ class _Box:
     def height(self) -> float:
         return len(self.lines) * _LINE + 10
 
-    def overlaps(self, other: _Box) -> bool:
+    def overlaps(self, other: Box) -> bool:
         across, down = (abs(a - b) for a, b in zip(self.middle, other.middle, strict=True))
         gap = 26
         return (
@@ -98,7 +99,7 @@ def draw(snapshot: Snapshot, explanation: Explanation | None = None) -> str:
     """The picture, with the route of ``explanation`` in it."""
     names = Names(snapshot)
     route = _Route.of(explanation)
-    boxes = _spread(_places(snapshot), _captions(snapshot, names))
+    boxes = lay_out(snapshot, _captions(snapshot, names))
     right = max((box.middle[0] + box.width / 2 for box in boxes.values()), default=0) + _MARGIN
     bottom = max((box.middle[1] + box.height / 2 for box in boxes.values()), default=0) + _MARGIN
     usable = [k for k in snapshot.links.values() if k.fault(snapshot.sites) is None]
@@ -125,6 +126,35 @@ def draw(snapshot: Snapshot, explanation: Explanation | None = None) -> str:
 
 
 # --- where things go ------------------------------------------------------------------------------
+
+
+def lay_out(snapshot: Snapshot, captions: Mapping[Guid, tuple[str, ...]]) -> dict[Guid, Box]:
+    """A box for each site with its caption in it, none over another."""
+    return _spread(_places(snapshot), captions)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnLink:
+    """A curve between two boxes, as the path of an SVG, and where its cost stands."""
+
+    link: Link
+    path: str
+    middle: Point
+
+
+def draw_links(
+    links: Iterable[Link],
+    boxes: Mapping[Guid, Box],
+    crossed: Mapping[Guid, Sequence[Guid]] = MappingProxyType({}),
+) -> Iterator[DrawnLink]:
+    """Parallel links bend away from each other; ``crossed`` ones start where the route does."""
+    seen: dict[frozenset[Guid], int] = {}
+    for link in sorted(links, key=lambda link: (link.cost, link.id)):
+        pair = frozenset((link.site1, link.site2))
+        bend = seen.setdefault(pair, 0)
+        seen[pair] += 1
+        first, second = crossed.get(link.id, [link.site1, link.site2])
+        yield DrawnLink(link, *_line(boxes[first], boxes[second], bend))
 
 
 def _places(snapshot: Snapshot) -> dict[Guid, Point]:
@@ -173,7 +203,7 @@ def _captions(snapshot: Snapshot, names: Names) -> dict[Guid, tuple[str, ...]]:
 
 def _spread(
     places: Mapping[Guid, Point], captions: Mapping[Guid, tuple[str, ...]]
-) -> dict[Guid, _Box]:
+) -> dict[Guid, Box]:
     """Scaled up until no two boxes touch, within reason for very many."""
     scale = 130.0
     for _ in range(24 if len(places) <= _DETAILED else 8):
@@ -186,16 +216,16 @@ def _spread(
 
 def _boxes(
     places: Mapping[Guid, Point], captions: Mapping[Guid, tuple[str, ...]], scale: float
-) -> dict[Guid, _Box]:
-    half = max((_Box((0, 0), lines).width for lines in captions.values()), default=0) / 2
-    high = max((_Box((0, 0), lines).height for lines in captions.values()), default=0) / 2
+) -> dict[Guid, Box]:
+    half = max((Box((0, 0), lines).width for lines in captions.values()), default=0) / 2
+    high = max((Box((0, 0), lines).height for lines in captions.values()), default=0) / 2
     return {
-        site: _Box((x * scale + half + _MARGIN, y * scale + high + _MARGIN), captions[site])
+        site: Box((x * scale + half + _MARGIN, y * scale + high + _MARGIN), captions[site])
         for site, (x, y) in places.items()
     }
 
 
-def _any_overlap(boxes: Sequence[_Box]) -> bool:
+def _any_overlap(boxes: Sequence[Box]) -> bool:
     ordered = sorted(boxes, key=lambda box: box.middle)
     return any(
         box.overlaps(other) for n, box in enumerate(ordered) for other in ordered[n + 1 : n + 60]
@@ -205,20 +235,16 @@ def _any_overlap(boxes: Sequence[_Box]) -> bool:
 # --- what is drawn --------------------------------------------------------------------------------
 
 
-def _links(links: Iterable[Link], boxes: Mapping[Guid, _Box], route: _Route) -> list[str]:
-    """Lines first, then the costs on top of them; parallel links bend away from each other."""
+def _links(links: Iterable[Link], boxes: Mapping[Guid, Box], route: _Route) -> list[str]:
+    """Lines first, then the costs on top of them."""
     lines, costs = [], []
-    seen: dict[frozenset[Guid], int] = {}
     crossed = {link: ends for link, *ends in route.crossings}
-    for link in sorted(links, key=lambda link: (link.cost, link.id)):
-        pair = frozenset((link.site1, link.site2))
-        bend = seen.setdefault(pair, 0)
-        seen[pair] += 1
-        first, second = crossed.get(link.id, [link.site1, link.site2])
-        line, middle = _line(boxes[first], boxes[second], bend)
-        on = ' class="link on" marker-end="url(#head)"' if link.id in crossed else ' class="link"'
-        lines.append(f'<path{on} d="{line}"><title>{_text(_hint(link))}</title></path>')
-        costs.append(_cost(link.cost, middle))
+    for drawn in draw_links(links, boxes, crossed):
+        on = drawn.link.id in crossed
+        kind = ' class="link on" marker-end="url(#head)"' if on else ' class="link"'
+        hint = _text(_hint(drawn.link))
+        lines.append(f'<path{kind} d="{drawn.path}"><title>{hint}</title></path>')
+        costs.append(_cost(drawn.link.cost, drawn.middle))
     return lines + costs
 
 
@@ -226,7 +252,7 @@ def _hint(link: Link) -> str:
     return f"{link.description or 'link'} {link.id}"
 
 
-def _line(first: _Box, second: _Box, bend: int) -> tuple[str, Point]:
+def _line(first: Box, second: Box, bend: int) -> tuple[str, Point]:
     """From border to border; the middle is where the cost stands."""
     (x1, y1), (x2, y2) = first.middle, second.middle
     length = math.hypot(x2 - x1, y2 - y1) or 1.0
@@ -247,7 +273,7 @@ def _cost(cost: int, middle: Point) -> str:
     )
 
 
-def _site(site: Guid, box: _Box, route: _Route, snapshot: Snapshot) -> str:
+def _site(site: Guid, box: Box, route: _Route, snapshot: Snapshot) -> str:
     kind = "on" if site in route.sites else "off"
     if site not in snapshot.gates:
         kind += " shut"

@@ -24,6 +24,7 @@ from mqis.services.checks import (
     between,
     one_of,
 )
+from mqis.services.monitoring.section import MonitoringSection
 from mqis.services.replication_section import ReplicationSection
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
@@ -134,6 +135,25 @@ class RpcSection:
     max_connections: int = field(
         default=1024,
         metadata=about(between(1, 1_000_000), "Connections at a time; more are refused."),
+    )
+    max_connections_per_address: int = field(
+        default=256,
+        metadata=about(
+            between(1, 1_000_000),
+            "Of these, how many of one address; this computer's own programs are not counted.",
+        ),
+    )
+    connection_rate: int = field(
+        default=50,
+        metadata=about(
+            between(1, 1_000_000),
+            "New connections a second of one address, in the long run; so many passwords can be "
+            "tried. This computer's own programs are not counted.",
+        ),
+    )
+    connection_burst: int = field(
+        default=200,
+        metadata=about(between(1, 1_000_000), "New connections of one address at once."),
     )
 
 
@@ -300,3 +320,4 @@ class Config:
     replication: ReplicationSection = ReplicationSection()  # noqa: RUF009 -- frozen
     hosts: HostsSection = HostsSection()
     log: LogSection = LogSection()
+    monitoring: MonitoringSection = MonitoringSection()  # noqa: RUF009 -- frozen

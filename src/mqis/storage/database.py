@@ -13,7 +13,7 @@ from mqis.protocol.ports import Transaction, View
 from mqis.storage.pool import Pool
 from mqis.storage.rowfaults import database_faults
 from mqis.storage.schema import VERSION, migrate
-from mqis.storage.session import Session
+from mqis.storage.session import Connection, Session
 from mqis.storage.sql import SqlTransaction, SqlView
 
 
@@ -51,6 +51,16 @@ class DatabaseStore(ABC):
             transaction = SqlTransaction(session)
             yield transaction
             transaction.finish()
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection that sees one moment of the store, for who copies rows."""
+        return self._readers.transaction()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A connection in the writer's turn; commits at the end."""
+        with self._turn, self._writers.transaction() as session:
+            yield session
 
     def check(self) -> list[str]:
         """The database's own check, then rows against bodies, then the rules of the directory."""

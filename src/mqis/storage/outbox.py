@@ -36,19 +36,10 @@ class OutboxTail:
 
     def append(self, record: JournalRecord) -> int:
         if self._before is None:
-            self._before = self._last()
+            self._before = last_lsn(self._connection)
         lsn = self._before + len(self._records) + 1
         self._records.append(encode_record(lsn, record))
         return lsn
-
-    def _last(self) -> int:
-        """The counter outlives the rows: a number that was trimmed does not come again."""
-        rows = self._connection.run("SELECT lsn FROM outbox_last")
-        if len(rows) != 1:
-            raise StorageError(
-                f"the outbox has {len(rows)} counters instead of one; restore from an export"
-            )
-        return int(rows[0][0])
 
     def write(self) -> None:
         if self._written == len(self._records):
@@ -77,6 +68,16 @@ class OutboxTail:
         """As it was at ``mark``, to which the database goes back as well."""
         length, self._written = mark
         del self._records[length:]
+
+
+def last_lsn(connection: Connection) -> int:
+    """The counter outlives the rows: a number that was trimmed does not come again."""
+    rows = connection.run("SELECT lsn FROM outbox_last")
+    if len(rows) != 1:
+        raise StorageError(
+            f"the outbox has {len(rows)} counters instead of one; restore from an export"
+        )
+    return int(rows[0][0])
 
 
 def split_row(row: Row) -> list[tuple[int, bytes]]:

@@ -16,7 +16,7 @@ from mqis.protocol.directory.indexing import index_keys, path_key
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change
-from mqis.storage.outbox import OutboxTail, read_outbox, trim_outbox
+from mqis.storage.outbox import OutboxTail, last_lsn, read_outbox, trim_outbox
 from mqis.storage.records import (
     known_object,
     object_row,
@@ -125,6 +125,10 @@ class SqlView:
     def encoded_outbox(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """The same, each record as the bytes that the journal takes."""
         return read_outbox(self._connection, after, limit)
+
+    def last_lsn(self) -> int:
+        """The number of the newest record, whether or not the outbox still has it."""
+        return last_lsn(self._connection)
 
     def _pages(
         self, sql: str, fixed: tuple[object, ...], start: bytes, key: Callable[[Any], bytes]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,15 @@ class SqliteStore(DatabaseStore):
     def read(self) -> AbstractContextManager[View]:
         return self._readers.lend(_cached_view)
 
+    def copy_to(self, path: Path) -> None:
+        """The store as it is now in another file, which must not be there; nobody has to wait."""
+        with closing(self._connect()) as session:
+            try:
+                session.run("VACUUM INTO ?", (str(path),))
+            except StorageError as error:
+                path.unlink(missing_ok=True)
+                raise StorageError(f"the copy {path} cannot be made: {error}") from error
+
     def _connect(self) -> Session:
         session = _SqliteSession(self.path, create=self._create)
         try:
@@ -145,3 +154,19 @@ class SqliteStore(DatabaseStore):
     def _damage(self, session: Session) -> list[str]:
         found = session.run("PRAGMA integrity_check(20)")
         return [row[0] for row in found if row[0] != "ok"]
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether some process has the file open.
+
+    In WAL mode every connection holds a lock for as long as it is open, which one that wants the
+    file for itself cannot get past.
+    """
+    with closing(sqlite3.connect(path, timeout=0.0, isolation_level=None)) as alone:
+        try:
+            alone.execute("PRAGMA locking_mode=EXCLUSIVE")
+            alone.execute("BEGIN IMMEDIATE")
+            alone.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            return getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+    return False

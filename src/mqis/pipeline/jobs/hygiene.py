@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline.jobs.ingest import objects_of
 from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms.current import current
 from mqis.pipeline.transforms.expressions import guid_text, type_label
@@ -13,7 +14,7 @@ from mqis.pipeline.transforms.hygiene import hygiene as findings
 
 def directory(tables: Tables) -> DataFrame:
     """The current directory, from ``objects`` and ``partitions``."""
-    return current(tables.read("objects"), tables.read("partitions"))
+    return current(objects_of(tables), tables.read("partitions"))
 
 
 def hygiene(tables: Tables) -> dict[str, int]:

@@ -1,5 +1,5 @@
-"""Ingest: journals and exports become the bronze tables ``records``, ``errors``, ``objects`` and
-``partitions``. Everything else is computed from these."""
+"""Ingest: journals, exports and captures become the bronze tables ``records``, ``errors``,
+``objects``, ``partitions`` and ``packets``. Everything else is computed from these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas, sources
 from mqis.pipeline.failures import explained
+from mqis.pipeline.jobs.snapshots import snapshots
 from mqis.pipeline.session import PipelineError
+from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.directory import export_files
 from mqis.pipeline.sources.files import paths_in
 from mqis.pipeline.sources.journal import PATTERN
@@ -24,24 +26,30 @@ class Ingested:
     objects: int
     servers: int
     errors: int
+    packets: int = 0
 
 
-def ingest(tables: Tables, journals: str = "", exports: str = "") -> Ingested:
+def ingest(tables: Tables, journals: str = "", exports: str = "", captures: str = "") -> Ingested:
     """Read what is given, each a directory or several with commas; what is not stays as it is."""
-    if not journals and not exports:
-        raise PipelineError("nothing to read: name journals, exports or both")
+    if not (journals or exports or captures):
+        raise PipelineError("nothing to read: name journals, exports or captures")
     if journals:
         paths_in({"path": journals}, PATTERN, "journal segments")
     if exports:
         export_files({"path": exports})
+    if captures:
+        capture_files({"path": captures})
     errors: list[DataFrame] = []
     try:
         if journals:
             errors.append(_journals(tables, journals))
+            errors += [_as_errors(rows, "snapshot") for rows in snapshots(tables, journals)]
         if exports:
             errors += _exports(tables, exports)
-        for kept in _other_errors(tables, journals=bool(journals), exports=bool(exports)):
-            errors.append(kept)
+        if captures:
+            errors.append(_captures(tables, captures))
+        read_again = ["journal", "snapshot"] * bool(journals) + ["export"] * bool(exports)
+        errors += _other_errors(tables, read_again + ["capture"] * bool(captures))
         found = errors[0]
         for more in errors[1:]:
             found = found.unionByName(more)
@@ -62,12 +70,11 @@ def _journals(tables: Tables, path: str) -> DataFrame:
 
 def _exports(tables: Tables, path: str) -> list[DataFrame]:
     session = tables.session
-    objects = sources.directory(session, path)
-    tables.write("objects", objects.filter("error is null").drop("error"), by=["server"])
+    # Lines that cannot be read stay in the table: parsing exports once is long enough.
+    objects = tables.write("objects", sources.directory(session, path), by=["server"])
     partitions = sources.directory(session, path, rows="partitions")
     tables.write("partitions", partitions.filter("error is null").drop("error").coalesce(1))
-    unread = sources.directory(session, path, ["server", "file", "offset", "error"])
-    return [_as_errors(unread.filter("error is not null"), "export")]
+    return [_as_errors(objects.filter("error is not null"), "export")]
 
 
 def _as_errors(rows: DataFrame, source: str) -> DataFrame:
@@ -82,23 +89,42 @@ def _as_errors(rows: DataFrame, source: str) -> DataFrame:
     )
 
 
-def _other_errors(tables: Tables, *, journals: bool, exports: bool) -> list[DataFrame]:
+def _captures(tables: Tables, path: str) -> DataFrame:
+    """Damage stays among the packets too: it is a part of the conversation that it is in."""
+    packets = tables.write("packets", sources.capture(tables.session, path))
+    unread = packets.filter("error is not null").withColumn("server", F.lit(None).cast("string"))
+    return _as_errors(unread, "capture")
+
+
+def _other_errors(tables: Tables, read_again: list[str]) -> list[DataFrame]:
     """What an earlier run found in what this one does not read again."""
-    if (journals and exports) or not tables.has("errors"):
+    if not tables.has("errors"):
         return []
-    stays = "export" if journals else "journal"
-    return [tables.read("errors").filter(F.col("source") == stays)]
+    return [tables.read("errors").filter(~F.col("source").isin(read_again))]
 
 
 def _count(tables: Tables) -> Ingested:
     def counted(name: str) -> int:
-        return tables.read(name).count() if tables.has(name) else 0
+        if not tables.has(name):
+            return 0
+        return objects_of(tables).count() if name == "objects" else tables.read(name).count()
 
     known: set[str] = set()
     for name in ("records", "objects"):
         if tables.has(name):
             known |= {row.server for row in tables.read(name).select("server").distinct().collect()}
-    return Ingested(counted("records"), counted("objects"), len(known), counted("errors"))
+    return Ingested(
+        counted("records"),
+        counted("objects"),
+        len(known),
+        counted("errors"),
+        counted("packets"),
+    )
+
+
+def objects_of(tables: Tables) -> DataFrame:
+    """The table ``objects`` without lines that could not be read."""
+    return tables.read("objects").filter("error is null").drop("error")
 
 
 def empty(session: SparkSession, name: str) -> DataFrame:

@@ -30,7 +30,8 @@ def lag(tables: Tables) -> Progressed:
     told = tables.write("gaps", found.orderBy("server", "partition", "first_seq").coalesce(1))
     tables.write("rounds", progress.rounds(records).orderBy("server", "peer").coalesce(1))
     if tables.has("partitions"):
-        tables.write("margins", progress.margins(tables.read("partitions")).coalesce(1))
+        margins = progress.margins(tables.read("partitions"), records)
+        tables.write("margins", margins.orderBy("authority", "partition", "psc").coalesce(1))
     session.catalog.clearCache()
     kinds = {row["kind"]: row["count"] for row in told.groupBy("kind").count().collect()}
     return Progressed(ways.count(), kinds.get("gap", 0), kinds.get("duplicate", 0))

@@ -1,8 +1,12 @@
-"""Rebuild: an export of the directory as it was at a moment, or at a number of one partition."""
+"""Rebuild: an export of the directory as it was at a moment, or at a number of one partition.
+
+Each partition comes from its authority: from the first record of its journal on or, where that is
+gone, from the newest snapshot before the moment on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,11 +14,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.jobs.ingest import empty
+from mqis.pipeline.jobs.beginnings import Beginnings, Moment, Snapshot
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
-from mqis.pipeline.transforms.causes import journals
-from mqis.pipeline.transforms.rebuild import lines, local_changes, points_in_time
+from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
 from mqis.protocol.directory.export import Header, format_header, parse_entry
 from mqis.protocol.directory.objects import DirectoryObject, Partition
 from mqis.wire.guid import Guid
@@ -27,6 +30,19 @@ class Rebuilt:
     lines: int
     #: The number of each partition in it, by the partition's identifier.
     partitions: dict[str, int]
+    #: Partitions that began with a snapshot, with the record that it was taken behind.
+    snapshots: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """One partition as it was."""
+
+    partition: bytes
+    owner: str
+    last_seq: int
+    purged_seq: int
+    base: Snapshot | None
 
 
 def rebuild(
@@ -45,83 +61,112 @@ def rebuild(
         records = records.filter(F.col("partition") == F.lit(bytearray(partition.raw)))
     changes = local_changes(records).persist()
     try:
-        points = _points(tables, changes, at_time, partition, at_seq)
-        states = _states(tables, changes, points)
-        found = lines(changes, points).orderBy("place", "key").select("partition", "seq", "line")
-        kept = list(_kept(found, {state.id.raw: state.purged_seq.value for state in states}))
+        past = _past(tables, changes, Moment(at_time, at_seq), partition)
+        kept = list(_kept(_lines(tables, changes, past), past))
     finally:
         changes.unpersist()
-    header = Header(_enterprise(kept), tuple(states), len(kept))
+    states = tuple(_state(past[key]) for key in sorted(past))
+    header = Header(_enterprise(kept), states, len(kept))
     aside = out.with_name(f"{out.name}.part")
     aside.write_text("\n".join([format_header(header), *kept, ""]), encoding="ascii")
     aside.replace(out)
-    return Rebuilt(len(kept), {str(state.id): state.last_seq.value for state in states})
+    return Rebuilt(
+        len(kept),
+        {str(state.id): state.last_seq.value for state in states},
+        {str(Guid(key)): one.base.lsn for key, one in past.items() if one.base is not None},
+    )
 
 
-def _points(
-    tables: Tables,
-    changes: DataFrame,
-    at_time: datetime | None,
-    partition: Guid | None,
-    at_seq: int | None,
-) -> DataFrame:
-    if at_time is not None:
-        found = points_in_time(changes, F.lit(at_time))
-    else:
-        assert partition is not None
-        row = [(bytearray(partition.raw), at_seq)]
-        found = tables.session.createDataFrame(row, "partition binary, at long")
+def _past(
+    tables: Tables, changes: DataFrame, moment: Moment, only: Guid | None
+) -> dict[bytes, _Past]:
+    """The partitions that there were, by identifier."""
+    known = Beginnings(tables)
+    told = {bytes(row["partition"]): row.asDict() for row in _told(changes, moment).collect()}
+    wanted = told.keys() | {s.partition for s in known.snapshots}
+    if only is not None:
+        wanted &= {only.raw}
+    exported = _exported(tables)
+    found: dict[bytes, _Past] = {}
+    for key in wanted:
+        row = told.get(key, {})
+        base = known.of(key, row.get("makers") or (), row.get("first") or 0, moment)
+        last = max(row.get("last") or 0, base.last_seq if base else 0)
+        owner = row.get("owner") or (base.server if base else "")
+        if owner:
+            # A purge follows a change, so it is the next change that tells of it, or whoever
+            # looked at the server before that.
+            purged = row.get("purged_later")
+            if purged is None:
+                purged = max(row.get("purged") or 0, base.purged_seq if base else 0)
+                purged = max(purged, exported.get((key, last), 0))
+            found[key] = _Past(key, owner, last, purged, base)
+    if not found:
+        raise PipelineError("there is no change up to that point: the journals begin later")
     return found
 
 
-def _states(tables: Tables, changes: DataFrame, points: DataFrame) -> list[Partition]:
-    """The partitions as they were; ``PipelineError`` where a journal does not reach back."""
-    joined = changes.join(F.broadcast(points), "partition")
-    until = F.col("seq") <= F.col("at")
-    told = joined.groupBy("partition", "at").agg(
-        F.max_by("server", "seq").alias("owner"),
-        F.max(F.when(until, F.col("seq"))).alias("last"),
-        F.count_if(until).alias("changes"),
-        # A purge follows a change, so it is the next change that tells of it.
-        F.coalesce(
-            F.min_by(F.when(~until, F.col("purged_seq")), F.when(~until, F.col("seq"))),
-            F.max("purged_seq"),
-        ).alias("purged"),
-    )
-    rows = told.collect()
-    _check(tables, {row["owner"] for row in rows})
-    if not rows:
-        raise PipelineError("there is no change up to that point: the journals begin later")
-    return sorted(
-        (
-            Partition(
-                Guid(bytes(row["partition"])),
-                row["owner"],
-                SequenceNumber(row["last"] or 0),
-                SequenceNumber(row["purged"]),
-                SequenceNumber(row["purged"]),
-            )
-            for row in rows
-        ),
-        key=lambda state: state.id,
+def _told(changes: DataFrame, moment: Moment) -> DataFrame:
+    """What the changes of each partition say of the moment."""
+    if moment.time is not None:
+        until = F.col("time") <= F.lit(moment.time)
+    else:
+        until = F.col("seq") <= F.lit(moment.seq)
+    before, behind = F.when(until, F.col("seq")), F.when(~until, F.col("seq"))
+    return changes.groupBy("partition").agg(
+        F.collect_set("server").alias("makers"),
+        F.min("seq").alias("first"),
+        F.max_by("server", before).alias("owner"),
+        F.max(before).alias("last"),
+        F.max(F.when(until, F.col("purged_seq"))).alias("purged"),
+        F.min_by("purged_seq", behind).alias("purged_later"),
     )
 
 
-def _check(tables: Tables, owners: set[str]) -> None:
-    errors = tables.read("errors") if tables.has("errors") else empty(tables.session, "errors")
-    whole = journals(tables.read("records"), errors).filter("complete").collect()
-    for owner in sorted(owners - {row["server"] for row in whole}):
-        raise PipelineError(
-            f"the journal of {owner} is damaged or does not reach back to its first record, so "
-            "what it held cannot be told"
+def _exported(tables: Tables) -> dict[tuple[bytes, int], int]:
+    """The purged number that authorities had at a last number, by their exports and snapshots."""
+    found: dict[tuple[bytes, int], int] = {}
+    for name in ("partitions", "snapshot_partitions"):
+        if tables.has(name):
+            own = tables.read(name).filter(F.lower("owner") == F.lower("server"))
+            for row in own.select("partition", "last_seq", "purged_seq").collect():
+                key = bytes(row["partition"]), row["last_seq"]
+                found[key] = max(found.get(key, 0), row["purged_seq"])
+    return found
+
+
+def _lines(tables: Tables, changes: DataFrame, past: Mapping[bytes, _Past]) -> DataFrame:
+    """The lines of all partitions, in order."""
+    session = tables.session
+    points = [
+        (bytearray(key), one.last_seq, one.base.last_seq if one.base else -1)
+        for key, one in past.items()
+    ]
+    known = session.createDataFrame(points, "partition binary, at long, base long")
+    later = changes.join(F.broadcast(known), "partition").filter("seq > base")
+    made = folded(later)
+    bases = [one.base for one in past.values() if one.base is not None]
+    if bases:
+        rows = [(base.server, base.lsn, bytearray(base.partition)) for base in bases]
+        chosen = session.createDataFrame(rows, "server string, lsn long, partition binary")
+        held = tables.read("snapshots").join(
+            F.broadcast(chosen), ["server", "lsn", "partition"], "left_semi"
         )
+        made = made.unionByName(snapshot_changes(held))
+    found = lines(made, known.select("partition", "at")).orderBy("place", "key")
+    return found.select("partition", "seq", "line")
 
 
-def _kept(found: DataFrame, purged: dict[bytes, int]) -> Iterator[str]:
+def _state(one: _Past) -> Partition:
+    purged = SequenceNumber(one.purged_seq)
+    return Partition(Guid(one.partition), one.owner, SequenceNumber(one.last_seq), purged, purged)
+
+
+def _kept(found: DataFrame, past: Mapping[bytes, _Past]) -> Iterator[str]:
     """Tombstones that were purged are not there any more."""
     for row in found.toLocalIterator():
         is_tombstone = row["line"].startswith('{"type":"deleted"')
-        if not is_tombstone or row["seq"] > purged[bytes(row["partition"])]:
+        if not is_tombstone or row["seq"] > past[bytes(row["partition"])].purged_seq:
             yield row["line"]
 
 

@@ -3,53 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
+from math import ceil, floor, log10
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 760, 240, 60, 30
-_COLOURS = ("#1f6feb", "#d4380d", "#389e0d", "#722ed1", "#d48806", "#08979c", "#c41d7f", "#595959")
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 820, 260, 64, 16, 14, 34
+#: Told apart by people who do not see all colours (Okabe and Ito).
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a800")
+_SERIES = len(_COLOURS)
+_BAR, _LABEL = 22, 250
 
 Points = Sequence[tuple[float, float]]
 
 
 def line_chart(series: Mapping[str, Points], unit: str) -> str:
-    """Lines over time; x is seconds since some moment."""
-    points = [point for line in series.values() for point in line]
-    if not points:
+    """Lines over time; x is seconds since 1970. Of many series the highest are drawn."""
+    if not any(series.values()):
         return _nothing()
+    ranked = sorted(series.items(), key=lambda item: -max(y for _, y in item[1]))
+    drawn = dict(sorted(ranked[:_SERIES]))
+    points = [point for line in drawn.values() for point in line]
     left, right = min(x for x, _ in points), max(x for x, _ in points)
-    top = max(y for _, y in points) or 1.0
-
-    def place(point: tuple[float, float]) -> str:
-        x = _LEFT + (point[0] - left) / ((right - left) or 1) * (_WIDTH - _LEFT - 10)
-        y = 10 + (1 - point[1] / top) * (_HEIGHT - _BOTTOM - 10)
-        return f"{x:.1f},{y:.1f}"
-
-    parts = _axis(top, unit)
-    for index, (name, line) in enumerate(series.items()):
-        colour = _COLOURS[index % len(_COLOURS)]
-        path = " ".join(place(point) for point in sorted(line))
-        parts.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5">'
-            f"<title>{escape(name)}</title></polyline>"
-        )
-    return _svg(parts, _HEIGHT) + _legend(series)
+    ticks = _ticks(max(y for _, y in points))
+    frame = _Frame(left, right, ticks[-1])
+    parts = frame.grid(ticks, unit)
+    for index, (name, line) in enumerate(drawn.items()):
+        parts.append(_line(frame, name, sorted(line), _COLOURS[index]))
+    left_out = len(series) - len(drawn)
+    note = f"<p class=note>The {len(drawn)} highest of {len(series)}.</p>" if left_out else ""
+    return _svg(parts, _HEIGHT, unit) + _legend(drawn) + note
 
 
-def bar_chart(bars: Sequence[tuple[str, float]], unit: str) -> str:
-    """Horizontal bars, in the order given."""
+class _Frame:
+    """Where values lie in the picture."""
+
+    def __init__(self, left: float, right: float, top: float) -> None:
+        self.left, self.right, self.top = left, right, top or 1.0
+
+    def x(self, value: float) -> float:
+        share = (value - self.left) / ((self.right - self.left) or 1)
+        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        return _TOP + (1 - value / self.top) * (_HEIGHT - _TOP - _BOTTOM)
+
+    def grid(self, ticks: Sequence[float], unit: str) -> list[str]:
+        parts = [f'<text class=axis x="{_LEFT}" y="{_TOP - 4}">{escape(unit)}</text>']
+        for tick in ticks:
+            y = self.y(tick)
+            parts.append(
+                f'<line class=grid x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}"/>'
+                f'<text class=axis x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">'
+                f"{_number(tick)}</text>"
+            )
+        for step in range(5):
+            moment = self.left + (self.right - self.left) * step / 4
+            anchor = ("start", "middle", "middle", "middle", "end")[step]
+            parts.append(
+                f'<text class=axis x="{self.x(moment):.1f}" y="{_HEIGHT - 12}" '
+                f'text-anchor="{anchor}">{self._time(moment)}</text>'
+            )
+            if self.right == self.left:
+                break
+        return parts
+
+    def _time(self, moment: float) -> str:
+        told = datetime.fromtimestamp(moment, tz=UTC)
+        if self.right - self.left > 2 * 86_400:
+            return f"{told:%d %b}"
+        return f"{told:%d %b %H:%M}" if moment == self.left else f"{told:%H:%M}"
+
+
+def _line(frame: _Frame, name: str, points: Points, colour: str) -> str:
+    title = f"<title>{escape(name)}</title>"
+    if len(points) == 1:
+        x, y = frame.x(points[0][0]), frame.y(points[0][1])
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}">{title}</circle>'
+    path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in points)
+    return f'<polyline points="{path}" stroke="{colour}">{title}</polyline>'
+
+
+def bar_chart(
+    bars: Sequence[tuple[str, float]], unit: str, after: Sequence[float] | None = None
+) -> str:
+    """Horizontal bars, in the order given; ``after`` draws a second one below each."""
     if not bars:
         return _nothing()
-    top = max(value for _, value in bars) or 1.0
+    values = [value for _, value in bars] + list(after or ())
+    top = max(values) or 1.0
+    room = _WIDTH - _LABEL - 120
+    step = _BAR if after is None else 2 * _BAR - 6
     parts = []
     for index, (name, value) in enumerate(bars):
-        y = 4 + index * 20
-        width = value / top * (_WIDTH - 340)
+        y = 4 + index * step
         parts.append(
-            f'<text x="240" y="{y + 11}" text-anchor="end">{escape(name)}</text>'
-            f'<rect x="248" y="{y}" width="{width:.1f}" height="14" fill="{_COLOURS[0]}"/>'
-            f'<text x="{254 + width:.1f}" y="{y + 11}">{value:,.6g} {escape(unit)}</text>'
+            f'<text x="{_LABEL - 8}" y="{y + 12}" text-anchor="end">{escape(_short(name))}'
+            f"<title>{escape(name)}</title></text>"
         )
-    return _svg(parts, 8 + 20 * len(bars))
+        parts.append(_bar(y, value / top * room, f"{_number(value)} {unit}", _COLOURS[0]))
+        if after is not None:
+            wide = after[index] / top * room
+            parts.append(_bar(y + _BAR - 6, wide, f"{_number(after[index])} then", _COLOURS[1]))
+    return _svg(parts, 8 + step * len(bars), unit)
+
+
+def _bar(y: float, width: float, text: str, colour: str) -> str:
+    return (
+        f'<rect x="{_LABEL}" y="{y:.1f}" width="{max(width, 1):.1f}" height="15" rx="2" '
+        f'fill="{colour}"/>'
+        f'<text x="{_LABEL + 6 + width:.1f}" y="{y + 12:.1f}">{escape(text)}</text>'
+    )
 
 
 def matrix(
@@ -59,41 +122,56 @@ def matrix(
     if not rows or not columns:
         return _nothing()
     top = max(cells.values(), default=0) or 1
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    head = "".join(f"<th scope=col>{escape(column)}</th>" for column in columns)
     body = []
     for row in rows:
         tds = "".join(_cell(cells.get((row, column), 0), top) for column in columns)
-        body.append(f"<tr><th>{escape(row)}</th>{tds}</tr>")
-    return f"<table class=matrix><tr><th></th>{head}</tr>{''.join(body)}</table>"
+        total = sum(cells.get((row, column), 0) for column in columns)
+        body.append(f"<tr><th scope=row>{escape(row)}</th>{tds}<td class=sum>{total}</td></tr>")
+    return (
+        f"<div class=wide><table class=matrix><tr><th></th>{head}<th scope=col>all</th></tr>"
+        f"{''.join(body)}</table></div>"
+    )
 
 
 def _cell(count: int, top: int) -> str:
-    strength = 0 if not count else 0.15 + 0.85 * count / top
-    return f'<td style="background:rgba(212,56,13,{strength:.2f})">{count or ""}</td>'
+    if not count:
+        return "<td></td>"
+    return f'<td class=hit style="--share:{0.2 + 0.6 * count / top:.2f}">{count}</td>'
 
 
-def _axis(top: float, unit: str) -> list[str]:
-    low = _HEIGHT - _BOTTOM
-    return [
-        f'<line x1="{_LEFT}" y1="10" x2="{_LEFT}" y2="{low}" stroke="#999"/>',
-        f'<line x1="{_LEFT}" y1="{low}" x2="{_WIDTH - 10}" y2="{low}" stroke="#999"/>',
-        f'<text x="{_LEFT - 6}" y="16" text-anchor="end">{top:,.4g}</text>',
-        f'<text x="{_LEFT - 6}" y="{low}" text-anchor="end">0</text>',
-        f'<text x="{_LEFT}" y="{_HEIGHT - 8}">{escape(unit)}</text>',
-    ]
+def _ticks(top: float) -> list[float]:
+    """From 0 in round steps to somewhat above ``top``."""
+    if top <= 0:
+        return [0.0, 1.0]
+    raw = top / 4
+    power = 10 ** floor(log10(raw))
+    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= raw)
+    return [step * number for number in range(ceil(top / step) + 1)]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.3g}"
+
+
+def _short(name: str, most: int = 38) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _legend(series: Mapping[str, object]) -> str:
     marks = (
-        f'<span><i style="background:{_COLOURS[index % len(_COLOURS)]}"></i>{escape(name)}</span>'
+        f'<span><i style="background:{_COLOURS[index]}"></i>{escape(name)}</span>'
         for index, name in enumerate(series)
     )
     return f"<p class=legend>{''.join(marks)}</p>"
 
 
-def _svg(parts: Sequence[str], height: int) -> str:
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img">{"".join(parts)}</svg>'
+def _svg(parts: Sequence[str], height: int, label: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(parts)}</svg>"
+    )
 
 
 def _nothing() -> str:
-    return "<p>Nothing to show.</p>"
+    return "<p class=note>Nothing to show.</p>"

@@ -1,116 +1,200 @@
-"""The page: a section for each table that is there."""
+"""The page: what matters in a line of numbers, then a section for each table that is there."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
 from mqis.pipeline.report.charts import bar_chart, line_chart, matrix
+from mqis.pipeline.report.style import STYLE
 from mqis.pipeline.tables import Tables
 
 _SHOWN = 100
-_RANKED = 20
-_STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;max-width:860px;margin:2rem auto;padding:0 1rem;color:#222}
-h1{font-size:1.6rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px solid #ddd}
-svg{width:100%;font:11px system-ui,sans-serif}table{border-collapse:collapse;font-size:13px}
-td,th{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #eee}
-.matrix td{text-align:center;min-width:2.5rem}.good{color:#237804}.bad{color:#a8071a}
-.legend span{margin-right:1rem;font-size:12px}
-.legend i{display:inline-block;width:.8rem;height:.8rem;margin-right:.3rem}
-.wide{overflow-x:auto}
-"""
+_RANKED = 15
+#: More rows are not drawn, only counted.
+_READ = 100_000
+
+Rows = Sequence[dict[str, Any]]
 
 
 def report(tables: Tables, out: Path, title: str = "mqis pipeline report") -> list[str]:
     """Write the file; the sections that it has."""
-    sections = [(name, html) for name, html in _sections(tables) if html]
-    body = "".join(f"<section><h2>{escape(name)}</h2>{html}</section>" for name, html in sections)
+    found = {name: _read(tables, name) for name in _SECTIONS if tables.has(name)}
+    sections = [(*_SECTIONS[name], rows) for name, rows in found.items()]
+    links = "".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name, _, _ in sections)
+    body = "".join(
+        f'<section id="{_anchor(name)}"><h2>{escape(name)}</h2>{make(rows)}</section>'
+        for name, make, rows in sections
+    )
     page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title>"
-        f"<meta name=viewport content='width=device-width'><style>{_STYLE}</style>"
-        f"<h1>{escape(title)}</h1>{body}</html>\n"
+        f"<meta name=viewport content='width=device-width,initial-scale=1'>"
+        f"<link rel=icon href='data:,'><style>{STYLE}</style>"
+        f"<header><h1>{escape(title)}</h1><nav>{links}</nav></header>"
+        f"<main>{_cards(tables, found)}{body}</main></html>\n"
     )
     aside = out.with_name(f"{out.name}.part")
     aside.write_text(page, encoding="utf-8", errors="backslashreplace")
     aside.replace(out)
-    return [name for name, _ in sections]
+    return [name for name, _, _ in sections]
 
 
-def _sections(tables: Tables) -> Iterator[tuple[str, str]]:
-    makers = {
-        "divergence": ("Divergence", _divergence),
-        "lag_by_minute": ("Lag over time", _lag_over_time),
-        "lag": ("Lag by way", _lag),
-        "gaps": ("Gaps and duplicates", _rows),
-        "traffic": ("Load of links and gates", _load),
-        "what_if": ("What a failure would do", _failures),
-        "hygiene": ("Hygiene", _rows),
-        "errors": ("What could not be read", _rows),
-    }
-    for table, (name, make) in makers.items():
-        if tables.has(table):
-            yield name, make([row.asDict() for row in tables.read(table).limit(100_000).collect()])
+def _read(tables: Tables, name: str) -> Rows:
+    frame: DataFrame = tables.read(name)
+    if name == "what_if":
+        frame = frame.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name")
+    return [row.asDict() for row in frame.limit(_READ).collect()]
 
 
-Rows = Sequence[dict[str, Any]]
+def _anchor(name: str) -> str:
+    return name.lower().replace(" ", "-")
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _cards(tables: Tables, found: dict[str, Rows]) -> str:
+    told: list[tuple[str, str, bool | None]] = []
+    if tables.has("objects"):
+        servers = tables.read("objects").select("server").distinct().count()
+        told.append(("servers", f"{servers:,}", None))
+    if "divergence" in found:
+        count = len(found["divergence"])
+        told.append(("differences", f"{count:,}", count == 0))
+    if "gaps" in found:
+        kinds = Counter(row["kind"] for row in found["gaps"])
+        told += [(f"{kind}s", f"{kinds[kind]:,}", not kinds[kind]) for kind in ("gap", "duplicate")]
+    if found.get("lag"):
+        worst = max(row["p95_ms"] for row in found["lag"])
+        told.append(("longest p95 lag", _milliseconds(worst), None))
+    if "what_if" in found:
+        cutting = sum(row["cut_off"] > 0 for row in found["what_if"])
+        told.append(("failures that cut off", f"{cutting:,}", cutting == 0))
+    if "hygiene" in found:
+        count = len(found["hygiene"])
+        told.append(("hygiene", f"{count:,}", count == 0))
+    if "errors" in found:
+        count = len(found["errors"])
+        told.append(("unreadable", f"{count:,}", count == 0))
+    marks = {None: "", True: "good", False: "bad"}
+    cards = (
+        f"<div class='card {marks[good]}'><b>{escape(value)}</b><span>{escape(name)}</span></div>"
+        for name, value, good in told
+    )
+    return f"<div class=cards>{''.join(cards)}</div>"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value / 1000:,.1f} s" if value >= 10_000 else f"{value:,.0f} ms"
+
+
+# --- sections -------------------------------------------------------------------------------------
 
 
 def _divergence(rows: Rows) -> str:
     if not rows:
         return "<p class=good>All replicas agree.</p>"
-    servers, causes = sorted({r["server"] for r in rows}), sorted({r["cause"] for r in rows})
-    counted = Counter((row["server"], row["cause"]) for row in rows)
-    head = f"<p class=bad>{len(rows)} differences.</p>"
+    servers = [name for name, _ in Counter(row["server"] for row in rows).most_common(40)]
+    deciding = sorted({row["authority"] for row in rows})[:40]
+    between = Counter((row["server"], row["authority"]) for row in rows)
+    causes = Counter(row["cause"] for row in rows).most_common()
     columns = ("server", "difference", "type", "path", "id", "properties", "cause", "reason")
-    return head + matrix(servers, causes, counted) + _rows([_chosen(row, columns) for row in rows])
-
-
-def _chosen(row: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    return {name: row[name] for name in columns}
+    return (
+        "<p class=note>Objects of each authority (across) that a server (down) holds otherwise.</p>"
+        + matrix(sorted(servers), deciding, between)
+        + "<h3>Causes</h3>"
+        + bar_chart([(cause, float(count)) for cause, count in causes], "")
+        + _table([{name: row[name] for name in columns} for row in rows])
+    )
 
 
 def _lag_over_time(rows: Rows) -> str:
     series: dict[str, list[tuple[float, float]]] = {}
-    for row in sorted(rows, key=lambda row: (row["server"], row["minute"])):
-        series.setdefault(row["server"], []).append((row["minute"].timestamp(), row["p95_ms"]))
-    return line_chart(series, "p95 in ms, by minute")
+    for row in rows:
+        moment = row["minute"].timestamp()
+        series.setdefault(row["server"], []).append((moment, row["p95_ms"]))
+    return line_chart(series, "ms, 95 of 100 changes, by minute")
 
 
 def _lag(rows: Rows) -> str:
-    ranked = sorted(rows, key=lambda row: -row["p95_ms"])[:_RANKED]
-    return bar_chart([(f"{r['origin']} to {r['server']}", r["p95_ms"]) for r in ranked], "ms p95")
+    ranked = sorted(rows, key=lambda row: -row["p95_ms"])
+    bars = [(f"{r['origin']} to {r['server']}", r["p95_ms"]) for r in ranked[:_RANKED]]
+    return bar_chart(bars, "ms p95") + _table(ranked)
 
 
 def _load(rows: Rows) -> str:
-    ranked = sorted(rows, key=lambda row: -row["messages"])[:_RANKED]
-    return bar_chart([(f"{r['kind']} {r['name']}", r["messages"]) for r in ranked], "messages")
+    ranked = sorted(rows, key=lambda row: -max(row["messages"], row["messages_after"]))[:_RANKED]
+    bars = [(f"{row['kind']} {row['name']}", row["messages"]) for row in ranked]
+    failed = next((row["failed"] for row in rows if row["failed"]), "")
+    if not failed:
+        return bar_chart(bars, "messages")
+    note = f"<p class=note>And then: without {escape(failed)}.</p>"
+    return note + bar_chart(bars, "messages", [row["messages_after"] for row in ranked])
 
 
 def _failures(rows: Rows) -> str:
-    cutting = sorted(rows, key=lambda row: (-row["cut_off"], -row["dearer_by"]))[:_RANKED]
-    bars = [(f"{row['kind']} {row['name']}", float(row["cut_off"])) for row in cutting]
-    return bar_chart(bars, "pairs of sites cut off") + _rows(cutting)
+    cutting = [row for row in rows if row["cut_off"]][:_RANKED]
+    if cutting:
+        bars = [(f"{row['kind']} {row['name']}", float(row["cut_off"])) for row in cutting]
+        return bar_chart(bars, "pairs of sites cut off") + _table(rows)
+    dearer = sorted(rows, key=lambda row: -row["dearer_by"])[:_RANKED]
+    bars = [(f"{row['kind']} {row['name']}", float(row["dearer_by"])) for row in dearer]
+    note = "<p class=good>No single failure cuts a site off. What they cost:</p>"
+    return note + bar_chart(bars, "dearer in all") + _table(rows)
 
 
-def _rows(rows: Rows) -> str:
+def _table(rows: Rows) -> str:
     if not rows:
         return "<p class=good>None.</p>"
-    head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
+    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in rows[0])
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(_text(value))}</td>" for value in row.values()) + "</tr>"
-        for row in rows[:_SHOWN]
+        "<tr>" + "".join(_td(value) for value in row.values()) + "</tr>" for row in rows[:_SHOWN]
     )
-    left = f"<p>and {len(rows) - _SHOWN} more</p>" if len(rows) > _SHOWN else ""
-    return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>{left}"
+    left = len(rows) - _SHOWN
+    more = f"<p class=note>and {left:,} more in the table</p>" if left > 0 else ""
+    return (
+        f"<details {'open' if len(rows) <= _RANKED else ''}><summary>{len(rows):,} rows</summary>"
+        f"<div class=wide><table><tr>{head}</tr>{body}</table></div>{more}</details>"
+    )
 
 
-def _text(value: object) -> str:
+def _td(value: object) -> str:
     if value is None:
-        return ""
+        return "<td></td>"
+    if isinstance(value, bool):
+        return f"<td>{'yes' if value else 'no'}</td>"
+    if isinstance(value, int | float):
+        return (
+            f"<td class=number>{value:,.6g}</td>" if isinstance(value, float) else _integer(value)
+        )
     if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+        return f"<td>{escape(', '.join(map(str, value)))}</td>"
+    if isinstance(value, datetime):
+        return f"<td>{value:%Y-%m-%d %H:%M:%S}</td>"
+    return f"<td>{escape(str(value))}</td>"
+
+
+def _integer(value: int) -> str:
+    return f"<td class=number>{value:,}</td>"
+
+
+#: By table: the heading, and what makes the section.
+_SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
+    "divergence": ("Divergence", _divergence),
+    "lag_by_minute": ("Lag over time", _lag_over_time),
+    "lag": ("Lag by way", _lag),
+    "gaps": ("Gaps and duplicates", _table),
+    "rounds": ("Messages and synchronisations", _table),
+    "margins": ("Purge margins", _table),
+    "traffic": ("Load of links and gates", _load),
+    "what_if": ("What a failure would do", _failures),
+    "hygiene": ("Hygiene", _table),
+    "errors": ("What could not be read", _table),
+}

@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.sources.directory import DirectorySource
+from mqis.pipeline.sources.capture import CaptureSource
+from mqis.pipeline.sources.directory import ROWS, DirectorySource
 from mqis.pipeline.sources.journal import JournalSource
 
-SOURCES = (JournalSource, DirectorySource)
+SOURCES = (JournalSource, DirectorySource, CaptureSource)
 
 
 def register(session: SparkSession) -> None:
@@ -40,10 +41,16 @@ def journal(
 def directory(
     session: SparkSession, path: str, columns: Iterable[str] = (), *, rows: str = "objects"
 ) -> DataFrame:
-    """Exports: their objects, or with ``rows="partitions"`` what their first lines say."""
-    whole = schemas.PARTITIONS if rows == "partitions" else schemas.DIRECTORY
+    """Exports: their objects, with ``rows="partitions"`` what their first lines say, or lines."""
+    whole = ROWS[rows]
     reader = session.read.format(DirectorySource.name()).option("rows", rows)
     return reader.schema(_only(whole, columns)).load(path)
+
+
+def capture(session: SparkSession, path: str, columns: Iterable[str] = ()) -> DataFrame:
+    """Captures: what was said in them, and what of them cannot be read."""
+    reader = session.read.format(CaptureSource.name())
+    return reader.schema(_only(schemas.CAPTURE, columns)).load(path)
 
 
 def _only(schema: StructType, columns: Iterable[str]) -> StructType:

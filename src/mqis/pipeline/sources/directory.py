@@ -3,7 +3,8 @@
     spark.read.format("mqis.directory").load("exports")
     spark.read.format("mqis.directory").option("rows", "partitions").load("exports")
 
-A row is an object or a tombstone; with ``rows=partitions`` what the first lines say. A line that
+A row is an object or a tombstone; with ``rows=partitions`` what the first lines say, with
+``rows=lines`` lines as they stand. A line that
 cannot be read, or a file that was cut off, is a row whose ``error`` is not null. Snapshots of
 journals are exports too, but of the past; they are read only where they are named.
 """
@@ -29,6 +30,12 @@ from mqis.protocol.directory.export import ExportError, Header, parse_entry, par
 from mqis.protocol.directory.objects import DeletedObject
 
 PATTERN = "*.jsonl"
+#: What a row may be of.
+ROWS = {
+    "objects": schemas.DIRECTORY,
+    "partitions": schemas.PARTITIONS,
+    "lines": schemas.EXPORT_LINES,
+}
 _SNAPSHOT = "snapshot-"
 SHARE_BYTES = 16 << 20
 _BATCH = 5000
@@ -45,7 +52,7 @@ class DirectorySource(DataSource):
         return "mqis.directory"
 
     def schema(self) -> StructType:
-        return schemas.PARTITIONS if self._kind == "partitions" else schemas.DIRECTORY
+        return ROWS[self._kind]
 
     def reader(self, schema: StructType) -> DirectoryReader:
         chosen(schema.fieldNames(), self.schema().fieldNames(), "mqis.directory")
@@ -54,8 +61,8 @@ class DirectorySource(DataSource):
     @property
     def _kind(self) -> str:
         kind: str = self.options.get("rows", "objects")
-        if kind not in ("objects", "partitions"):
-            raise SourceError(f"rows is objects or partitions, not {kind!r}")
+        if kind not in ROWS:
+            raise SourceError(f"rows is one of {', '.join(ROWS)}, not {kind!r}")
         return kind
 
 
@@ -205,6 +212,8 @@ def _entry(raw: bytes, columns: frozenset[str]) -> Row:
         "id": entry.id.raw,
         "seq": _signed(entry.seq.value),
     }
+    if "line" in columns:
+        row["line"] = line
     if isinstance(entry, DeletedObject):
         return row | {"type": int(entry.object_type), "deleted": True}
     row |= {"type": int(entry.type), "deleted": False, "path": _plain(entry.path)}

@@ -169,6 +169,12 @@ def _server_and_start(path: Path) -> tuple[str, int] | None:
     return None if header is None else (header.server, start)
 
 
+def server_of_segment(path: Path) -> str | None:
+    """Whose it is; None where its header cannot be read."""
+    header, _, _ = _open(path)
+    return None if header is None else header.server
+
+
 def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Iterator[pa.RecordBatch]:
     """The rows of a share of a segment."""
     arrow = to_arrow_schema(schema, timezone="UTC")

@@ -1,7 +1,7 @@
 """What the bodies of journal records say: one row for each change that they carry.
 
-Bodies are decoded with ``mqis.wire``, a batch at a time; so a query first chooses its records by
-their headers and then asks for the bodies of those alone.
+A query first chooses its records by their headers and then asks for the bodies of those alone. Most
+are decoded side by side (``manychanges``), the others with ``mqis.wire``, one after the other.
 """
 
 from __future__ import annotations
@@ -10,11 +10,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
+from mqis.pipeline.transforms.manychanges import Bodies
+from mqis.pipeline.transforms.manychanges import decode as decode_many
+from mqis.pipeline.transforms.manyvalues import columns_of, not_ascii
+from mqis.pipeline.transforms.octets import Ints, Octets
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.applying import type_of
@@ -22,7 +28,13 @@ from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind
 from mqis.wire.mqdsrp.change import DirectoryChange
-from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeRequest, SyncReply, decode_message
+from mqis.wire.mqdsrp.messages import (
+    ChangePropagation,
+    ChangeRequest,
+    Operation,
+    SyncReply,
+    decode_message,
+)
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
 
@@ -43,6 +55,10 @@ NEEDED = (
 )
 _COPIED = ("server", "lsn", "time", "state", "peer", "message_source", "message_ordinal")
 _ARROW: pa.Schema = to_arrow_schema(schemas.CARRIED, timezone="UTC")
+#: Operation of a message, ToSeqNumber of a sync reply.
+_OPERATION_AT, _TO_AT = 17, 42
+#: Longer than the fixed parts of a change.
+_LEAST = 64
 _PROPERTY: pa.StructType = _ARROW.field("properties").type.value_type
 
 
@@ -59,7 +75,7 @@ def carried(records: DataFrame, *, properties: bool = True) -> DataFrame:
 def _decoder(properties: bool) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _batch(batch, properties)
+            yield from _decoded(batch, properties)
 
     return decode
 
@@ -106,7 +122,60 @@ class _Rows:
         self.ends.append(len(self.propids))
 
 
+def _decoded(batch: pa.RecordBatch, properties: bool) -> Iterator[pa.RecordBatch]:
+    """Most bodies at once, and those that are out of the ordinary one by one."""
+    bodies = _bodies(batch)
+    found, rest = decode_many(bodies, properties=properties)
+    rest |= batch.column("object_id").is_null().to_numpy(zero_copy_only=False) & ~bodies.is_message
+    odd = found.row[not_ascii(found, properties=properties)]
+    rest[odd] = True
+    made = columns_of(found, rest, properties=properties)
+    chosen = batch.take(pa.array(made.row))
+    made.columns["reached_seq"] = _reached(bodies, made.row)
+    about = {name: chosen.column(name) for name in ("object_id", "object_type")}
+    arrays = []
+    for name in _ARROW.names:
+        kind = _ARROW.field(name).type
+        if name in _COPIED or name == "operation":
+            arrays.append(chosen.column(name).cast(kind))
+        elif name in about:  # the record of a change has it, a message does not
+            told = pa.array(bodies.is_message[made.row])
+            arrays.append(pc.if_else(told, made.columns[name], about[name]).cast(kind))
+        elif name in made.columns:
+            arrays.append(made.columns[name].cast(kind))
+        else:
+            arrays.append(pa.nulls(len(made.row), kind))
+    yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+    if rest.any():
+        yield _batch(batch.filter(pa.array(rest)), properties)
+
+
+def _reached(bodies: Bodies, row: Ints) -> pa.Array:
+    """The number that a sync reply brings its receiver to."""
+    at = bodies.start[row]
+    is_reply = bodies.is_message[row]
+    is_reply &= bodies.octets.data[at + _OPERATION_AT] == int(Operation.SYNC_REPLY)
+    wide = bodies.octets.numbers(np.where(is_reply, at + _TO_AT, 0), ">u8")
+    return pa.array(wide.astype(np.uint64).view(np.int64), mask=~is_reply)
+
+
+def _bodies(batch: pa.RecordBatch) -> Bodies:
+    """The bodies where they lie, without a copy."""
+    column = batch.column("body")
+    count = len(column)
+    _, offsets, data = column.buffers()
+    places = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + count + 1]
+    octets = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, np.uint8)
+    if len(octets) < _LEAST:  # so that no look at a body's beginning ends outside
+        octets = np.concatenate((octets, np.zeros(_LEAST, np.uint8)))
+    start, end = places[:-1].astype(np.int64), places[1:].astype(np.int64)
+    end = np.where(column.is_null().to_numpy(zero_copy_only=False), start, end)
+    kinds = batch.column("kind").to_numpy(zero_copy_only=False)
+    return Bodies(Octets(octets), start, end, kinds == int(RecordKind.MESSAGE))
+
+
 def _batch(batch: pa.RecordBatch, properties: bool) -> pa.RecordBatch:
+    """One by one."""
     rows = _Rows()
     names = ("kind", "body", "object_id", "object_type")
     wanted = [batch.column(name).to_pylist() for name in names]
@@ -223,4 +292,4 @@ def _plain(text: str) -> str:
 
 
 def _signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number
+    return number - (1 << 64) if number >= 1 << 63 else number

@@ -75,7 +75,7 @@ def causes(
 ) -> DataFrame:
     """The differences with ``cause``, ``reason``, ``seq`` and the step where it went wrong.
 
-    ``journals`` is of the function of that name, ``owners`` and ``members`` are of ``divergence``.
+    ``journals`` is of the function of that name, ``owners`` and ``members`` are of ``Replicas``.
     """
     traced = settled(_with_change(differences, records, journals))
     hops = settled(_hops(traced.filter(F.col("cause").isNull()), owners, members))
@@ -86,6 +86,19 @@ def causes(
         .join(_complete(journals, "target"), "target", "left")
     )
     return _verdict(traced, told)
+
+
+def unexplained(differences: DataFrame) -> DataFrame:
+    """The same columns for differences that nobody asks about: there are none."""
+    nothing = F.lit(None).cast("string")
+    return differences.select(
+        *differences.columns,
+        nothing.alias("cause"),
+        nothing.alias("reason"),
+        F.lit(None).cast("long").alias("seq"),
+        nothing.alias("source"),
+        nothing.alias("target"),
+    )
 
 
 # --- the change -----------------------------------------------------------------------------------

@@ -6,25 +6,31 @@ all digests are the same, there is nothing to say. What is left is few, and look
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.transforms.expressions import guid_text, listed_properties, same_name
+from mqis.pipeline.transforms.expressions import listed_properties, same_name
 from mqis.pipeline.transforms.settling import settled
 from mqis.protocol.replication.convergence import Kind
+from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
 
-def members(objects: DataFrame) -> DataFrame:
-    """The servers that were exported, with their sites: (server, site as text)."""
+def members(objects: DataFrame, partitions: DataFrame) -> DataFrame:
+    """The servers that were exported, with their sites: (server, site as text).
+
+    By its own word, or where a server does not have its own machine yet, by that of another.
+    """
+    exported = partitions.select(F.col("server").alias("member")).distinct()
     sites = F.get_json_object("props", f"$.{int(PropId.QM_SITE_IDS)}.value[0]")
-    machines = objects.filter(
-        (F.col("type") == int(ObjectType.MACHINE))
-        & ~F.col("deleted")
-        & same_name(F.col("path"), F.col("server"))
-    )
-    return machines.select("server", sites.alias("site")).distinct()
+    machines = objects.filter((F.col("type") == int(ObjectType.MACHINE)) & ~F.col("deleted"))
+    told = machines.join(F.broadcast(exported), same_name(F.col("path"), F.col("member")))
+    own = (F.col("server") == F.col("member")).cast("int")
+    found = told.groupBy("member").agg(F.max_by(sites, own).alias("site"))
+    return found.select(F.col("member").alias("server"), "site")
 
 
 def authorities(partitions: DataFrame) -> DataFrame:
@@ -33,22 +39,55 @@ def authorities(partitions: DataFrame) -> DataFrame:
     return owned.groupBy("partition").agg(F.min("server").alias("authority"))
 
 
-def copies(partitions: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
-    """Every replica: (server, partition, authority, same_site)."""
-    held = partitions.select("server", "partition").distinct()
-    placed = held.join(F.broadcast(owners), "partition").join(
-        F.broadcast(members), "server", "left"
-    )
-    return placed.filter(F.col("server") != F.col("authority")).select(
-        "server",
-        "partition",
-        "authority",
-        (guid_text(F.col("partition")) == F.coalesce("site", F.lit(""))).alias("same_site"),
-    )
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Who has to hold what. These are few, so they are worked out here and go on as plain rows."""
+
+    #: (partition, authority).
+    owners: DataFrame
+    #: (server, site as text).
+    members: DataFrame
+    #: (server, partition, authority, same_site): every server has every partition.
+    copies: DataFrame
+    servers: frozenset[str]
+    #: Partitions whose authority was not exported, so that nothing can be said of them.
+    unknown: tuple[str, ...]
+
+    @classmethod
+    def of(cls, objects: DataFrame, partitions: DataFrame) -> Replicas:
+        told = partitions.select("server", "partition", "owner").distinct().collect()
+        owners: dict[bytes, str] = {}
+        for row in sorted(told, key=lambda row: str(row["server"])):
+            if (row["owner"] or "").lower() == row["server"].lower():
+                owners.setdefault(bytes(row["partition"]), row["server"])
+        sites = {row["server"]: row["site"] for row in members(objects, partitions).collect()}
+        servers = frozenset(row["server"] for row in told)
+        rows = [
+            (server, bytearray(id_), authority, str(Guid(id_)) == sites.get(server))
+            for id_, authority in owners.items()
+            for server in sorted(servers - {authority})
+        ]
+        known = [(bytearray(id_), authority) for id_, authority in owners.items()]
+        make = objects.sparkSession.createDataFrame
+        return cls(
+            make(known, "partition binary, authority string"),
+            make(list(sites.items()), "server string, site string"),
+            make(rows, "server string, partition binary, authority string, same_site boolean"),
+            servers,
+            tuple(
+                sorted(
+                    {
+                        str(Guid(bytes(row["partition"])))
+                        for row in told
+                        if bytes(row["partition"]) not in owners
+                    }
+                )
+            ),
+        )
 
 
 def differences(objects: DataFrame, replicas: DataFrame) -> DataFrame:
-    """What replicas (``copies``) lack, have too much, or have different."""
+    """What replicas (``Replicas.copies``) lack, have too much, or have different."""
     held = objects.filter(~F.col("deleted"))
     suspects = _suspects(held, replicas)
     looked_at = held.join(F.broadcast(suspects), ["partition", "id"], "left_semi").select(

@@ -6,11 +6,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.bodies import carried
-from mqis.pipeline.transforms.expressions import guid_text
+from mqis.pipeline.transforms.expressions import guid_text, same_name
 from mqis.pipeline.transforms.settling import settled
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
-from mqis.wire.mqdsrp.messages import Operation
+from mqis.wire.mqdsrp.messages import Operation, Sync0
 
 _QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 
@@ -174,30 +174,103 @@ def _twice(events: DataFrame) -> DataFrame:
     )
 
 
-def rounds(records: DataFrame) -> DataFrame:
-    """Messages between servers by what they are: synchronisations among them."""
-    sent = records.filter(
-        (F.col("kind") == int(RecordKind.MESSAGE)) & (F.col("state") == int(RecordState.QUEUED))
+# --- messages -------------------------------------------------------------------------------------
+
+#: Bytes of bodies (MC-MQDSRP 2.2.6): IsSync0 of a request, CompleteSync0 of a reply, PartitionID
+#: and SeqNumber of a PSC's acknowledgement; counted from 1, as SQL does.
+_IS_SYNC0_AT, _COMPLETE_AT, _ACKED_PARTITION_AT, _ACKED_AT = 59, 63, 35, 51
+
+
+def _octet(at: int) -> Column:
+    return F.conv(F.hex(F.substring("body", at, 1)), 16, 10).cast("int")
+
+
+def _messages(records: DataFrame, state: RecordState, *operations: Operation) -> DataFrame:
+    chosen = (F.col("kind") == int(RecordKind.MESSAGE)) & (F.col("state") == int(state))
+    if operations:
+        chosen &= F.col("operation").isin([int(operation) for operation in operations])
+    return records.filter(chosen)
+
+
+def _taken(records: DataFrame, operation: Operation) -> DataFrame:
+    """Messages that came and were not refused."""
+    refused = _messages(records, RecordState.REFUSED).select(
+        "server", "message_source", "message_ordinal"
     )
+    came = _messages(records, RecordState.RECEIVED, operation)
+    return came.join(refused, ["server", "message_source", "message_ordinal"], "left_anti")
+
+
+def rounds(records: DataFrame) -> DataFrame:
+    """What servers sent to each other, and the synchronisations that they went through.
+
+    A round may take several requests: one that got no answer is repeated, and a long answer comes
+    in parts. It is over with the part that says so, ``sync0`` meaning of the whole partition.
+    """
     names = {operation: operation.name.lower() for operation in Operation}
 
     def counted(operation: Operation) -> Column:
         return F.count_if(F.col("operation") == int(operation)).alias(names[operation])
 
-    grouped = sent.groupBy("server", "peer").agg(
-        *(counted(operation) for operation in Operation), F.sum("length").alias("bytes")
+    asked_for_all = (F.col("operation") == int(Operation.SYNC_REQUEST)) & (_octet(_IS_SYNC0_AT) > 0)
+    sent = (
+        _messages(records, RecordState.QUEUED)
+        .groupBy("server", "peer")
+        .agg(
+            *(counted(operation) for operation in Operation),
+            F.count_if(asked_for_all).alias("sync0_request"),
+            F.sum("length").alias("bytes"),
+        )
     )
-    return grouped.select("server", "peer", *names.values(), "bytes")
+    over = _octet(_COMPLETE_AT)
+    came = (
+        _taken(records, Operation.SYNC_REPLY)
+        .groupBy("server", "peer")
+        .agg(
+            F.count_if(over == int(Sync0.NONE)).alias("sync_rounds"),
+            F.count_if(over == int(Sync0.COMPLETE)).alias("sync0_rounds"),
+            F.count_if(over == int(Sync0.MORE)).alias("parts"),
+        )
+    )
+    columns = (*names.values(), "sync0_request", "sync_rounds", "sync0_rounds", "parts", "bytes")
+    joined = sent.join(came, ["server", "peer"], "full")
+    told = [F.coalesce(name, F.lit(0)).alias(name) for name in columns]
+    return joined.select("server", "peer", *told)
 
 
-def margins(partitions: DataFrame) -> DataFrame:
-    """How far purging lies behind: whoever lacks more than this needs a full synchronisation."""
-    return partitions.select(
-        "server",
+def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:
+    """How far purging is behind what each PSC has acknowledged to the authority of a partition.
+
+    A negative margin: tombstones are gone that this PSC may not have seen, and it will need a
+    synchronisation of the whole partition. ``behind`` is what it has not acknowledged yet.
+    """
+    number = F.conv(F.hex(F.substring("body", _ACKED_AT, 8)), 16, 10).cast("long")
+    acked = (
+        _taken(records, Operation.PSC_ACK)
+        .select(
+            F.col("server").alias("authority"),
+            F.lower("peer").alias("key"),
+            F.substring("body", _ACKED_PARTITION_AT, 16).alias("partition"),
+            number.alias("acked"),
+        )
+        .groupBy("authority", "key", "partition")
+        .agg(F.max("acked").alias("acked"))
+    )
+    own = partitions.filter(same_name(F.col("owner"), F.col("server"))).select(
+        F.col("server").alias("authority"), "partition", "last_seq", "purged_seq", "purge_state"
+    )
+    pscs = own.select(F.col("authority").alias("psc"), F.lower("authority").alias("key")).distinct()
+    ways = own.crossJoin(F.broadcast(pscs)).filter(F.col("psc") != F.col("authority"))
+    joined = ways.join(acked, ["authority", "key", "partition"], "left")
+    known = F.coalesce("acked", F.lit(0))
+    return joined.select(
+        "authority",
         guid_text(F.col("partition")).alias("partition"),
-        "owner",
+        "psc",
         "last_seq",
         "purged_seq",
-        (F.col("last_seq") - F.col("purged_seq")).alias("margin"),
+        known.alias("acked_seq"),
+        (F.col("last_seq") - known).alias("behind"),
+        (known - F.col("purged_seq")).alias("margin"),
         "purge_state",
     )

@@ -10,14 +10,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.transforms.bodies import carried
-from mqis.protocol.directory.export import ORDER, format_entry
+from mqis.protocol.directory.export import ORDER, format_entry, parse_entry
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
+from mqis.protocol.ports import Change
+from mqis.protocol.replication.changes import deletion
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.catalogue import PROPERTIES
@@ -29,6 +31,7 @@ from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
 
 _ARROW: pa.Schema = to_arrow_schema(schemas.LINES, timezone="UTC")
+_FOLDED: pa.Schema = to_arrow_schema(schemas.FOLDED, timezone="UTC")
 _OBJECT = ["partition", "at", "object_id"]
 _PLACES = {int(kind): place for place, kind in enumerate(ORDER)}
 #: Tombstones stand behind all objects.
@@ -43,14 +46,44 @@ def local_changes(records: DataFrame) -> DataFrame:
     return carried(local).dropDuplicates(["partition", "seq"])
 
 
-def points_in_time(changes: DataFrame, until: Column) -> DataFrame:
-    """The number that each partition had reached: (partition, at)."""
-    reached = changes.filter(F.col("time") <= until).groupBy("partition")
-    return reached.agg(F.max("seq").alias("at"))
+def folded(changes: DataFrame) -> DataFrame:
+    """What ``lines`` needs of changes (``schemas.FOLDED``)."""
+    kept = F.transform("properties", lambda p: F.struct(p["propid"], p["raw"]))
+    columns = [name for name in schemas.FOLDED.fieldNames() if name != "properties"]
+    return changes.select(*columns, kept.alias("properties"))
+
+
+def snapshot_changes(lines: DataFrame) -> DataFrame:
+    """The lines of snapshots as if every object had just been created (``schemas.FOLDED``)."""
+    return lines.select("line").mapInArrow(_parse, schemas.FOLDED)
+
+
+def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = [_as_change(parse_entry(line, 0)) for line in batch.column(0).to_pylist()]
+        yield pa.RecordBatch.from_pylist(rows, schema=_FOLDED)
+
+
+def _as_change(entry: Change) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "partition": entry.partition.raw,
+        "seq": entry.seq.value,
+        "object_id": entry.id.raw,
+    }
+    if isinstance(entry, DeletedObject):
+        kind, listed = entry.object_type, dict(deletion(entry.object_type, entry.scope))
+    else:
+        kind, listed = entry.type, dict(entry.properties)
+    command = Command.DELETE if isinstance(entry, DeletedObject) else Command.CREATE
+    told = [{"propid": int(p), "raw": variant.packed()} for p, variant in listed.items()]
+    return row | {"command": int(command), "object_type": int(kind), "properties": told}
 
 
 def lines(changes: DataFrame, points: DataFrame) -> DataFrame:
-    """The lines of an export at each point (``schemas.LINES``), to be ordered by (place, key)."""
+    """The lines of an export at each point (``schemas.LINES``), to be ordered by (place, key).
+
+    ``changes`` are of ``folded``, ``points`` are (partition, at).
+    """
     before = changes.join(F.broadcast(points), "partition").filter(F.col("seq") <= F.col("at"))
     created = F.col("command") == int(Command.CREATE)
     fates = before.groupBy(*_OBJECT).agg(

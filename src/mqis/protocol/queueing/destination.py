@@ -8,6 +8,7 @@ WAITING     the last attempt failed; the next one comes when the retry timer rin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from mqis.protocol.queueing.limits import Limits
@@ -21,6 +22,18 @@ class Way(Enum):
     CONNECTING = "connecting"
     ATTACHED = "attached"
     WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much waits for a machine, that in flight included, and since when the oldest does."""
+
+    machine: str
+    messages: int
+    bytes: int
+    oldest: float | None
+    #: By way of next hops.
+    routed: bool
 
 
 class Destination:
@@ -71,6 +84,12 @@ class Destination:
     @property
     def disposable(self) -> bool:
         return self.way in (Way.IDLE, Way.WAITING) and not self.queue.messages
+
+    def oldest(self) -> float | None:
+        """When the oldest message came that the machine has not acknowledged; None: there is none."""
+        in_flight = None if self.session is None else self.session.oldest()
+        found = (since for since in (self.queue.oldest(), in_flight) if since is not None)
+        return min(found, default=None)
 
     def is_due(self, now: float) -> bool:
         return self._due is not None and self._due <= now

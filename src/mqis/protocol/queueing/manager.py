@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
-from mqis.protocol.queueing.destination import Destination, Way
+from mqis.protocol.queueing.destination import Depth, Destination, Way
 from mqis.protocol.queueing.events import (
     Acknowledged,
     Arrived,
@@ -87,9 +87,13 @@ class Statistics:
     duplicates: int = 0
     refused: int = 0
     undelivered: int = 0
+    #: Of those: whose time ran out before they were acknowledged.
+    expired: int = 0
     sessions: int = 0
     refused_connections: int = 0
     miscounts: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
 
 
 @dataclass(slots=True)
@@ -239,6 +243,18 @@ class QueueManager:
         destination = self._destinations.get(canonical(machine))
         return 0 if destination is None else destination.queue.messages
 
+    def depths(self) -> list[Depth]:
+        """What waits for each machine. Routed messages wait apart, so that one may come twice."""
+        return [
+            Depth(d.machine, d.queue.messages, d.queue.bytes, d.oldest(), bool(d.guid))
+            for d in self._destinations.values()
+        ]
+
+    def sessions(self) -> list[tuple[Guid, str | None]]:
+        """Who has an open session: the queue manager, and its name if it was connected to."""
+        open_ = (link for link in self._links.values() if link.session.state is State.OPEN)
+        return [(link.session.peer or Guid.NULL, link.machine) for link in open_]
+
     @property
     def unwritten(self) -> int:
         """Messages that an open session could still take."""
@@ -279,6 +295,7 @@ class QueueManager:
         for connection in self._dirty:
             link = self._links.get(connection)
             if link is not None and (data := link.session.data_to_send()):
+                self.statistics.bytes_sent += len(data)
                 effects.append(Write(connection, data))
         self._dirty.clear()
         return effects
@@ -315,6 +332,7 @@ class QueueManager:
         if link is None:
             return
         session = link.session
+        self.statistics.bytes_received += len(data)
         before = session.buffered
         for event in session.receive(data, now):
             if isinstance(event, UserMessage):
@@ -459,6 +477,7 @@ class QueueManager:
         self.statistics.miscounts += session.miscounts
         if not lost:
             if data := session.data_to_send():
+                self.statistics.bytes_sent += len(data)
                 self._effects.append(Write(connection, data))
             self._effects.append(Close(connection))
         reason = session.closed or ""
@@ -533,6 +552,7 @@ class QueueManager:
         self, machine: str, outgoing: Outgoing, message_class: MessageClass, now: float
     ) -> None:
         self.statistics.undelivered += 1
+        self.statistics.expired += message_class == MessageClass.NACK_REACH_QUEUE_TIMEOUT
         identifier, message = outgoing.identifier, outgoing.message
         routed = outgoing.transit is not None
         if message.acknowledge:

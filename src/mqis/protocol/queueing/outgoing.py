@@ -43,6 +43,8 @@ class Outgoing:
     transit: Transit | None = None
     #: It has been without a way, which was told.
     stranded: bool = False
+    #: When it came to be sent.
+    since: float = 0.0
 
     @classmethod
     def of(
@@ -55,7 +57,7 @@ class Outgoing:
     ) -> Outgoing:
         endless = message.lifetime_s == INFINITE
         deadline = inf if endless else now + message.lifetime_s
-        return cls(identifier, message, packet, deadline, transit)
+        return cls(identifier, message, packet, deadline, transit, since=now)
 
 
 class OutgoingQueue:
@@ -129,6 +131,11 @@ class OutgoingQueue:
             self.forget(outgoing)
             taken.append(outgoing)
         return taken
+
+    def oldest(self) -> float | None:
+        """When the oldest came that is not in flight; each priority has its own in front."""
+        fronts = (next(iter(waiting)) for waiting in self._waiting if waiting)
+        return min((outgoing.since for outgoing in fronts), default=None)
 
     def next_expiry(self) -> float | None:
         while self._expiry:

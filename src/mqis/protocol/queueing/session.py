@@ -184,6 +184,10 @@ class Session:
             self._send_ack()
         self.close(reason)
 
+    def oldest(self) -> float | None:
+        """When the oldest message came that is in flight."""
+        return min((outgoing.since for outgoing in self._unacked), default=None)
+
     def unacknowledged(self) -> list[Outgoing]:
         """What a closed session leaves for the next one, in the order it was sent."""
         left = list(self._unacked)

@@ -40,6 +40,7 @@ def ask(work: Work, partition: Guid, *, again: bool = False) -> None:
         0 if work.me.is_bsc else 1,
         work.me.name,
     )
+    work.counters.sync_requests += 1
     work.send(machine, request, acknowledge=True)
 
 

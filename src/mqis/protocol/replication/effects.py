@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.queueing.message import Message
+from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.seqnum import SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +57,44 @@ class Recovered:
     silent: tuple[str, ...]
 
 
-Effect = Send | Answered | Changed | Refusal | Recovered
+# --- for those who watch, and only if ``Replication.watched`` ------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeApplied:
+    """A change that another authority made is here."""
+
+    sender: str
+    partition: Guid
+    seq: SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDecided:
+    """What came of a change that another server asked for; no changes: it was refused."""
+
+    requester: str
+    number: int
+    result: int
+    changes: tuple[OwnChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPassedOn:
+    """A backup controller's request went on to the authority, or to who knows it."""
+
+    requester: str
+    number: int
+    machine: str
+
+
+Effect = (
+    Send
+    | Answered
+    | Changed
+    | Refusal
+    | Recovered
+    | ChangeApplied
+    | RequestDecided
+    | RequestPassedOn
+)

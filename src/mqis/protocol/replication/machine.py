@@ -33,6 +33,7 @@ from mqis.protocol.replication import (
     transport,
 )
 from mqis.protocol.replication.changes import propagated
+from mqis.protocol.replication.counters import Counters
 from mqis.protocol.replication.effects import Effect
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.server import Server
@@ -88,6 +89,9 @@ class Replication:
         self._entropy = entropy
         self._journaled = journaled
         self._memory = Memory()
+        self.counters = Counters()
+        #: Whether effects tell of each change that came; nothing else depends on it.
+        self.watched = False
         self._wake: float | None = None
 
     @property
@@ -187,6 +191,8 @@ class Replication:
             self._memory,
             self._entropy,
             journaled=self._journaled,
+            counters=self.counters,
+            watched=self.watched,
         )
 
     def _run(self, tx: Transaction, at: Instant, operation: Callable[[Work], None]) -> list[Effect]:
@@ -266,6 +272,7 @@ def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
         after = None if change.kind is ChangeKind.DELETE else change.obj
         topology.after_change(work, change.before, after)
         work.changed(change.obj.type)
+        work.counters.made += 1
         acknowledging.purge_if_due(work, partition)
 
 

@@ -47,6 +47,8 @@ class Progress:
     failures: dict[Guid, int] = field(default_factory=dict)
     #: Objects that were set aside, with the number that each was seen under (E56).
     quarantine: dict[Guid, SequenceNumber] = field(default_factory=dict)
+    #: The highest number that somebody was heard of; only for those who watch.
+    heard: int = 0
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.applying import apply
 from mqis.protocol.replication.asking import ask
+from mqis.protocol.replication.effects import ChangeApplied
 from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.propagation import hold, offer
 from mqis.protocol.replication.work import Sender, Work
@@ -58,6 +59,7 @@ def handle_change(work: Work, state: Partition, change: DirectoryChange) -> None
     if change.seq.value > state.last_seq.value + work.settings.max_jump:
         return work.refuse(f"number {change.seq} is out of all proportion", change)
     progress = work.memory.progress(state.id)
+    progress.heard = max(progress.heard, change.seq.value)
     if state.purge_state is not PurgeState.NORMAL or progress.in_round:
         return _keep(work, progress, change)
     if is_ahead(state, change):
@@ -100,11 +102,15 @@ def apply_one(work: Work, change: DirectoryChange) -> bool:
     except DirectoryError as error:
         work.refuse(error.detail, change)
         return False
+    work.counters.applied += 1
     obj = applied.after or applied.before
     topology.after_change(work, applied.before, applied.after)
     if obj is not None:
         work.changed(obj.type)
     sender = work.sender
+    if work.watched:
+        label = "" if sender is None else sender.label
+        work.effects.append(ChangeApplied(label, change.partition, change.seq))
     work.record(
         JournalRecord(
             work.at.unix_us,
@@ -172,8 +178,9 @@ def _compare(work: Work, state: Partition, numbers: PartitionSeqNumbers) -> None
         return work.refuse("a heartbeat: more is purged than there is")
     if numbers.purged_seq > state.allowed_purge_seq:
         state = work.put(replace(state, allowed_purge_seq=numbers.purged_seq))
-    aside = work.memory.progress(state.id).quarantine
-    if numbers.last_seq > state.last_seq or aside:
+    progress = work.memory.progress(state.id)
+    progress.heard = max(progress.heard, numbers.last_seq.value)
+    if numbers.last_seq > state.last_seq or progress.quarantine:
         # With a request on its way its own retry sees to it (E05, E06).
         ask(work, state.id)
     return None

@@ -24,7 +24,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.admission import authority_of, is_controller, may_change, owns
 from mqis.protocol.replication.applying import find, type_of
 from mqis.protocol.replication.changes import requested
-from mqis.protocol.replication.effects import Answered
+from mqis.protocol.replication.effects import Answered, RequestDecided, RequestPassedOn
 from mqis.protocol.replication.memory import Waiting
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.hresult import HResult
@@ -92,6 +92,7 @@ def repeat_or_give_up(work: Work) -> None:
     """Requests whose answers are late."""
     for key, waiting in list(work.memory.waiting.items()):
         if waiting.deadline <= work.now:
+            work.counters.unanswered_requests += 1
             del work.memory.waiting[key]
             _conclude(work, waiting, NO_RESPONSE)
         elif waiting.repeat_at <= work.now:
@@ -146,6 +147,10 @@ def receive_change_request(
     if request.psc is None or not work.me.is_called(request.psc) or not hop:
         return reply(work, request, HResult.MQDS_UNKNOWN_SOURCE)
     if (name_key(request.requester), request.request_id) not in work.memory.waiting:
+        work.counters.relayed_requests += 1
+        if work.watched:
+            passed_on = RequestPassedOn(request.requester, request.request_id, hop)
+            work.effects.append(passed_on)
         _pass_on(work, request, hop, None)
     return None
 
@@ -186,11 +191,20 @@ def _decide(work: Work, request: ChangeRequest, changed: Decide) -> int:
         with work.tx.savepoint():
             _make(events, request.change)
     except DirectoryError as error:
-        return error.hresult
+        return _decided(work, request, error.hresult, [])
     except NotAuthority:
-        return HResult.MQDS_UNKNOWN_SOURCE
+        return _decided(work, request, HResult.MQDS_UNKNOWN_SOURCE, [])
+    work.counters.decided += len(made)
     changed(work, made)
-    return HResult.MQ_OK
+    return _decided(work, request, HResult.MQ_OK, made)
+
+
+def _decided(work: Work, request: ChangeRequest, result: int, made: list[OwnChange]) -> int:
+    """Told to those who watch."""
+    if work.watched:
+        names = request.requester, request.request_id
+        work.effects.append(RequestDecided(*names, result, tuple(made)))
+    return result
 
 
 def _make(events: DirectoryEvents, change: DirectoryChange) -> None:

@@ -26,6 +26,7 @@ def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> No
         return work.refuse(reason or "")
     if state.purge_state is not PurgeState.NORMAL or state.id in work.memory.recoveries:
         return None
+    work.counters.syncs_served += 1
     if is_purged(request, state):
         gone = AlreadyPurged(work.me.site, state.id, state.purged_seq)
         return work.send(request.requester, gone)

@@ -43,6 +43,7 @@ def receive_sync_reply(work: Work, sender: Sender, reply: SyncReply) -> None:
     progress = work.memory.progress(state.id)
     if not apply_reply(work, state, progress, reply):
         return None  # the request is open still: it is repeated when its time comes
+    work.counters.sync_replies += 1
     if not _is_no_help(state, progress, reply):
         answered(progress)
     _go_on(work, progress, reply)
@@ -199,6 +200,7 @@ def start_sync0(work: Work, state: Partition, purged_seq: SequenceNumber) -> Non
             purged_seq=purged_seq,
         )
     )
+    work.counters.sync0_started += 1
     progress = work.memory.progress(state.id)
     progress.pending.clear()
     progress.in_round = False
@@ -211,6 +213,7 @@ def start_sync0(work: Work, state: Partition, purged_seq: SequenceNumber) -> Non
 
 def complete_sync0(work: Work, state: Partition) -> None:
     """Complete Sync0 State (3.3.7.11): what still bears the mark is not at the authority."""
+    work.counters.sync0_completed += 1
     work.put(replace(state, purge_state=PurgeState.COMPLETING_SYNC0))
     for obj in list(objects_of(work.tx, state.id)):
         if obj.seq == SequenceNumber.MIN:

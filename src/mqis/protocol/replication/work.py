@@ -18,6 +18,7 @@ from mqis.protocol.queueing.message import (
     REQUEST_PRIORITY,
     Message,
 )
+from mqis.protocol.replication.counters import Counters
 from mqis.protocol.replication.effects import Changed, Effect, Refusal, Send
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.server import Server
@@ -65,6 +66,9 @@ class Work:
     journaled: bool = True
     #: The message that is being handled.
     sender: Sender | None = None
+    counters: Counters = field(default_factory=Counters)
+    #: Whether somebody wants to hear of each change.
+    watched: bool = False
     effects: list[Effect] = field(default_factory=list)
     _changed: set[ObjectType] = field(default_factory=set)
 

@@ -48,6 +48,9 @@ class RoutingTableKeeper:
         self.table = EMPTY
         #: Why the directory could not be read the last time; None if it could.
         self.error: MqisError | None = None
+        #: Tables that were computed since the start, and readings of the directory that failed.
+        self.builds = 0
+        self.failures = 0
         self.handle_timer(now)
 
     def next_timer(self) -> float:
@@ -73,6 +76,7 @@ class RoutingTableKeeper:
     def failed(self, error: MqisError, now: float) -> None:
         """It could not be read: the table stays, and the next attempt is soon."""
         self.error = error
+        self.failures += 1
         self._due = now + RETRY_S
 
     def changed(self, changes: Iterable[Change]) -> bool:
@@ -94,5 +98,6 @@ class RoutingTableKeeper:
     def _swap(self, snapshot: Snapshot, table: RoutingTable) -> bool:
         different = not table.same_rows(self.table)
         self._is_read = True
+        self.builds += 1
         self.snapshot, self.table = snapshot, table
         return different

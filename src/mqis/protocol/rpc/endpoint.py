@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mqis.protocol.authentication import Authenticator
+from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.limits import Limits
+
+_STATUSES = frozenset(int(status) for status in FaultStatus)
 
 
 @dataclass(slots=True)
@@ -23,6 +26,13 @@ class Statistics:
     packets_out: int = 0
     faults: int = 0
     refused: int = 0
+    #: Faults by their status; 0 are those that have no name here, which a client may have chosen.
+    fault_statuses: dict[int, int] = field(default_factory=dict)
+
+    def fault(self, status: int) -> None:
+        self.faults += 1
+        key = status if status in _STATUSES else 0
+        self.fault_statuses[key] = self.fault_statuses.get(key, 0) + 1
 
 
 @dataclass(slots=True)

@@ -420,7 +420,7 @@ class ServerConnection:
 
     def _send_fault(self, call_id: int, status: int, context_id: int, *, executed: bool) -> None:
         flags = FIRST_LAST if executed else FIRST_LAST | PfcFlags.DID_NOT_EXECUTE
-        self._statistics.faults += 1
+        self._statistics.fault(status)
         self._send(encode_pdu(Fault(context_id, status), call_id=call_id, flags=flags))
 
     def _wrong_size(self, header: Header) -> None:

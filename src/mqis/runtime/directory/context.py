@@ -27,6 +27,8 @@ from mqis.protocol.directory.rules import Profile
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Store, View
+from mqis.runtime import changelog
+from mqis.runtime.changelog import Origin
 from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.directory.views import SharedViews
 from mqis.runtime.node.driver import NodeDriver
@@ -87,6 +89,8 @@ class DirectoryContext:
     node: NodeDriver | None = None
     #: Takes each change notification, once its change is committed.
     notify: Callable[[ChangeNotice], None] = lambda _notice: None
+    #: Calls that access checks refused, since the start.
+    denials: int = 0
     _guards: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
     _views: SharedViews = field(init=False)
 
@@ -112,23 +116,30 @@ class DirectoryContext:
         guard = self._guards.get(identity)
         if guard is None or guard.judged > MAX_JUDGED:
             token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
-            guard = Guard(token, self.settings.administrators, _audit)
+            guard = Guard(token, self.settings.administrators, self._denied)
             self._guards[identity] = guard
             if len(self._guards) > MAX_GUARDS:
                 self._guards.popitem(last=False)
         return guard
 
+    def _denied(self, denial: Denial) -> None:
+        self.denials += 1
+        audit.warning("%s", denial)
+
     def view(self) -> AbstractContextManager[View]:
         """What is committed; calls that the loop handles in one turn see the same."""
         return self._views.view()
 
-    async def change(self, operation: Callable[[DirectoryEvents], T]) -> T:
+    async def change(
+        self, operation: Callable[[DirectoryEvents], T], call: IncomingCall | None = None
+    ) -> T:
         """Run ``operation`` in the writer; it is durable when this returns.
 
         What another server decides is asked for there. Whoever has to be told is told.
         """
+        origin = changelog.SELF if call is None else Origin.of(call)
         if self.node is not None:
-            return await self.node.change(operation, self._announce)
+            return await self.node.change(operation, self._announce, origin)
         settings = self.settings
         now = int(settings.clock())
         made: list[OwnChange] = []
@@ -145,6 +156,7 @@ class DirectoryContext:
             )
         )
         for change in made:
+            changelog.made(change, origin)
             self._announce(change)
         return result
 
@@ -162,10 +174,6 @@ class DirectoryContext:
     def server_auth(self, call: IncomingCall, handle: ContextHandle) -> ServerAuth:
         """What an auth handle stands for; a fault for a handle that is none."""
         return self.handles.find(call, handle, ServerAuth)
-
-
-def _audit(denial: Denial) -> None:
-    audit.warning("%s", denial)
 
 
 def result_of(error: Exception) -> int:

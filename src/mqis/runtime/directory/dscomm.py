@@ -92,7 +92,8 @@ class DscommService(TypedService):
                     properties,
                     descriptor=request.descriptor,
                     machine_policy=policy,
-                )
+                ),
+                call,
             )
         except _REFUSALS as error:
             return dscomm.Created(request.guid, result_of(error))
@@ -111,7 +112,8 @@ class DscommService(TypedService):
         try:
             target = Target.from_wire(number, path, guid)
             await self._directory.change(
-                lambda events: changes.delete_object(events, guard, target)
+                lambda events: changes.delete_object(events, guard, target),
+                call,
             )
         except _REFUSALS as error:
             return dscomm.Result(result_of(error))
@@ -138,7 +140,8 @@ class DscommService(TypedService):
             target = Target.from_wire(number, path, guid)
             properties = changes.as_properties(request.ids, request.values)
             await self._directory.change(
-                lambda events: changes.set_properties(events, guard, target, properties)
+                lambda events: changes.set_properties(events, guard, target, properties),
+                call,
             )
         except _REFUSALS as error:
             return dscomm.Result(result_of(error))
@@ -177,7 +180,8 @@ class DscommService(TypedService):
             await self._directory.change(
                 lambda events: changes.set_security(
                     events, guard, target, request.information, request.descriptor
-                )
+                ),
+                call,
             )
         except _REFUSALS as error:
             return dscomm.Result(result_of(error))

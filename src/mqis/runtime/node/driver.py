@@ -11,19 +11,35 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from mqis.protocol.clock import Instant
 from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.events import Notified, SessionClosed, SessionOpened
-from mqis.protocol.replication.effects import Answered, Changed, Effect, Recovered, Refusal
+from mqis.protocol.replication.effects import (
+    Answered,
+    ChangeApplied,
+    Changed,
+    Effect,
+    Recovered,
+    Refusal,
+    RequestDecided,
+    RequestPassedOn,
+)
+from mqis.protocol.replication.identity import request_id
 from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.refusals import kind_of
+from mqis.runtime import changelog
+from mqis.runtime.changelog import Origin
+from mqis.runtime.histogram import CALL_SECONDS, Histogram
 from mqis.runtime.node.answers import Answers
 from mqis.runtime.node.members import Members
 from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
@@ -43,6 +59,8 @@ DROPS_EVERY_S = 60.0
 #: How much later than replication itself the driver gives up on an answer.
 _ANSWER_GRACE_S = 5.0
 
+_NO_ANSWER = HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
+
 Run = Callable[[Transaction], tuple[T, list[Effect]]]
 
 
@@ -54,9 +72,14 @@ class Statistics:
     #: Operations that failed, and how often replication began anew from the store for it.
     failures: int = 0
     restarts: int = 0
-    #: Messages, or parts of them, that replication did not take.
+    #: Messages, or parts of them, that replication did not take, and why.
     refusals: int = 0
+    refusal_kinds: Counter[str] = field(default_factory=Counter)
+    #: Changes for another authority: asked for, not made there, and not answered in time.
     forwarded: int = 0
+    forward_failures: int = 0
+    forward_timeouts: int = 0
+    forward_seconds: Histogram = field(default_factory=lambda: Histogram(CALL_SECONDS))
     #: Change notifications about our own queues and machine; there is nothing to do about them,
     #: since this server reads the directory itself.
     notices: int = 0
@@ -133,6 +156,7 @@ class NodeDriver:
         self,
         operation: Callable[[DirectoryEvents], T],
         observe: Callable[[OwnChange], None] = lambda _change: None,
+        origin: Origin = changelog.SELF,
     ) -> T:
         """Make a change here, or have its authority make it; what it decides, if it refuses.
 
@@ -146,10 +170,11 @@ class NodeDriver:
             run = self.node.change(lambda events: operation(observed(events, made.append)), at)
             result, _ = await asyncio.shield(self._enqueue(run, at))
         except NotAuthority as elsewhere:
-            await self._forward(elsewhere.change)
-            made = [elsewhere.change]
-            result = cast(T, elsewhere.change.obj)
+            await self._forward(elsewhere.change, origin)
+            observe(elsewhere.change)
+            return cast(T, elsewhere.change.obj)
         for change in made:
+            changelog.made(change, origin)
             observe(change)
         return result
 
@@ -161,20 +186,36 @@ class NodeDriver:
         found, _ = await asyncio.shield(looked)
         return found
 
-    async def _forward(self, change: OwnChange) -> None:
+    async def _forward(self, change: OwnChange, origin: Origin) -> None:
         at = self._now()
         local, answer = self._answers.expect()
         self.statistics.forwarded += 1
         asked = self.node.request(change, local, at)
-        wait_s = self.node.replication.settings.reply_wait_s + _ANSWER_GRACE_S
+        replication = self.node.replication
+        wait_s = replication.settings.reply_wait_s + _ANSWER_GRACE_S
+        request = ""
+
+        def ask(tx: Transaction) -> tuple[tuple[int, str], list[Effect]]:
+            effects = asked(tx)
+            memory, me = replication.memory, name_key(replication.me.name)
+            waiting = memory.waiting.get((me, memory.last_request))
+            return (memory.last_request, waiting.next_hop if waiting else ""), effects
+
         try:
-            await asyncio.shield(self._enqueue(lambda tx: (None, asked(tx)), at))
+            (number, hop), _ = await asyncio.shield(self._enqueue(ask, at))
+            request = request_id(replication.me.name, number)
+            changelog.forwarded(request, change, hop, origin)
             result = await asyncio.wait_for(answer, wait_s)
         except TimeoutError:
-            result = HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
+            result = _NO_ANSWER
         finally:
             self._answers.forget(local)
+            seconds = self._loop.time() - at.monotonic
+            self.statistics.forward_seconds.observe(seconds)
+        changelog.answered(request, result, seconds)
         if result != HResult.MQ_OK:
+            self.statistics.forward_failures += 1
+            self.statistics.forward_timeouts += result == _NO_ANSWER
             where = f"partition {change.obj.partition}"
             raise DirectoryError(result, f"not made by the authority of {where}")
 
@@ -182,6 +223,7 @@ class NodeDriver:
 
     def _enqueue(self, run: Run[T], at: Instant) -> asyncio.Future[tuple[T, list[Effect]]]:
         """Into the writer; effects are carried out in the order of the commits."""
+        self.node.replication.watched = changelog.is_on()
         future = self._writer.enqueue(self._guarded(run, at))
         future.add_done_callback(self._committed)
         return future
@@ -237,9 +279,14 @@ class NodeDriver:
         self._arm()
 
     def _settle(self, effects: list[Effect]) -> None:
+        came: list[ChangeApplied] = []
         for outcome in self.node.committed(effects, self._now()):
+            if isinstance(outcome, ChangeApplied):
+                came.append(outcome)
+                continue
             self._heed(outcome)
             self._on_outcome(outcome)
+        changelog.applied(came)
 
     def _heed(self, outcome: Outcome) -> None:
         match outcome:
@@ -249,6 +296,7 @@ class NodeDriver:
                 self.members.changed(object_types)
             case Refusal(sender, reason):
                 self.statistics.refusals += 1
+                self.statistics.refusal_kinds[kind_of(reason)] += 1
                 log.debug("refused from %s: %s", sender or "nobody", reason)
             case Recovered(partition, unique, asked, silent):
                 log.info(
@@ -257,6 +305,10 @@ class NodeDriver:
                     *(", ".join(names) or "nobody" for names in (asked, silent)),
                     ", ".join(unique) or "nothing",
                 )
+            case RequestDecided():
+                changelog.decided(outcome)
+            case RequestPassedOn():
+                changelog.relayed(outcome)
             case Notified(body=body):
                 self._noticed(body)
             case SessionOpened(peer=peer, machine=None):

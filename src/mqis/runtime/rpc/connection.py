@@ -8,6 +8,7 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Coroutine
 from math import inf
+from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +22,7 @@ from mqis.protocol.rpc.server import (
     ServerConnection,
 )
 from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.statistics import TIMED_EVERY, OperationStatistics
 from mqis.wire.errors import WireError
 
 if TYPE_CHECKING:
@@ -46,7 +48,10 @@ class ServerProtocol(asyncio.Protocol):
         #: Events that wait until the client has read answers.
         self._events: deque[Event] = deque()
         self._working = False
-        self._tasks: dict[asyncio.Task[bytes], Call] = {}
+        #: Calls that are awaited, where each is counted, and when it began.
+        self._tasks: dict[
+            asyncio.Task[bytes], tuple[IncomingCall, OperationStatistics, float]
+        ] = {}
         self._answers: dict[Call, asyncio.Future[tuple[bytes, bool]]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
@@ -142,22 +147,33 @@ class ServerProtocol(asyncio.Protocol):
             return
         identity = machine.identity(call)
         incoming = IncomingCall(call, group, identity, self.peer, self._call_back)
-        service = self._server.service_for(call.context.interface)
+        served = self._server.served(call.context.interface)
+        counted = served.operations[call.opnum]
+        counted.calls += 1
+        began = perf_counter() if counted.calls % TIMED_EVERY == 1 else 0.0
         try:
-            answer = service.dispatch(incoming)
+            answer = served.service.dispatch(incoming)
         except Exception as error:
             status = self._status_of(error, call)
             self._events.extend(machine.fault(call, status, self._loop.time()))
             return
         if not isinstance(answer, bytes):
             task = self._loop.create_task(_coroutine(answer))
-            self._tasks[task] = call
+            self._tasks[task] = incoming, counted, began or perf_counter()
             task.add_done_callback(self._done)
             return
+        if began:
+            counted.seconds.observe(perf_counter() - began)
+        if incoming.result:
+            counted.failed(incoming.result)
         self._events.extend(machine.respond(call, answer, self._loop.time()))
 
     def _done(self, task: asyncio.Task[bytes]) -> None:
-        call = self._tasks.pop(task)
+        incoming, counted, began = self._tasks.pop(task)
+        counted.seconds.observe(perf_counter() - began)
+        if incoming.result:
+            counted.failed(incoming.result)
+        call = incoming.call
         machine, now = self._machine, self._loop.time()
         assert machine is not None
         if task.cancelled():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address
 
 from mqis.protocol.authentication import Authenticator
+from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
 from mqis.protocol.ports import Entropy
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
@@ -14,6 +17,15 @@ from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.limits import Limits
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.incoming import Service
+from mqis.runtime.rpc.statistics import Served
+
+
+def is_loopback(address: str) -> bool:
+    """Whether it is this computer itself, whose users could stop the server by other means."""
+    try:
+        return ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 class RpcServer:
@@ -31,10 +43,18 @@ class RpcServer:
         limits: Limits | None = None,
         max_connections: int = 1024,
         max_connections_per_peer: int = 1024,
+        rate: RateLimit | None = None,
+        exempt: Callable[[str], bool] = lambda _peer: False,
     ) -> None:
-        self._services = {service.interface.syntax: service for service in services}
+        """``rate`` bounds the new connections of each address; those of an ``exempt`` one count
+        neither for that nor for ``max_connections_per_peer``."""
+        self._served = {service.interface.syntax: Served(service) for service in services}
+        #: Connections since the start.
+        self.accepted = 0
         self._max_connections = max_connections
         self._max_per_peer = max_connections_per_peer
+        self._limiter = None if rate is None else RateLimiter(rate)
+        self._exempt = exempt
         self._connections: set[ServerProtocol] = set()
         self._peers: Counter[str] = Counter()
         self._listener: asyncio.Server | None = None
@@ -63,18 +83,30 @@ class RpcServer:
     def connections(self) -> int:
         return len(self._connections)
 
-    def service_for(self, interface: Interface) -> Service:
-        return self._services[interface.syntax]
+    def served(self, interface: Interface) -> Served:
+        return self._served[interface.syntax]
+
+    def statistics(self) -> list[Served]:
+        """What was counted of each service."""
+        return list(self._served.values())
 
     def admit(self, connection: ServerProtocol) -> bool:
         """Whether one more connection is within budget."""
-        same_peer = self._peers[connection.peer]
-        if len(self._connections) >= self._max_connections or same_peer >= self._max_per_peer:
+        if len(self._connections) >= self._max_connections or not self._may(connection.peer):
             self.endpoint.statistics.refused += 1
             return False
         self._connections.add(connection)
         self._peers[connection.peer] += 1
+        self.accepted += 1
         return True
+
+    def _may(self, peer: str) -> bool:
+        """Whether one address has not too many already, nor come too often."""
+        if self._exempt(peer):
+            return True
+        if self._peers[peer] >= self._max_per_peer:
+            return False
+        return self._limiter is None or self._limiter.allows(peer, time.monotonic())
 
     def forget(self, connection: ServerProtocol) -> None:
         if connection in self._connections:

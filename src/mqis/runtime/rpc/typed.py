@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar
 
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
@@ -39,6 +40,8 @@ class _Method(NamedTuple):
     answer: type[Any]
     handler: Handler
     given: Callable[[Any], Mapping[str, int]]
+    #: Whether the answer says by a number how it went.
+    reports: bool
 
 
 class TypedService:
@@ -57,13 +60,17 @@ class TypedService:
         self._interface = interface_of(description)
         given = dict(sizes or {})
         self._methods = {
-            op.opnum: _Method(op, op.response.scope.cls, handler, given.get(op.opnum, _nothing))
+            op.opnum: _method(op, handler, given.get(op.opnum, _nothing))
             for op, handler in handlers.items()
         }
 
     @property
     def interface(self) -> Interface:
         return self._interface
+
+    @property
+    def operation_names(self) -> Mapping[int, str]:
+        return {opnum: method.operation.name for opnum, method in self._methods.items()}
 
     def dispatch(self, incoming: IncomingCall) -> bytes | Awaitable[bytes]:
         call = incoming.call
@@ -78,8 +85,18 @@ class TypedService:
         given = method.given(request)
         answer = method.handler(incoming, request)
         if isinstance(answer, method.answer):
+            if method.reports:
+                incoming.result = answer.result
             return operation.response.encode(answer, syntax, given=given)
-        return _encoded(answer, operation, syntax, given)
+        return _encoded(incoming, answer, method, syntax, given)
+
+
+def _method(
+    operation: Operation[Any, Any], handler: Handler, given: Callable[[Any], Mapping[str, int]]
+) -> _Method:
+    answer = operation.response.scope.cls
+    reports = any(field.name == "result" for field in fields(answer))
+    return _Method(operation, answer, handler, given, reports)
 
 
 def _nothing(_request: object) -> Mapping[str, int]:
@@ -87,9 +104,16 @@ def _nothing(_request: object) -> Mapping[str, int]:
 
 
 async def _encoded(
-    answer: Awaitable[Any], operation: Operation[Any, Any], syntax: Syntax, given: Mapping[str, int]
+    incoming: IncomingCall,
+    awaited: Awaitable[Any],
+    method: _Method,
+    syntax: Syntax,
+    given: Mapping[str, int],
 ) -> bytes:
-    return operation.response.encode(await answer, syntax, given=given)
+    answer = await awaited
+    if method.reports:
+        incoming.result = answer.result
+    return method.operation.response.encode(answer, syntax, given=given)
 
 
 async def call_back(

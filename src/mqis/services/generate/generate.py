@@ -32,6 +32,7 @@ from mqis.services.generate.faults import (
 )
 from mqis.services.generate.history import History
 from mqis.services.generate.plan import GenerateError, Member, Plan
+from mqis.services.generate.synchronizing import catch_up
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
@@ -41,6 +42,10 @@ from mqis.wire.seqnum import SequenceNumber
 #: 2024-03-01T08:00:00Z
 _EPOCH_US = 1_709_280_000_000_000
 _REASONS = {"refused": REFUSED_BECAUSE, "expired": EXPIRED_BECAUSE}
+#: So many changes of a partition are sent together at most; one of these at a time.
+_GATHERED = (1, 2, 5, 20)
+#: So many servers stay when others are away.
+_AWAKE = 4
 #: What lies in no journal and in nobody's directory but the one that holds it.
 _FOREIGN = "foreign"
 
@@ -54,6 +59,8 @@ class Generated:
     plan: Plan
     members: list[Member]
     changes: int = 0
+    #: Requests for a synchronisation that were answered.
+    rounds: int = 0
     faults: list[Fault] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
@@ -67,6 +74,7 @@ class Generated:
                 for m in self.members
             ],
             "changes": self.changes,
+            "rounds": self.rounds,
             "faults": [fault.as_json() for fault in self.faults],
             "gaps": [asdict(gap) for gap in self.gaps],
             "duplicates": [asdict(duplicate) for duplicate in self.duplicates],
@@ -115,14 +123,24 @@ class _Run:
         self._tick()
         self.history.build()
         self._settle(50)
-        for number in range(self.plan.changes):
+        apart, total = self.plan.apart, self.plan.changes
+        if apart:
+            self._flush()
+            self.delivery.away = frozenset(m.name for m in self.history.members[_AWAKE:])
+            self._step(range(apart), progress)
+            self.delivery.away = frozenset()
+            self.result.rounds = catch_up(self.delivery, self.tx)
+        self._step(range(apart, total), progress)
+        progress(total, total)
+
+    def _step(self, numbers: range, progress: Progress) -> None:
+        for number in numbers:
             self._tick()
             self.history.step()
-            self._settle(self.random.choice((1, 2, 5, 20)))
+            self._settle(self.random.choice(_GATHERED))
             if number % 1000 == 0:
                 progress(number, self.plan.changes)
         self._flush()
-        progress(self.plan.changes, self.plan.changes)
 
     def _tick(self) -> None:
         self._now = max(self._now, self.delivery.now_us) + self.random.randint(1000, 60_000)

@@ -34,7 +34,8 @@ class History:
         self.now_us = 0
         self.members: list[Member] = []
         self.queues: list[DirectoryObject] = []
-        self._machines: list[tuple[Guid, str]] = []
+        #: Names by site; under None all.
+        self._machines: dict[Guid | None, list[str]] = {None: []}
         self._made: list[OwnChange] = []
         self._numbers = 0
         self._sites = [self.entropy.guid() for _ in range(plan.sites)]
@@ -84,7 +85,8 @@ class History:
             name = name_of(index % len(self._sites), f"app{index // len(self._sites) + 1:04}")
             site = self._sites[index % len(self._sites)]
             self._machine(name, site, self.entropy.guid(), 0)
-            self._machines.append((site, name))
+            self._machines[None].append(name)
+            self._machines.setdefault(site, []).append(name)
         for _ in range(self.plan.queues):
             self.create_queue()
 
@@ -119,7 +121,7 @@ class History:
         self, *, scope: Scope | None = None, site: Guid | None = None
     ) -> DirectoryObject:
         self._numbers += 1
-        _, machine = self.random.choice([m for m in self._machines if site in (None, m[0])])
+        machine = self.random.choice(self._machines[site])
         if scope is None:
             scope = Scope.SITE if self.random.random() < 0.05 else Scope.ENTERPRISE
         queue = self._events().create(
@@ -155,9 +157,10 @@ class History:
     def step(self) -> None:
         """Most changes are updates."""
         roll = self.random.random()
-        if roll < 0.1 or len(self.queues) < 2:
+        churn = self.plan.churn
+        if roll < churn or len(self.queues) < 2:
             self.create_queue()
-        elif roll < 0.17:
+        elif roll < 1.7 * churn:
             self.delete_queue()
         else:
             self.update_queue()

@@ -27,10 +27,18 @@ class Plan:
     backups: int | None = None
     #: How many faults of each kind; 0: none at all, and no damage either.
     faults: int = 1
+    #: Of the changes so many make a queue; a few less delete one, all others are updates.
+    churn: float = 0.1
+    #: The last so many changes reach every server one by one. Of those before them most servers
+    #: hear by a synchronisation, which brings objects as they are then: a million changes that
+    #: each go to 200 servers would be 200 million records. None: all do.
+    live: int | None = None
 
     def __post_init__(self) -> None:
         if self.sites < 1 or self.machines < self.sites or self.queues < 1 or self.changes < 0:
             raise GenerateError("an enterprise has a site, a machine in each, and a queue at least")
+        if not 0 <= self.churn <= 0.5:
+            raise GenerateError("churn is the share of new queues among changes: 0 to 0.5")
         if not 0 <= self.backup_count <= self.sites:
             raise GenerateError(f"{self.backup_count} backup controllers: a site has one or none")
         if self.faults and (self.sites < 2 or self.backup_count < 2):
@@ -42,6 +50,11 @@ class Plan:
     @property
     def backup_count(self) -> int:
         return self.sites * 2 // 3 if self.backups is None else self.backups
+
+    @property
+    def apart(self) -> int:
+        """How many changes are made while most servers are away."""
+        return 0 if self.live is None else max(0, self.changes - self.live)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ class Journal:
         self._segment_bytes = segment_bytes
         #: The number of the newest record in the files, and of the newest that is on disk.
         self.last_lsn = self.durable_lsn = 0
+        #: Bytes written since it was opened.
+        self.written = 0
         #: What opening found to mend, in words.
         self.mended: list[str] = []
         self._number = 0
@@ -176,6 +178,7 @@ class Journal:
                 os.ftruncate(self._file, self._end)
                 raise
         self._end += written
+        self.written += written
 
     def _begin(self, first_lsn: int) -> None:
         """A new segment, on the disk before anything is written behind its header."""

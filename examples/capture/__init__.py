@@ -1,0 +1,1 @@
+"""A capture file without listening on an interface: proxies remember what passes through them."""

@@ -1,0 +1,213 @@
+"""A small enterprise at work: discovery, the directory, replication, a session of OleTx."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import closing
+from pathlib import Path
+
+from examples.capture.recorder import HOST, Recorder
+from mqis.client.directory import DirectoryClient
+from mqis.client.servers import ServerAddress, find_port
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.errors import DirectoryError
+from mqis.runtime.freeports import free_ports
+from mqis.runtime.node.members import Seed
+from mqis.runtime.node.signer import MachineKey
+from mqis.runtime.oletx.connection import OleTxConnection
+from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.resolver import FixedResolver
+from mqis.services.config import override
+from mqis.services.directory_server import DirectoryServer
+from mqis.services.founding import found
+from mqis.services.identity import seed_text
+from mqis.services.replication import key_list
+from mqis.services.sections import Config
+from mqis.services.stores import open_store
+from mqis.wire.guid import Guid
+from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqsd.request import TopologyClientRequest
+from mqis.wire.propvariant import PropVariant, VarType
+
+CLIENT, PEC, PSC = "10.0.0.7", "10.0.0.1", "10.0.1.1"
+MAPPER, DIRECTORY, QUEUES, OLETX = 135, 2103, 1801, 49_664
+NETWORK = "4ad55d96-0001-4000-8000-000000000001"
+QUEUE = "pec1\\orders"
+PARTNERS = (
+    NameObject.parse("PEC1/b51996ef-c434-4f79-a288-56efd302fc8e"),
+    NameObject.parse("PSC1/a3afb37b-f64a-4e6c-9017-f6a96ba6f166"),
+)
+CONNECTION_TYPE = 0x101
+WAIT_S = 20.0
+
+
+def _text(value: str) -> PropVariant:
+    return PropVariant(VarType.LPWSTR, value)
+
+
+async def record(directory: Path) -> Recorder:
+    """Everything that is said; ``directory`` is for the servers' files."""
+    recorder = Recorder()
+    async with asyncio.timeout(60):
+        await enterprise(recorder, directory)
+        await oletx(recorder)
+    return recorder
+
+
+# --- two directory servers and a client -----------------------------------------------------------
+
+
+async def enterprise(recorder: Recorder, directory: Path) -> None:
+    """Replication passes through proxies, because each server finds the other only there."""
+    ports = free_ports(4)
+    queues, proxies = ports[:2], ports[2:]
+    hosts = {"pec1": f"{HOST}:{proxies[0]}", "psc1": f"{HOST}:{proxies[1]}"}
+    config = _found(directory / "pec1", queues[0], hosts)
+    async with (
+        recorder.proxy(queues[0], (PEC, QUEUES), PSC, proxies[0]),
+        recorder.proxy(queues[1], (PSC, QUEUES), PEC, proxies[1]),
+        DirectoryServer(config, grace_s=1) as pec,
+    ):
+        assert pec.ready.mapper_port
+        assert pec.ready.discovery_port
+        await discover(recorder, pec.ready.discovery_port)
+        async with (
+            recorder.proxy(pec.ready.mapper_port, (PEC, MAPPER), CLIENT) as mapper,
+            recorder.proxy(pec.ready.port, (PEC, DIRECTORY), CLIENT) as port,
+        ):
+            await find_port(ServerAddress(HOST, mapper_port=mapper), dscomm.SYNTAX, WAIT_S)
+            address = ServerAddress(HOST, port)
+            second = await _joined(address, directory / "psc1", queues[1], pec.config)
+            async with DirectoryServer(second, grace_s=1) as psc:
+                await change(address, psc)
+
+
+async def change(pec: ServerAddress, psc: DirectoryServer) -> None:
+    """A queue at the PEC, until the other server has it."""
+    async with await DirectoryClient.connect([pec]) as client:
+        label: dict[int, PropVariant] = {PropId.Q_LABEL: _text("Orders of today")}
+        await client.create(ObjectType.QUEUE, QUEUE, label)
+        await client.get(ObjectType.QUEUE, [PropId.Q_LABEL, PropId.Q_INSTANCE], path=QUEUE)
+    there = ServerAddress(HOST, psc.ready.port)
+    end = time.monotonic() + WAIT_S
+    async with await DirectoryClient.connect([there]) as client:
+        while time.monotonic() < end:
+            try:
+                await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path=QUEUE)
+            except DirectoryError:
+                await asyncio.sleep(0.02)
+            else:
+                return
+    raise TimeoutError(f"{QUEUE} has not come to the other server")
+
+
+def _found(home: Path, port: int, hosts: dict[str, str]) -> Config:
+    home.mkdir(parents=True)
+    url = f"sqlite:{home / 'directory.db'}"
+    with closing(open_store(url, create=True)) as store:
+        found(store, "Acme", "Delft", "pec1")
+    values: dict[str, dict[str, object]] = {
+        "server": {"name": "pec1", "role": "pec"},
+        "store": {"url": url},
+        "rpc": {"mapper_port": 0},
+        "discovery": {"enabled": True, "port": 0, "networks": [NETWORK]},
+        # Everybody may change it: who may do what is not what is shown here.
+        "security": {"accounts": str(home / "accounts.toml"), "administrators": ["S-1-1-0"]},
+        "replication": {"port": port, "key": str(home / "key")},
+        "hosts": dict(hosts),
+    }
+    return override(Config(), values, "the example")
+
+
+async def _joined(pec: ServerAddress, home: Path, port: int, config: Config) -> Config:
+    """What ``mqis join`` does: objects for the new server, and what it has to know."""
+    home.mkdir(parents=True)
+    key = MachineKey.open(home / "key")
+    blob = PropVariant(VarType.BLOB, key_list(key.public))
+    async with await DirectoryClient.connect([pec]) as client:
+        named: dict[int, PropVariant] = {PropId.S_PSC: _text("psc1"), PropId.S_PSC_SIGNPK: blob}
+        site = await client.create(ObjectType.SITE, "Leiden", named)
+        assert site is not None
+        properties: dict[int, PropVariant] = {
+            PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
+            PropId.QM_SERVICE: PropVariant(VarType.UI4, 4),
+            PropId.QM_SIGN_PKS: blob,
+        }
+        machine = await client.create(ObjectType.MACHINE, "psc1", properties)
+        got = await client.get(ObjectType.MACHINE, [PropId.QM_MACHINE_ID], path="pec1")
+        known = got[PropId.QM_MACHINE_ID].value
+        assert isinstance(known, Guid)
+    url = f"sqlite:{home / 'directory.db'}"
+    open_store(url, create=True).close()
+    values: dict[str, dict[str, object]] = {
+        "server": {"name": "psc1", "role": "psc"},
+        "store": {"url": url},
+        "rpc": {"mapper": False},
+        "discovery": {"enabled": False},
+        "replication": {
+            "port": port,
+            "key": str(home / "key"),
+            "pec": "pec1",
+            "id": str(machine),
+            "site_id": str(site),
+            "seeds": [seed_text(Seed("pec1", known))],
+        },
+    }
+    return override(config, values, "the example")
+
+
+# --- a datagram and its answer --------------------------------------------------------------------
+
+
+class _Asker(asyncio.DatagramProtocol):
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def datagram_received(self, data: bytes, _addr: tuple[str, int]) -> None:
+        if not self.answer.done():
+            self.answer.set_result(data)
+
+
+async def discover(recorder: Recorder, port: int) -> None:
+    """A client of no site asks who serves the directory."""
+    conversation = recorder.opened(CLIENT, (PEC, QUEUES), udp=True)
+    loop = asyncio.get_running_loop()
+    transport, asker = await loop.create_datagram_endpoint(_Asker, remote_addr=(HOST, port))
+    request = TopologyClientRequest(Guid.NULL, Guid(b"a first question"), Guid.NULL).to_bytes()
+    conversation.parts.append((time.time_ns(), True, request))
+    transport.sendto(request)
+    answer = await asyncio.wait_for(asker.answer, WAIT_S)
+    conversation.parts.append((time.time_ns(), False, answer))
+    transport.close()
+
+
+# --- two partners ---------------------------------------------------------------------------------
+
+
+async def oletx(recorder: Recorder) -> None:
+    """A session from set-up to teardown, with a message there and back in boxcars."""
+    resolver = FixedResolver()
+    one, other = PARTNERS
+    async with (
+        OleTxEndpoint(one, resolver=resolver) as a,
+        OleTxEndpoint(other, resolver=resolver) as b,
+        recorder.proxy(a.port, (PEC, OLETX), PSC) as to_a,
+        recorder.proxy(b.port, (PSC, OLETX), PEC) as to_b,
+    ):
+        resolver.add(one.cid, HOST, to_a)
+        resolver.add(other.cid, HOST, to_b)
+        a.accept(CONNECTION_TYPE, _echo)
+        async with await b.connect(a.name, CONNECTION_TYPE) as connection:
+            await connection.send(1, b"prepare")
+            await connection.receive()
+        await a.close()
+        while b.transport.machine.sessions:
+            await asyncio.sleep(0.005)
+
+
+async def _echo(connection: OleTxConnection) -> None:
+    async for message in connection:
+        await connection.send(message.type + 1, message.body)

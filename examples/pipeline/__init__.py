@@ -1,0 +1,1 @@
+"""The pipeline from Python: python -m examples.pipeline.audit, python -m examples.pipeline.ask."""

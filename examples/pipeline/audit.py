@@ -1,0 +1,42 @@
+"""Five servers, some faults, and an audit that finds them: python -m examples.pipeline.audit
+
+Everything goes to a directory that is removed at the end; name one to keep it.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from mqis.pipeline.jobs.audit import audit
+from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.report import report
+from mqis.pipeline.session import Engine, session
+from mqis.pipeline.tables import Tables
+from mqis.services.generate import Plan, generate
+
+
+def main(directory: Path) -> None:
+    plan = Plan(sites=3, machines=6, queues=20, changes=100)
+    made = generate(plan, directory / "made")
+    print(f"{len(made.members)} servers, {made.changes} changes, {len(made.faults)} faults")
+
+    with session(Engine(master="local[2]")) as spark:
+        tables = Tables(spark, directory / "tables")
+        ingest(tables, str(directory / "made/journals"), str(directory / "made/exports"))
+        done = audit(tables)
+        for row in tables.read("divergence").collect():
+            where = f" from {row.source} to {row.target}" if row.source else ""
+            print(f"{row.server}: {row.type} {row.id} is {row.difference}: {row.cause}{where}")
+        report(tables, directory / "report.html")
+    assert done.differences == len(made.faults)
+    print(f"the same with charts: {directory / 'report.html'}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        with tempfile.TemporaryDirectory() as place:
+            main(Path(place))

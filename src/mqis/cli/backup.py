@@ -1,0 +1,149 @@
+"""``mqis backup`` and ``mqis restore``: one server with configuration and keys in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.options import ConfigOption, JsonOption, configuration
+from mqis.cli.output import cell, console, counted, print_json, say, table
+from mqis.services.backup.manifest import Manifest
+from mqis.services.backup.restoring import Plan, Wish, plan_restore
+from mqis.services.backup.restoring import restore as put_back
+from mqis.services.backup.taking import take_backup
+from mqis.services.config import DEFAULT_NAME
+
+
+def backup(
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|DIR",
+            help="The file to write; in a directory it is named after server and time.",
+            show_default=False,
+        ),
+    ],
+    *,
+    config: ConfigOption = None,
+    without_keys: Annotated[
+        bool,
+        typer.Option(
+            "--without-keys",
+            help="Leave out signing key, keytab and accounts, and a database's password.",
+        ),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Back up one server while it runs: store, configuration, accounts and signing key.
+
+    The copy is of one moment, checked, and read again before the file gets its name. Whoever has
+    the file can act as this server and log on as its users: it has mode 0600, keep it so.
+    """
+    file = Path(DEFAULT_NAME) if config is None else config
+    taken = take_backup(configuration(config), target, file, secrets=not without_keys)
+    manifest = taken.manifest
+    if json:
+        print_json({"file": str(taken.path), "bytes": taken.size, **manifest.to_json()})
+        return
+    objects = ", ".join(counted(n, kind) for kind, n in manifest.objects.items())
+    say(f"wrote {taken.path}: {manifest.server} of {manifest.enterprise}, {objects or 'empty'}")
+    _tell_secrets(manifest)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="What 'mqis backup' wrote.", show_default=False)],
+    *,
+    config: Annotated[
+        Path,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="Where the configuration goes; the other files go where it says.",
+        ),
+    ] = Path(DEFAULT_NAME),
+    store_only: Annotated[
+        bool,
+        typer.Option(
+            "--store-only", help="Put back the store alone, for the configuration that is there."
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Move away what is there; nothing of it is deleted.")
+    ] = False,
+    allow_outside: Annotated[
+        bool,
+        typer.Option(
+            "--allow-outside",
+            help="Let the configuration in the backup name files that do not lie beside it.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Verify the backup and say what would be done.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Put back what 'mqis backup' wrote, all of it or nothing, for a server that does not run.
+
+    The store is marked as restored: 'mqis serve' then asks the other servers what they have before
+    it decides anything, and takes the mark away when it is done.
+    """
+    plan = plan_restore(file, Wish(config, store_only, force, allow_outside))
+    if not dry_run:
+        put_back(plan)
+    if json:
+        print_json(_as_json(plan, done=not dry_run))
+        return
+    _show(plan, done=not dry_run)
+
+
+def _as_json(plan: Plan, *, done: bool) -> dict[str, object]:
+    return {
+        "done": done,
+        "files": {content.value: str(path) for content, path in plan.files.items()},
+        "moved": {str(path): str(plan.aside(path)) for path in plan.occupied},
+        "next": _next(plan),
+        **plan.manifest.to_json(),
+    }
+
+
+def _show(plan: Plan, *, done: bool) -> None:
+    manifest = plan.manifest
+    say(f"{plan.archive.path}: whole; {manifest.server} of {manifest.enterprise}, {manifest.role}")
+    say(f"taken {manifest.created} by mqis {manifest.mqis}")
+    shown = table("partition", "authority", "last", "purged")
+    for entry in manifest.partitions:
+        owner = "this server" if entry.authority else entry.owner
+        shown.add_row(cell(entry.name), cell(owner), cell(entry.last_seq), cell(entry.purged_seq))
+    console().print(shown)
+    for path in plan.occupied:
+        say(f"{'moved' if done else 'moves'} {path} to {plan.aside(path)}")
+    for content, path in plan.files.items():
+        say(f"{'wrote' if done else 'writes'} {path} ({content.value})")
+    _tell_secrets(manifest)
+    say(("next: " if done else "then: ") + _next(plan), "bold")
+
+
+def _next(plan: Plan) -> str:
+    manifest = plan.manifest
+    told = f"mqis serve --config {plan.wish.config}"
+    if manifest.role == "none":
+        return told
+    if not manifest.is_authority:
+        return f"{told}; it gets what is newer from its PSC"
+    told += "; it asks the other servers first, and changes nothing until they have answered"
+    key = Path(plan.config.replication.key)
+    if "signing.key" not in manifest.secrets and not key.exists():
+        again = "docs/operations.md, 'A server with a new key'"
+        told = f"bring {key} back, or see {again}; then {told}"
+    return told
+
+
+def _tell_secrets(manifest: Manifest) -> None:
+    if manifest.secrets:
+        say(
+            f"it holds secrets ({', '.join(manifest.secrets)}): who can read it can act as this "
+            "server and log on as its users"
+        )

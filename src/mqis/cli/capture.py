@@ -1,0 +1,345 @@
+"""``mqis capture``: what the packets of a capture file say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from json import dumps, loads
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from mqis.cli.options import JsonOption
+from mqis.cli.output import (
+    cell,
+    console,
+    counted,
+    error_console,
+    plain,
+    print_json,
+    say,
+    table,
+)
+from mqis.protocol.capture.choice import Choice
+from mqis.protocol.capture.conversations import Conversation, Summary
+from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
+from mqis.protocol.capture.registry import PROTOCOLS
+from mqis.protocol.capture.row import Row
+from mqis.wire.errors import MqisError
+from mqis.wire.pcap.captured import Captured
+from mqis.wire.pcap.classic import is_pcap
+from mqis.wire.pcap.file import walk_capture
+from mqis.wire.pcap.pcapng import is_pcapng
+
+PATTERNS = ("*.pcap", "*.pcapng", "*.cap")
+#: Packets between two steps of the progress bar.
+_STEP = 2000
+_COLUMNS = f"{'frame':>7}  {'time':26}  {'source':21}  {'destination':21}  {'protocol':9}  what"
+
+
+class CaptureError(MqisError):
+    """A file cannot be used: which, why, what to do."""
+
+
+def capture(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="pcap or pcapng; of a directory every *.pcap, *.pcapng and *.cap below it.",
+            show_default=False,
+        ),
+    ],
+    *,
+    summary: Annotated[
+        bool, typer.Option("--summary", "-s", help="Who talks to whom, instead of messages.")
+    ] = False,
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--protocol",
+            "-p",
+            metavar="NAME",
+            help=f"Only these: {', '.join(PROTOCOLS)}. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    address: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--address",
+            "-a",
+            metavar="ADDRESS",
+            help="Only conversations of this address or network (10.0.0.0/8). May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    errors: Annotated[
+        bool, typer.Option("--errors", "-e", help="Only what is damaged or cannot be decoded.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Conversations that nothing here knows, too.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show what is said in captured traffic: discovery, sessions, replication, RPC, OleTx.
+
+    With --json one object a line; with --summary one document.
+    """
+    choice, networks = _choice(protocol or [], errors), _networks(address or [])
+    paths = _paths(files)
+    found = _Found(choice, everything=everything)
+    if summary:
+        _summarise(found, paths, networks, json=json)
+        return
+    if not json:
+        say(_COLUMNS, "bold")
+    show = _Lines(json=json)
+    for path in paths:
+        for row in found.rows(path, networks):
+            show.row(row, path, name_file=len(paths) > 1)
+    if not json:
+        _say_left_out(found)
+
+
+def _choice(protocols: list[str], errors: bool) -> Choice:
+    try:
+        return Choice(frozenset(name.lower() for name in protocols), errors_only=errors)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--protocol") from None
+
+
+def _networks(addresses: list[str]) -> list[Network]:
+    try:
+        return [parse_network(text) for text in addresses]
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--address") from None
+
+
+def _paths(given: list[Path]) -> list[Path]:
+    found: list[Path] = []
+    for place in given:
+        if place.is_dir():
+            below = sorted(path for pattern in PATTERNS for path in place.rglob(pattern))
+            if not below:
+                raise CaptureError(f"{place}: there are no captures in it ({', '.join(PATTERNS)})")
+            found += below
+        elif place.exists():
+            found.append(place)
+        else:
+            raise CaptureError(f"{place}: there is no such file or directory")
+    return found
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+class _Found:
+    """Rows of files that are wanted, and what was left out."""
+
+    def __init__(self, choice: Choice, *, everything: bool) -> None:
+        self._choice = choice
+        #: Who asks for tcp or udp asks for what nothing here knows.
+        self._everything = everything or not choice.protocols.isdisjoint(("tcp", "udp"))
+        self.unrecognised = 0
+        self.packets = 0
+
+    def rows(self, path: Path, networks: list[Network]) -> Iterator[Row]:
+        decoder = CaptureDecoder(networks=networks)
+        with _mapped(path) as data, _progress(path, len(data)) as advance:
+            for each in walk_capture(data):
+                decoder.receive(each)
+                if isinstance(each, Captured):
+                    self.packets += 1
+                    if not self.packets % _STEP:
+                        advance(each.offset)
+                yield from self._wanted(decoder.take())
+            decoder.finish()
+            yield from self._wanted(decoder.take())
+
+    def _wanted(self, rows: list[Row]) -> Iterator[Row]:
+        for row in rows:
+            if row.kind == "unrecognised" and not self._everything:
+                self.unrecognised += 1
+            elif self._choice.wants(row):
+                yield row
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[memoryview]:
+    """The file as if it were in memory; a big one never is."""
+    try:
+        with path.open("rb") as file:
+            if not path.stat().st_size:
+                raise CaptureError(f"{path}: the file is empty")
+            with mmap(file.fileno(), 0, access=ACCESS_READ) as octets, memoryview(octets) as view:
+                if not (is_pcap(view) or is_pcapng(view)):
+                    raise CaptureError(f"{path}: this is neither a pcap nor a pcapng file")
+                yield view
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CaptureError(f"{path}: cannot be read: {reason}") from None
+
+
+@contextmanager
+def _progress(path: Path, size: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, for as long as it takes."""
+    target = error_console()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
+        task = bar.add_task(plain(path.name), total=size)
+
+        def advance(offset: int) -> None:
+            bar.update(task, completed=offset)
+
+        yield advance
+
+
+# --- showing --------------------------------------------------------------------------------------
+
+
+class _Lines:
+    """Rows as they come: a capture may have millions."""
+
+    def __init__(self, *, json: bool) -> None:
+        self._json = json
+        self._console = console()
+
+    def row(self, row: Row, path: Path, *, name_file: bool) -> None:
+        if self._json:
+            print(dumps(as_json(row, path)))
+            return
+        line = plain(_line(row))
+        if name_file:
+            line = f"{plain(path.name)} {line}"
+        if self._console.is_terminal:
+            self._console.print(cell(line, "red" if row.error else ""), soft_wrap=True)
+        else:
+            print(line)
+
+
+def _line(row: Row) -> str:
+    what = " ".join(filter(None, (row.kind, row.summary)))
+    if row.error is not None:
+        what = f"{what}: {row.error}" if row.carrier else f"at offset {row.offset}: {row.error}"
+    ends = (
+        _endpoint(row.source, row.source_port),
+        _endpoint(row.destination, row.destination_port),
+    )
+    return (
+        f"{row.frame or '':>7}  {_time(row.time_ns):26}  {ends[0]:21}  {ends[1]:21}  "
+        f"{row.protocol:9}  {what}"
+    )
+
+
+def _endpoint(address: str, port: int) -> str:
+    if not address:
+        return ""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _time(time_ns: int | None) -> str:
+    if time_ns is None:
+        return ""
+    moment = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ns // 1000 % 1_000_000:06}"
+
+
+def as_json(row: Row, path: Path) -> dict[str, object]:
+    return {
+        "file": str(path),
+        "frame": row.frame or None,
+        "offset": row.offset,
+        "time": f"{_time(row.time_ns)}Z" if row.time_ns is not None else None,
+        "time_ns": row.time_ns,
+        "source": _endpoint(row.source, row.source_port) or None,
+        "destination": _endpoint(row.destination, row.destination_port) or None,
+        "to_server": row.to_server,
+        "transport": row.transport or None,
+        "carrier": row.carrier or None,
+        "protocol": row.protocol or None,
+        "kind": row.kind,
+        "stream": row.stream or None,
+        "call_id": row.call_id,
+        "length": row.length,
+        "summary": row.summary,
+        "detail": loads(row.detail) if row.detail else None,
+        "partition": None if row.partition is None else str(row.partition),
+        "seq": row.seq,
+        "queue_manager": None if row.queue_manager is None else str(row.queue_manager),
+        "machines": list(row.machines),
+        "error": row.error,
+    }
+
+
+def _summarise(found: _Found, paths: list[Path], networks: list[Network], *, json: bool) -> None:
+    """Streams are numbered by file, so every file has a summary of its own."""
+    documents = []
+    for path in paths:
+        made = Summary()
+        for row in found.rows(path, networks):
+            made.add(row)
+        documents.append(_summary_json(made, path))
+        if not json:
+            if len(paths) > 1:
+                say(str(path), "bold")
+            _say_summary(made)
+    if json:
+        print_json(documents)
+    else:
+        _say_left_out(found)
+
+
+def _summary_json(made: Summary, path: Path) -> dict[str, object]:
+    return {
+        "file": str(path),
+        "conversations": [_conversation_json(each) for each in made.conversations()],
+        "damage": [{"offset": row.offset, "reason": row.error} for row in made.damage],
+    }
+
+
+def _conversation_json(each: Conversation) -> dict[str, object]:
+    return {
+        "client": each.client,
+        "server": each.server,
+        "port": each.port,
+        "transport": each.transport,
+        "carrier": each.carrier,
+        "protocol": each.protocol,
+        "streams": len(each.streams),
+        "messages": each.messages,
+        "bytes": each.bytes,
+        "errors": each.errors,
+        "first": f"{_time(each.first_ns)}Z" if each.first_ns is not None else None,
+        "last": f"{_time(each.last_ns)}Z" if each.last_ns is not None else None,
+    }
+
+
+def _say_summary(made: Summary) -> None:
+    names = ("client", "server", "port", "protocol", "streams", "messages", "bytes", "errors")
+    shown = table(*names, "first", "last")
+    for each in made.conversations():
+        via = "" if each.carrier == each.protocol else f" in {each.carrier}"
+        texts = (
+            each.client,
+            each.server,
+            f"{each.port}/{each.transport}",
+            each.protocol + via,
+            *map(str, (len(each.streams), each.messages, each.bytes, each.errors)),
+            _time(each.first_ns),
+            _time(each.last_ns),
+        )
+        shown.add_row(*map(cell, texts))
+    console().print(shown)
+    for row in made.damage:
+        say(f"at offset {row.offset}: {row.error}", "red")
+
+
+def _say_left_out(found: _Found) -> None:
+    if found.unrecognised:
+        told = counted(found.unrecognised, "other conversation")
+        say(f"{counted(found.packets, 'packet')}; {told} that nothing here knows: --all")

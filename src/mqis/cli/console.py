@@ -1,0 +1,133 @@
+"""``mqis console``: an enterprise in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.login import MAPPER_PORT, MapperPortOption, VerifyOption
+from mqis.cli.output import say
+
+RunOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--run",
+        metavar="DIRECTORY",
+        help="The run directory of 'mqis up'.",
+        show_default=False,
+    ),
+]
+
+
+def console(
+    *,
+    run: RunOption = None,
+    store: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--store",
+            "-s",
+            metavar="STORE",
+            help="A store to show; may be given several times. The first --store, --server, "
+            "--journal and --monitor are those of one server, and so on.",
+            show_default=False,
+        ),
+    ] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--server",
+            metavar="HOST[:PORT]",
+            help="A directory server to log in to.",
+            show_default=False,
+        ),
+    ] = None,
+    journal: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--journal", metavar="DIRECTORY", help="A journal to show.", show_default=False
+        ),
+    ] = None,
+    monitor: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--monitor",
+            metavar="URL",
+            help="Where a server tells how it is: http://127.0.0.1:9364",
+            show_default=False,
+        ),
+    ] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            "--tables",
+            "-t",
+            metavar="DIRECTORY",
+            help="The tables of 'mqis pipeline'. Default: 'tables' in the run directory.",
+            show_default=False,
+        ),
+    ] = None,
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="The address to listen at.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65_535, help="0: one that is free.")
+    ] = 8180,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host",
+            metavar="NAME",
+            help="A name under which browsers may ask for it, besides its address.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_remote: Annotated[
+        bool,
+        typer.Option("--allow-remote", help="Listen at an address that others can reach."),
+    ] = False,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For HTTPS, PEM.", show_default=False)
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its private key, PEM.", show_default=False)
+    ] = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    verify: VerifyOption = True,
+) -> None:
+    """Show an enterprise in the browser: map, replication, directory, journal, pipeline.
+
+    What 'mqis up' runs, a store, or a server. Whoever logs in there changes things with the rights
+    of their account. Ctrl-C ends it.
+    """
+    from mqis.services import logs  # noqa: PLC0415
+    from mqis.services.console.places import Places  # noqa: PLC0415
+    from mqis.services.sections import LogSection  # noqa: PLC0415
+    from mqis.web.serving import serve_console  # noqa: PLC0415
+    from mqis.web.settings import Settings  # noqa: PLC0415
+
+    logs.configure(LogSection())
+    places = Places(
+        run,
+        stores=tuple(store or ()),
+        servers=tuple(server or ()),
+        journals=tuple(journal or ()),
+        monitors=tuple(monitor or ()),
+        mapper_port=mapper_port,
+    )
+    if tables is None and run is not None:
+        tables = run / "tables"
+    settings = Settings(
+        places,
+        tables,
+        listen,
+        port,
+        tuple(host or ()),
+        allow_remote=allow_remote,
+        certificate=certificate,
+        key=key,
+        verify=verify,
+    )
+    serve_console(settings, lambda url: say(f"console at {url}"))

@@ -1,0 +1,47 @@
+"""``mqis stop``, ``start``, ``kill`` and ``where``: single servers of an enterprise that is up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mqis.cli.enterprise import DEFAULT_RUN, RunOption, ServerArgument
+from mqis.cli.output import say
+from mqis.services.enterprise.control import ask
+from mqis.services.enterprise.nodes import load_nodes
+
+
+def stop(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
+    """End a server with grace; it stays down until 'mqis start', or the next 'mqis up'."""
+    name = load_nodes(run).named(server).name
+    ask(run, "stop", name)
+    say(f"{name} is stopped; 'mqis start {name}' brings it back")
+
+
+def start(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
+    """Start a server that was stopped, or that was given up; returns when it takes calls."""
+    name = load_nodes(run).named(server).name
+    pid = ask(run, "start", name)["pid"]
+    say(f"{name} is ready, process {pid}")
+
+
+def kill(
+    server: ServerArgument,
+    *,
+    run: RunOption = DEFAULT_RUN,
+    stay: Annotated[
+        bool, typer.Option("--stay-down", help="Do not bring it back; 'mqis start' does.")
+    ] = False,
+) -> None:
+    """End a server with SIGKILL, as a power failure would; it is brought back at once."""
+    name = load_nodes(run).named(server).name
+    pid = ask(run, "kill", name, stay=stay)["pid"]
+    after = "it stays down" if stay else "it is brought back"
+    say(f"killed {name}, process {pid}; {after}")
+
+
+def where(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
+    """Print the address of a server, as --server of other commands takes it."""
+    node = load_nodes(run).named(server)
+    print(f"{node.address}:{node.rpc_port}")

@@ -1,0 +1,126 @@
+"""``mqis promote``: a server in the place of one that is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.login import (
+    MAPPER_PORT,
+    Level,
+    LevelOption,
+    MapperPortOption,
+    Provider,
+    ProviderOption,
+    ServerOption,
+    UserOption,
+    VerifyOption,
+    connected,
+    login,
+)
+from mqis.cli.options import ConfigOption, JsonOption, ListenOption
+from mqis.cli.output import cell, console, print_json, say, table
+from mqis.services.config import DEFAULT_NAME
+from mqis.services.promote.following import plan_follow
+from mqis.services.promote.plan import Plan
+from mqis.services.promote.rebuilding import Wish, plan_rebuild
+from mqis.services.promote.takeover import plan_takeover
+
+
+def promote(
+    *,
+    follow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead: take NAME as the PSC from now on. For the other backups of the site, "
+            "and for the server that was replaced.",
+            show_default=False,
+        ),
+    ] = None,
+    rebuild: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead: build the lost PEC or PSC NAME anew, from this server's copy.",
+            show_default=False,
+        ),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where --rebuild puts it.", show_default=False),
+    ] = None,
+    listen: ListenOption = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", help="rpc.port there", show_default=False)
+    ] = None,
+    queue_port: Annotated[
+        int | None, typer.Option(metavar="N", help="replication.port there", show_default=False)
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Its signing key, if it was kept.", show_default=False),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Look at everything, show the plan, change nothing.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Although the lost server seems to answer.")
+    ] = False,
+    server: ServerOption = None,
+    mapper_port: MapperPortOption = MAPPER_PORT,
+    user: UserOption = None,
+    level: LevelOption = Level.PRIVACY,
+    auth: ProviderOption = Provider.NEGOTIATE,
+    verify: VerifyOption = True,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make this backup the PSC of its site, because that is lost. Its server must be stopped.
+
+    --server is the PEC, and --user somebody who may change the site. The runbook is in
+    docs/operations.md.
+    """
+    file = Path(DEFAULT_NAME) if config is None else config
+    if (rebuild is None) is not (to is None):
+        raise typer.BadParameter("--rebuild NAME and --to DIR go together")
+    if rebuild is not None and to is not None:
+        wish = Wish(rebuild, to, listen, port, queue_port, key, force)
+        rebuilding = plan_rebuild(file, wish)
+        _show(rebuilding.plan, json=json, dry_run=dry_run)
+        if not dry_run:
+            rebuilding.carry_out()
+    elif follow is not None:
+        following = plan_follow(file, follow)
+        _show(following.plan, json=json, dry_run=dry_run)
+        if not dry_run:
+            following.carry_out()
+    else:
+        with connected(login(server, mapper_port, user, level, auth, verify=verify)) as remote:
+            takeover = plan_takeover(file, remote, force=force)
+            _show(takeover.plan, json=json, dry_run=dry_run)
+            if not dry_run:
+                takeover.carry_out(remote)
+    if not json and not dry_run:
+        say("done; now see to what is under 'next'", "green")
+
+
+def _show(plan: Plan, *, json: bool, dry_run: bool) -> None:
+    if json:
+        print_json({"dry_run": dry_run, **plan.to_json()})
+        return
+    say(plan.title, "bold")
+    for found in plan.checks:
+        say(f"checked: {found}")
+    shown = table("#", "where", "what")
+    for number, step in enumerate(plan.steps, start=1):
+        shown.add_row(cell(str(number)), cell(step.where), cell(step.what))
+    console().print(shown)
+    for loss in plan.losses:
+        say(f"lost: {loss}", "yellow")
+    for step_text in plan.next:
+        say(f"next: {step_text}")
+    if dry_run:
+        say("nothing was changed (--dry-run)")

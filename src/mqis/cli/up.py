@@ -1,0 +1,255 @@
+"""``mqis up`` and ``mqis down``: a whole enterprise on this computer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from mqis.cli.enterprise import DEFAULT_RUN, RunOption, administer
+from mqis.cli.output import cell, console, counted, error_console, say, table
+from mqis.services import logs
+from mqis.services.enterprise.control import LOCK, ask
+from mqis.services.enterprise.example import EXAMPLE
+from mqis.services.enterprise.launch import PLAN, Launch, launch, recover
+from mqis.services.enterprise.locks import holder
+from mqis.services.enterprise.nodes import FILE, Nodes, NodesError, load_nodes
+from mqis.services.enterprise.plan import DEFAULT_NAME, Plan, PlanError, load_plan
+from mqis.services.enterprise.setup import password_of
+from mqis.services.enterprise.states import State, load_states
+from mqis.services.sections import LogSection
+
+LOG = "supervisor.log"
+_LOOK_S = 0.1
+_STYLES = {
+    State.READY: "green",
+    State.STARTING: "yellow",
+    State.PAUSING: "red",
+    State.FAILED: "bold red",
+}
+
+
+def up(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help=f"The enterprise. Default: ./{DEFAULT_NAME}, else what was brought up before.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    run: RunOption = DEFAULT_RUN,
+    detach: Annotated[
+        bool,
+        typer.Option("--detach", "-d", help="Return when every server is ready; it stays up."),
+    ] = False,
+    wait: Annotated[
+        int, typer.Option(metavar="SECONDS", min=1, help="With --detach: at most this long.")
+    ] = 180,
+    one_address: Annotated[
+        bool,
+        typer.Option("--one-address", help="All servers at 127.0.0.1, with ports of their own."),
+    ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Write a commented file to start from, nothing else.")
+    ] = False,
+) -> None:
+    """Bring up an enterprise: every server a process, watched and brought back when it dies.
+
+    The first time it is set up: the enterprise is founded, servers join it, and the directory gets
+    what the file has. SIGTERM and SIGINT end it in order, a second one at once.
+    """
+    if example:
+        print(EXAMPLE, end="")
+        return
+    path = _file(file, run)
+    plan, text = load_plan(path), path.read_text(encoding="utf-8")
+    own = False if one_address else None
+    what = Launch(plan, run, administer, text, path.absolute().parent, own_addresses=own)
+    if detach:
+        _detach(what, path, wait)
+    else:
+        _stay(what)
+
+
+def down(*, run: RunOption = DEFAULT_RUN) -> None:
+    """End an enterprise in order: backup controllers, primary controllers, the PEC."""
+    pid = holder(run / LOCK)
+    if pid is None:
+        ended = recover(run)
+        for text in ended:
+            say(text)
+        if not ended:
+            load_nodes(run)  # says so if there never was one
+            say(f"{run}: nothing runs there")
+        return
+    ask(run, "down")
+    while holder(run / LOCK) == pid:
+        time.sleep(_LOOK_S)
+    say(f"{load_nodes(run).enterprise} is down")
+
+
+def _file(file: Path | None, run: Path) -> Path:
+    if file is not None:
+        return file
+    for path in (Path(DEFAULT_NAME), run / PLAN):
+        if path.exists():
+            return path
+    raise PlanError(
+        f"which enterprise? There is no {DEFAULT_NAME} here and nothing in {run}; 'mqis up "
+        f"--example > {DEFAULT_NAME}' writes one to start from"
+    )
+
+
+# --- here -----------------------------------------------------------------------------------------
+
+
+def _stay(what: Launch) -> None:
+    """Supervise in this process."""
+    logs.configure(LogSection(), _log_of(what.run))
+    target = error_console()
+
+    def told(text: str) -> None:
+        target.print(cell(text, "yellow"), soft_wrap=True)
+
+    asyncio.run(_launch(what, told))
+    say(f"{what.plan.enterprise.name} is down")
+    logging.shutdown()
+
+
+def _log_of(run: Path) -> TextIO:
+    run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return (run / LOG).open("a", encoding="utf-8", buffering=1)
+
+
+async def _launch(what: Launch, told: Callable[[str], None]) -> None:
+    began = time.monotonic()
+    live = Live(console=error_console(), refresh_per_second=8, transient=True)
+    shown = live.console.is_terminal
+
+    async def refresh() -> None:
+        while True:
+            live.update(_progress(what.run, what.plan, began))
+            await asyncio.sleep(_LOOK_S)
+
+    def ready(nodes: Nodes) -> None:
+        refreshing.cancel()
+        if shown:
+            live.stop()
+        _tell_ready(what, nodes, time.monotonic() - began)
+
+    if shown:
+        live.start()
+    refreshing = asyncio.create_task(refresh())
+    try:
+        await launch(what, ready, told)
+    finally:
+        refreshing.cancel()
+        if shown:
+            live.stop()
+
+
+def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
+    plan = what.plan
+    made = table("server", "role", "site", "RPC", "mapper", "queues", "discovery", "process")
+    for node in nodes:
+        made.add_row(
+            *map(cell, (node.name, node.role, node.site, f"{node.address}:{node.rpc_port}")),
+            *map(str, (node.mapper_port, node.queue_port, node.discovery_port, node.pid)),
+        )
+    target = console()
+    target.print(made)
+    servers = counted(len(nodes.nodes), "server")
+    say(f"{plan.enterprise.name} is up: {servers} ready after {seconds:.1f} s, in {what.run}")
+    who = plan.administrator
+    if not who.password_file:
+        say(f"export MQIS_USER='{plan.domain_of(who)}\\{who.name}'", "cyan")
+        say(f"export MQIS_PASSWORD_FILE='{password_of(what.run.absolute(), who)}'", "cyan")
+    sys.stdout.flush()
+
+
+# --- in the background ----------------------------------------------------------------------------
+
+
+def _detach(what: Launch, path: Path, wait: int) -> None:
+    run = what.run
+    run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    pid = holder(run / LOCK)
+    if pid is not None:
+        raise NodesError(f"{run}: is up already, under process {pid}; 'mqis down' ends it")
+    command = [sys.executable, "-m", "mqis.cli.main", "up", str(path.absolute())]
+    command += ["--run", str(run.absolute())]
+    if what.own_addresses is False:
+        command.append("--one-address")
+    began = time.monotonic()
+    with (run / "up.out").open("wb") as out:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={k: v for k, v in os.environ.items() if k not in ("MQIS_RUN", "COLUMNS")},
+        )
+    target = error_console()
+    with Live(console=target, refresh_per_second=8, transient=True) as live:
+        while not _is_up(run, process.pid):
+            if process.poll() is not None:
+                raise NodesError(_why(run))
+            if time.monotonic() - began > wait:
+                raise NodesError(
+                    f"not everything is ready after {wait} s; it goes on: 'mqis status' shows it, "
+                    f"'mqis down' ends it, {run / LOG} tells more"
+                )
+            if target.is_terminal:
+                live.update(_progress(run, what.plan, began))
+            time.sleep(_LOOK_S)
+    sys.stdout.write((run / "up.out").read_text(encoding="utf-8"))
+
+
+def _is_up(run: Path, pid: int) -> bool:
+    """Whether this supervisor has brought everything up, and said so."""
+    if holder(run / LOCK) != pid or not (run / FILE).exists():
+        return False
+    states = load_states(run)
+    return states is not None and states.complete and b" is up: " in (run / "up.out").read_bytes()
+
+
+def _why(run: Path) -> str:
+    """The last line of a supervisor that ended."""
+    lines = (run / "up.out").read_text(encoding="utf-8").strip().splitlines()
+    return lines[-1].removeprefix("mqis: ") if lines else f"it ended at once; see {run / LOG}"
+
+
+def _progress(run: Path, plan: Plan, began: float) -> Group:
+    """A table of the servers and a bar, while they come up."""
+    states = load_states(run)
+    known = states.servers if states is not None and holder(run / LOCK) is not None else {}
+    made = table("server", "role", "site", "state")
+    ready = 0
+    for server in plan.servers:
+        state = known[server.name].state if server.name in known else State.WAITING
+        ready += state is State.READY
+        style = _STYLES.get(state, "dim")
+        texts = (server.name, server.role.value, server.site)
+        made.add_row(*map(cell, texts), Text(state.value, style=style))
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    )
+    what = "filling the directory" if ready == len(plan.servers) else "bringing up servers"
+    task = bar.add_task(what, total=len(plan.servers), completed=ready)
+    bar.tasks[task].start_time = bar.get_time() - (time.monotonic() - began)
+    return Group(made, bar)

@@ -1,0 +1,146 @@
+"""Where a rebuild can begin: with the first record of a journal, or with one of its snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.session import PipelineError
+from mqis.pipeline.tables import Tables
+
+#: Whoever takes over a partition skips twice as many numbers; a smaller gap is changes that lack.
+SKIPPED = 1 << 19
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What there is of one server's journal."""
+
+    first: int
+    last: int
+    records: int
+    damaged: bool
+
+    @property
+    def is_unbroken(self) -> bool:
+        return not self.damaged and self.records == self.last - self.first + 1
+
+    @property
+    def is_whole(self) -> bool:
+        return self.is_unbroken and self.first == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One partition in one snapshot of its owner."""
+
+    server: str
+    lsn: int
+    partition: bytes
+    last_seq: int
+    purged_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What to go back to: a time, or a number."""
+
+    time: datetime | None = None
+    seq: int | None = None
+
+
+class Beginnings:
+    """What journals and snapshots there are."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.held = _held(tables)
+        self.snapshots = _snapshots(tables)
+
+    def of(
+        self, partition: bytes, makers: Collection[str], first_seq: int, moment: Moment
+    ) -> Snapshot | None:
+        """The snapshot to start from; None: the journals reach back to the first change.
+
+        ``makers`` are the servers that made changes of the partition, ``first_seq`` is the number
+        of the first one that their journals have. ``PipelineError`` where neither reaches.
+        """
+        short = sorted(name for name in makers if not self._is_whole(name))
+        mine = [s for s in self.snapshots if s.partition == partition]
+        founded = 1 < first_seq < SKIPPED
+        if not short and not founded and (makers or not mine):
+            return None
+        fitting = [s for s in mine if self._continues(s) and self._is_before(s, moment)]
+        if fitting:
+            return max(fitting, key=lambda s: (s.last_seq, s.lsn))
+        named = short or sorted(makers) or sorted({s.server for s in mine})
+        raise PipelineError(self._why(named[0], mine, first_seq))
+
+    def _is_whole(self, server: str) -> bool:
+        held = self.held.get(server)
+        return held is not None and held.is_whole
+
+    def _continues(self, snapshot: Snapshot) -> bool:
+        """Whether the journal goes on right behind it."""
+        held = self.held.get(snapshot.server)
+        return held is not None and held.is_unbroken and held.first <= snapshot.lsn + 1
+
+    def _is_before(self, snapshot: Snapshot, moment: Moment) -> bool:
+        if moment.seq is not None:
+            return snapshot.last_seq <= moment.seq
+        assert moment.time is not None
+        taken = self._time_of(snapshot)
+        return taken is not None and taken <= moment.time
+
+    def _time_of(self, snapshot: Snapshot) -> datetime | None:
+        """When it was taken at the latest: its record's time, or of the one behind it."""
+        if snapshot.lsn == 0:
+            return datetime.min.replace(tzinfo=UTC)
+        near = self._tables.read("records").filter(
+            (F.col("server") == snapshot.server)
+            & F.col("lsn").between(snapshot.lsn, snapshot.lsn + 1)
+        )
+        found = near.agg(F.unix_micros(F.min("time")).alias("us")).collect()[0]["us"]
+        return None if found is None else datetime.fromtimestamp(found / 1e6, tz=UTC)
+
+    def _why(self, name: str, mine: list[Snapshot], first_seq: int) -> str:
+        held = self.held.get(name)
+        if held is None:
+            return f"there is no journal of {name}, so what it held cannot be told"
+        if not held.is_unbroken:
+            return f"the journal of {name} is damaged, so what it held cannot be told"
+        known = "there is no snapshot of it" if not mine else "its snapshots are from after that"
+        begins = f"record {held.first:,}"
+        if held.is_whole:  # the store had something before there was a journal
+            begins = f"change {first_seq:,}"
+        return (
+            f"the journal of {name} begins with {begins}, and {known}: "
+            "neither reaches back to that point"
+        )
+
+
+def _held(tables: Tables) -> dict[str, Held]:
+    records = tables.read("records")
+    rows = records.groupBy("server").agg(
+        F.min("lsn").alias("first"), F.max("lsn").alias("last"), F.count_distinct("lsn").alias("n")
+    )
+    damaged: set[str] = set()
+    if tables.has("errors"):
+        faults = tables.read("errors").filter(F.col("source") == "journal")
+        damaged = {row["server"] for row in faults.select("server").distinct().collect()}
+    return {
+        row["server"]: Held(row["first"], row["last"], row["n"], row["server"] in damaged)
+        for row in rows.collect()
+    }
+
+
+def _snapshots(tables: Tables) -> list[Snapshot]:
+    """Of the partitions that their servers decide about."""
+    if not tables.has("snapshot_partitions"):
+        return []
+    own = tables.read("snapshot_partitions").filter(F.lower("owner") == F.lower("server"))
+    rows = own.select("server", "lsn", "partition", "last_seq", "purged_seq").collect()
+    return [Snapshot(r[0], r[1], bytes(r[2]), r[3], r[4]) for r in rows]

@@ -1,0 +1,53 @@
+"""Snapshots of journals: the tables ``snapshots`` and ``snapshot_partitions``.
+
+A snapshot is the directory as its server had it behind one record. Retention removes what a journal
+has before a snapshot that is kept, so a rebuild of the past may have to begin with one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline import sources
+from mqis.pipeline.sources.files import paths_in
+from mqis.pipeline.sources.journal import PATTERN, server_of_segment
+from mqis.pipeline.tables import Tables
+
+_SNAPSHOTS = "snapshot-*.jsonl"
+_PLACE = "file string, of string, lsn long"
+
+
+def snapshots(tables: Tables, journals: str) -> list[DataFrame]:
+    """Read those that lie beside journals; what could not be read of them is handed back."""
+    options = {"path": journals, "allow_empty": "true"}
+    beside = {path.parent for path in paths_in(options, PATTERN, "journal segments")}
+    found = [row for directory in sorted(beside) for row in _taken(directory)]
+    session = tables.session
+    if not found:
+        for name in ("snapshots", "snapshot_partitions"):
+            tables.drop(name)
+        return []
+    places = F.broadcast(session.createDataFrame(found, _PLACE))
+    paths = ",".join(path for path, _, _ in found)
+
+    def placed(frame: DataFrame) -> DataFrame:
+        named = frame.filter("error is null").drop("error", "server")
+        return named.join(places, "file").withColumnRenamed("of", "server")
+
+    lines = placed(sources.directory(session, paths, rows="lines"))
+    tables.write("snapshots", lines.drop("offset"))
+    states = placed(sources.directory(session, paths, rows="partitions"))
+    tables.write("snapshot_partitions", states.coalesce(1))
+    columns = ["server", "file", "offset", "error"]
+    unread = sources.directory(session, paths, columns, rows="lines").filter("error is not null")
+    return [unread.join(places, "file").withColumn("server", F.col("of")).drop("of", "lsn")]
+
+
+def _taken(directory: Path) -> list[tuple[str, str, int]]:
+    """(file, server, lsn) of the snapshots in a journal's directory."""
+    server = next(filter(None, map(server_of_segment, sorted(directory.glob(PATTERN)))), "")
+    taken = sorted(directory.glob(_SNAPSHOTS)) if server else []
+    return [(str(path), server, int(path.stem.partition("-")[2])) for path in taken]

@@ -1,0 +1,212 @@
+"""``mqis.capture``: what the packets of capture files say (pcap, pcapng).
+
+    spark.read.format("mqis.capture").load("captures")
+
+Options: ``path`` (files or directories, with commas), ``protocol`` and ``address`` (one or several,
+with commas; networks as 10.0.0.0/8), ``since`` and ``until`` (ISO times), ``share_bytes``. A row is
+a message, or where ``error`` is not null, something that cannot be read: a file, a packet, a part
+of a stream, a message.
+
+A big file is shared out by conversation: every task looks at the headers of all packets, and puts
+together and decodes the streams that are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from mmap import ACCESS_READ, mmap
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from mqis.pipeline import schemas
+from mqis.pipeline.sources import arrays
+from mqis.pipeline.sources.files import SourceError, chosen, paths_in, unreadable
+from mqis.protocol.capture.choice import Choice
+from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
+from mqis.protocol.capture.row import Row, file_error
+from mqis.wire.pcap.captured import Buffer
+from mqis.wire.pcap.file import walk_capture
+
+PATTERNS = ("*.pcap", "*.pcapng", "*.cap")
+SHARE_BYTES = 32 << 20
+#: Every one of them reads all headers.
+_MAX_SHARES = 64
+_BATCH = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureShare(InputPartition):
+    """The conversations of a file that one task decodes: number ``number`` of ``shares``."""
+
+    path: str
+    number: int
+    shares: int
+
+
+class CaptureSource(DataSource):
+    """Registered by ``session.open_session``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "mqis.capture"
+
+    def schema(self) -> StructType:
+        return schemas.CAPTURE
+
+    def reader(self, schema: StructType) -> CaptureReader:
+        chosen(schema.fieldNames(), self.schema().fieldNames(), "mqis.capture")
+        return CaptureReader(schema, dict(self.options))
+
+
+def capture_files(options: Mapping[str, str]) -> list[Path]:
+    """Of a directory everything that is called like a capture."""
+    each = [paths_in({**options, "allow_empty": "true"}, p, "captures") for p in PATTERNS]
+    found = sorted({path for paths in each for path in paths})
+    if not found and options.get("allow_empty", "") != "true":
+        raise SourceError(f"{options['path']}: there are no captures in it ({', '.join(PATTERNS)})")
+    return found
+
+
+class CaptureReader(DataSourceReader):
+    def __init__(self, schema: StructType, options: dict[str, str]) -> None:
+        self._schema = schema
+        self._options = options
+        self._choice = option_choice(options)
+        self._networks = option_networks(options)
+
+    def partitions(self) -> list[CaptureShare]:
+        size = int(self._options.get("share_bytes", SHARE_BYTES))
+        found: list[CaptureShare] = []
+        for path in capture_files(self._options):
+            shares = min(_MAX_SHARES, max(1, -(-path.stat().st_size // size)))
+            found += [CaptureShare(str(path), number, shares) for number in range(shares)]
+        return found
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, CaptureShare):
+            return
+        arrow = to_arrow_schema(self._schema, timezone="UTC")
+        waiting: list[Row] = []
+        for row in self._rows(partition, detail="detail" in arrow.names):
+            if self._choice.wants(row):
+                waiting.append(row)
+            if len(waiting) >= _BATCH:
+                yield _batch(waiting, arrow, partition.path)
+                waiting = []
+        if waiting:
+            yield _batch(waiting, arrow, partition.path)
+
+    def _rows(self, share: CaptureShare, *, detail: bool) -> Iterator[Row]:
+        decoder = CaptureDecoder(
+            share=(share.number, share.shares), networks=self._networks, detail=detail
+        )
+        try:
+            with Path(share.path).open("rb") as file:
+                if not Path(share.path).stat().st_size:  # which cannot be mapped
+                    yield from _decoded(decoder, b"")
+                    return
+                with (
+                    mmap(file.fileno(), 0, access=ACCESS_READ) as octets,
+                    memoryview(octets) as view,
+                ):
+                    yield from _decoded(decoder, view)
+        except OSError as error:
+            if share.number == 0:  # one word for all shares of a file
+                yield file_error(0, unreadable(error))
+
+
+def _decoded(decoder: CaptureDecoder, data: Buffer) -> Iterator[Row]:
+    for each in walk_capture(data):
+        decoder.receive(each)
+        yield from decoder.take()
+    decoder.finish()
+    yield from decoder.take()
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def option_choice(options: Mapping[str, str]) -> Choice:
+    try:
+        return Choice(
+            frozenset(_listed(options, "protocol")),
+            _time_ns(options.get("since")),
+            _time_ns(options.get("until")),
+        )
+    except ValueError as error:
+        raise SourceError(f"an option of mqis.capture is wrong: {error}") from None
+
+
+def option_networks(options: Mapping[str, str]) -> list[Network]:
+    try:
+        return [parse_network(text) for text in _listed(options, "address")]
+    except ValueError as error:
+        raise SourceError(f"an option of mqis.capture is wrong: {error}") from None
+
+
+def _listed(options: Mapping[str, str], name: str) -> list[str]:
+    return [text.strip() for text in options.get(name, "").split(",") if text.strip()]
+
+
+def _time_ns(text: str | None) -> int | None:
+    if text is None:
+        return None
+    moment = datetime.fromisoformat(text)
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(
+        1970, 1, 1, tzinfo=UTC
+    )
+    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1000
+
+
+# --- rows to Arrow --------------------------------------------------------------------------------
+
+_COLUMNS: dict[str, Callable[[Row], object]] = {
+    "time": lambda row: None if row.time_ns is None else row.time_ns // 1000,
+    "frame": lambda row: row.frame or None,
+    "source": lambda row: row.source or None,
+    "source_port": lambda row: row.source_port if row.source else None,
+    "destination": lambda row: row.destination or None,
+    "destination_port": lambda row: row.destination_port if row.destination else None,
+    "to_server": lambda row: row.to_server if row.source else None,
+    "transport": lambda row: row.transport or None,
+    "carrier": lambda row: row.carrier or None,
+    "protocol": lambda row: row.protocol or None,
+    "stream": lambda row: row.stream or None,
+    "summary": lambda row: _text(row.summary),
+    "detail": lambda row: row.detail or None,
+    "partition": lambda row: None if row.partition is None else row.partition.raw,
+    "seq": lambda row: None if row.seq is None else _signed(row.seq),
+    "queue_manager": lambda row: None if row.queue_manager is None else row.queue_manager.raw,
+    "machines": lambda row: [_text(name) for name in row.machines],
+    "error": lambda row: None if row.error is None else _text(row.error),
+    "offset": attrgetter("offset"),
+    "kind": attrgetter("kind"),
+    "call_id": attrgetter("call_id"),
+    "length": attrgetter("length"),
+}
+
+
+def _batch(rows: list[Row], arrow: pa.Schema, path: str) -> pa.RecordBatch:
+    columns: dict[str, Sequence[object]] = {"file": [path] * len(rows)}
+    for name in arrow.names:
+        if name != "file":
+            column = _COLUMNS[name]
+            columns[name] = [column(row) for row in rows]
+    return arrays.rows(columns, arrow, len(rows))
+
+
+def _text(text: str) -> str:
+    """Names of machines are not always Unicode: a lone surrogate has no UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number

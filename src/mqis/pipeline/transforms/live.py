@@ -1,0 +1,169 @@
+"""What a stream of records tells while it goes on: who is how far, and who holds something else.
+
+Journals alone say this, without exports: a replica that has gone past a change without applying it
+holds something else than its authority, unless a synchronisation has brought the object since, or
+everything up to a later number; and a message that arrived otherwise than it was sent.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqdsrp.change import Command
+from mqis.wire.mqdsrp.messages import Operation
+
+#: What is kept of a record; ``digest`` is of a message's body.
+KEPT = (
+    *("server", "lsn", "time", "kind", "state", "operation", "object_type", "partition", "seq"),
+    *("object_id", "message_source", "message_ordinal", "digest", "from_seq", "to_seq"),
+)
+#: Columns that are read for it.
+READ = (*KEPT[:-3], "body", "error")
+#: Bytes of a sync reply: PartitionID, FromSeqNumber, ToSeqNumber, counted from 1.
+_PARTITION_AT, _FROM_AT, _TO_AT = 19, 35, 43
+_CHANGES = (int(RecordState.LOCAL), int(RecordState.APPLIED))
+_MESSAGES = (int(RecordState.QUEUED), int(RecordState.RECEIVED), int(RecordState.REFUSED))
+
+
+def kept(records: DataFrame) -> DataFrame:
+    """The records that matter here, without their bodies."""
+    change = F.col("kind") == int(RecordKind.CHANGE)
+    chosen = (change & F.col("state").isin(*_CHANGES)) | (~change & F.col("state").isin(*_MESSAGES))
+    reply = ~change & (F.col("operation") == int(Operation.SYNC_REPLY)) & (F.length("body") > 0)
+
+    def number(at: int) -> Column:
+        wide = F.conv(F.hex(F.substring("body", at, 8)), 16, 10).cast("long")
+        return F.when(reply, wide)
+
+    about = F.when(reply, F.substring("body", _PARTITION_AT, 16)).otherwise(F.col("partition"))
+    told = records.filter(F.col("error").isNull() & chosen).select(
+        "*",
+        F.when(F.length("body") > 0, F.xxhash64("body")).alias("digest"),
+        number(_FROM_AT).alias("from_seq"),
+        number(_TO_AT).alias("to_seq"),
+        about.alias("about"),
+    )
+    return told.withColumn("partition", F.col("about")).select(*KEPT)
+
+
+def _changes(seen: DataFrame, state: RecordState) -> DataFrame:
+    return seen.filter((F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(state)))
+
+
+def _messages(seen: DataFrame, state: RecordState) -> DataFrame:
+    return seen.filter((F.col("kind") == int(RecordKind.MESSAGE)) & (F.col("state") == int(state)))
+
+
+def _synchronized(seen: DataFrame) -> DataFrame:
+    """Up to where replies have brought a replica: (server, partition, from_seq, to_seq)."""
+    key = ["server", "message_source", "message_ordinal"]
+    refused = _messages(seen, RecordState.REFUSED).select(*key)
+    came = _messages(seen, RecordState.RECEIVED).filter(F.col("to_seq") >= 0)
+    return came.join(refused, key, "left_anti").select("server", "partition", "from_seq", "to_seq")
+
+
+def standing(seen: DataFrame) -> DataFrame:
+    """Of each replica the last number, and how many numbers of the authority it is behind."""
+    made = (
+        _changes(seen, RecordState.LOCAL)
+        .groupBy("partition")
+        .agg(F.max_by("server", "seq").alias("authority"), F.max("seq").alias("made_seq"))
+    )
+    applied = _changes(seen, RecordState.APPLIED).select("server", "partition", "seq", "time")
+    synchronized = _synchronized(seen).select(
+        "server",
+        "partition",
+        F.col("to_seq").alias("seq"),
+        F.lit(None).cast("timestamp").alias("time"),
+    )
+    had = (
+        applied.unionByName(synchronized)
+        .groupBy("server", "partition")
+        .agg(
+            F.max("seq").alias("had_seq"),
+            F.count_distinct(F.when(F.col("time").isNotNull(), F.col("seq"))).alias("changes"),
+            F.max("time").alias("last"),
+        )
+    )
+    return had.join(F.broadcast(made), "partition", "left").select(
+        "server",
+        guid_text(F.col("partition")).alias("partition"),
+        "authority",
+        "made_seq",
+        "had_seq",
+        F.greatest(F.col("made_seq") - F.col("had_seq"), F.lit(0)).alias("behind"),
+        "changes",
+        "last",
+    )
+
+
+def divergence(seen: DataFrame) -> DataFrame:
+    """Objects that a replica holds otherwise than its authority, as far as journals show it.
+
+    (server, partition, id, type, seq, difference): ``passed_over`` or ``altered``.
+    """
+    return _passed_over(seen).unionByName(_altered(seen))
+
+
+def _passed_over(seen: DataFrame) -> DataFrame:
+    """Changes up to a replica's number that it has not applied, nor got in another way."""
+    made = _changes(seen, RecordState.LOCAL).select(
+        "partition", "seq", "object_id", "object_type", F.col("server").alias("authority")
+    )
+    applied = _changes(seen, RecordState.APPLIED)
+    synchronized = _synchronized(seen)
+    numbers = applied.select("server", "partition", "seq").unionByName(
+        synchronized.select("server", "partition", F.col("to_seq").alias("seq"))
+    )
+    reached = numbers.groupBy("server", "partition").agg(F.max("seq").alias("reached"))
+    owed = made.join(F.broadcast(reached), "partition").filter(
+        (F.col("server") != F.col("authority")) & (F.col("seq") <= F.col("reached"))
+    )
+    missed = owed.join(
+        applied.select("server", "partition", "seq"), ["server", "partition", "seq"], "left_anti"
+    )
+    # A whole object, or its end, says everything that was before it.
+    whole = (int(Command.CREATE), int(Command.SYNC), int(Command.DELETE))
+    said = (
+        applied.filter(F.col("operation").isin(*whole))
+        .groupBy("server", "partition", "object_id")
+        .agg(F.max("seq").alias("said"))
+    )
+    left = missed.join(said, ["server", "partition", "object_id"], "left").filter(
+        F.coalesce("said", F.lit(-1)) < F.col("seq")
+    )
+    covered = (F.col("from_seq") < F.col("seq")) & (F.col("seq") <= F.col("to_seq"))
+    spans = synchronized.select(
+        F.col("server").alias("s"), F.col("partition").alias("p"), "from_seq", "to_seq"
+    )
+    same = (F.col("server") == F.col("s")) & (F.col("partition") == F.col("p"))
+    found = left.join(F.broadcast(spans), same & covered, "left_anti")
+    grouped = found.groupBy("server", "partition", "object_id", "object_type").agg(
+        F.max("seq").alias("seq")
+    )
+    return _told(grouped, "passed_over")
+
+
+def _altered(seen: DataFrame) -> DataFrame:
+    """Changes of messages whose bodies differ at both ends."""
+    key = ["message_source", "message_ordinal"]
+    sent = _messages(seen, RecordState.QUEUED).select(*key, F.col("digest").alias("sent"))
+    came = _messages(seen, RecordState.RECEIVED).select("server", *key, "digest")
+    wrong = came.join(sent, key).filter(F.col("digest") != F.col("sent"))
+    applied = _changes(seen, RecordState.APPLIED)
+    concerned = applied.join(wrong.select("server", *key), ["server", *key], "left_semi")
+    return _told(concerned, "altered")
+
+
+def _told(found: DataFrame, difference: str) -> DataFrame:
+    return found.select(
+        "server",
+        guid_text(F.col("partition")).alias("partition"),
+        guid_text(F.col("object_id")).alias("id"),
+        type_label(F.col("object_type")).alias("type"),
+        "seq",
+        F.lit(difference).alias("difference"),
+    )

@@ -1,0 +1,7 @@
+"""What captured packets say: streams put together, protocols recognised, messages decoded.
+
+    packets -> fragments.py -> connection.py (two halfstream.py) -> a dissector -> rows
+                            -> datagrams.py ----------------------------------> rows
+
+``registry.py`` has the tables in which a protocol, an RPC interface or a queue is one line.
+"""

@@ -1,0 +1,125 @@
+"""Calls under way: what is known of each, and reading its stubs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.capture.explaining import Explained
+from mqis.protocol.capture.interfaces import InterfaceProtocol
+from mqis.wire.errors import WireError
+from mqis.wire.ndr import Parameters, Syntax
+from mqis.wire.rpc.bodies import Request, Response
+from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.pdu import Pdu
+
+MISSING = "fragments are missing"
+
+
+@dataclass(slots=True)
+class Call:
+    """A request whose answer is still to come, and the side that sent it."""
+
+    side: int
+    protocol: str
+    name: str
+    interface: InterfaceProtocol | None = None
+    operation: Operation[Any, Any] | None = None
+    syntax: Syntax | None = None
+    #: Why the interface is not known.
+    unknown: str = ""
+    is_callback: bool = False
+    #: What its answer needs; None if the request could not be read.
+    given: dict[str, int] | None = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Stub:
+    """The fragments of a request or response so far."""
+
+    first: Pdu
+    octets: bytearray = field(default_factory=bytearray)
+    #: Bytes of all PDUs.
+    length: int = 0
+    encrypted: bool = False
+    #: Why it cannot be put together.
+    broken: str = ""
+
+    @property
+    def is_request(self) -> bool:
+        return isinstance(self.first.body, Request)
+
+    @property
+    def call_id(self) -> int:
+        return self.first.header.call_id
+
+    def extend(self, pdu: Pdu, body: Request | Response, max_stub: int) -> None:
+        self.length += len(pdu.data)
+        octets = body.stub
+        if pdu.auth is not None:
+            self.encrypted |= pdu.auth.level == AuthLevel.PRIVACY
+            octets = octets[: max(0, len(octets) - pdu.auth.pad_length)]
+        if len(self.octets) + len(octets) > max_stub:
+            self.broken = f"a stub of more than {max_stub} bytes"
+        if not self.broken:
+            self.octets += octets
+
+
+def read(call: Call, stub: Stub) -> Explained:
+    """What the stub says. A request leaves behind what its answer needs."""
+    found = _unreadable(call, stub)
+    value = None
+    if found is None:
+        value, found = _decoded(call, stub)
+    if stub.is_request:
+        call.given = None if value is None else _sizes(value)
+    return found
+
+
+def _unreadable(call: Call, stub: Stub) -> Explained | None:
+    """Why nobody can read it, if so."""
+    is_big = stub.first.header.big_endian
+    octets = bytes(stub.octets)
+    checks: tuple[tuple[bool, str, str], ...] = (
+        (bool(stub.broken), "", stub.broken),
+        (stub.encrypted, "the stub is encrypted", ""),
+        (call.interface is None, call.unknown, ""),
+        (call.operation is None, "", "the interface has no such operation"),
+        (call.syntax is None, "in a transfer syntax that is not known", ""),
+        (call.given is None, "its request could not be read", ""),
+        (is_big and call.syntax is Syntax.NDR64, "", "NDR64 is little-endian only"),
+    )
+    for applies, summary, error in checks:
+        if applies:
+            detail = {"encrypted" if stub.encrypted else "stub": octets}
+            return Explained(summary, detail, error=error or None)
+    return None
+
+
+def _decoded(call: Call, stub: Stub) -> tuple[Any, Explained]:
+    assert call.interface is not None
+    assert call.operation is not None
+    assert call.syntax is not None
+    operation, octets = call.operation, bytes(stub.octets)
+    parameters: Parameters[Any] = operation.request if stub.is_request else operation.response
+    try:
+        value = parameters.decode(
+            octets,
+            call.syntax,
+            big_endian=stub.first.header.big_endian,
+            given=call.given or {},
+            allow_surplus=True,
+        )
+    except WireError as error:
+        return None, Explained("", {"stub": octets}, error=f"in the stub: {error}")
+    return value, call.interface.explain(value)
+
+
+def _sizes(value: Any) -> dict[str, int]:
+    """All numbers of a request, and how many properties it names: what sizes can refer to."""
+    numbers = {each.name: getattr(value, each.name) for each in fields(value)}
+    given = {name: number for name, number in numbers.items() if isinstance(number, int)}
+    if "ids" in numbers:
+        given["cp"] = len(numbers["ids"])
+    return given

@@ -1,0 +1,156 @@
+"""A TCP connection as it was captured: both directions in the order that caused each other.
+
+A segment that acknowledges bytes of the other side was sent after they had arrived. So it waits
+until they are delivered here too: an answer is never read before its question, in whatever order
+the packets stand in the file. If that takes more room than there is, or the capture ends, what is
+missing is told as missing and the rest goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mqis.protocol.capture.flow import Flow
+from mqis.protocol.capture.framing import Dissector
+from mqis.protocol.capture.halfstream import Chunk, HalfStream
+from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.recognition import Recognition, StreamProtocol
+from mqis.protocol.capture.row import Place, Row
+from mqis.wire.pcap.transport import TcpFlags, TcpSegment
+
+_NOT_CAPTURED = "they were not captured"
+_CUT = "the snap length cut them off"
+#: More than this acknowledged beyond what was captured is an outlier, no loss.
+_PLAUSIBLE = 1 << 30
+
+
+class Connection:
+    """``side`` 0 is the flow's first endpoint; rows go to ``emit``."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        protocols: Sequence[StreamProtocol],
+        limits: Limits,
+        emit: Callable[[Row], None],
+    ) -> None:
+        self.flow = flow
+        #: Where its last packet stands.
+        self.last = Place(0, 0, None)
+        self.over = False
+        self._limits = limits
+        self._halves = (HalfStream(), HalfStream())
+        self._packets = 0
+        self._settled = False
+        self._reader: Dissector | Recognition = Recognition(flow, protocols, limits, emit)
+
+    def receive(self, side: int, segment: TcpSegment, place: Place) -> bool:
+        """False for the first segment of another connection between the same ports."""
+        flags, half = segment.flags, self._halves[side]
+        if flags & TcpFlags.SYN:
+            if not half.begins_at((segment.seq + 1) & 0xFFFFFFFF):
+                return False
+            self.flow.opened_by(1 - side if flags & TcpFlags.ACK else side, sure=True)
+        if self.over:
+            return True
+        self.last = place
+        self._packets += 1
+        if isinstance(self._reader, Recognition) and self._reader.given_up:
+            self._reader.count(side, len(segment.data) + segment.lost)
+        else:
+            self._add(side, segment, place)
+            self._go_on()
+        if flags & TcpFlags.RST or all(half.ended for half in self._halves):
+            self.finish()
+        return True
+
+    def _add(self, side: int, segment: TcpSegment, place: Place) -> None:
+        half, flags = self._halves[side], segment.flags
+        ack = segment.ack if flags & TcpFlags.ACK else None
+        size = len(segment.data) + segment.lost
+        seq = segment.seq + bool(flags & TcpFlags.SYN)
+        if size:
+            half.add(seq & 0xFFFFFFFF, Chunk(0, segment.data, segment.lost, ack, place))
+            if self._settled:
+                half.settle()
+        if flags & TcpFlags.FIN:
+            half.end_at((seq + size) & 0xFFFFFFFF)
+        if ack is not None:
+            self._halves[1 - side].acknowledge(ack)
+
+    def finish(self) -> None:
+        """The capture or the connection is over; what waits is delivered as it is."""
+        if self.over:
+            return
+        self._settle()
+        self._deliver()
+        while any(half.pending for half in self._halves):
+            self._give_up()
+            self._deliver()
+        for side, half in enumerate(self._halves):
+            missing = half.acked - half.next
+            # A FIN that was not captured looks like one byte.
+            if half.is_placed and 1 < missing < _PLAUSIBLE:
+                self._reader.gap(side, missing, self.last, _NOT_CAPTURED)
+        self._reader.end(self.last)
+        self.over = True
+
+    def _go_on(self) -> None:
+        halves, limits = self._halves, self._limits
+        if not self._settled:
+            is_known = all(half.synchronised for half in halves)
+            if not is_known and self._packets < limits.settle_packets:
+                return
+            self._settle()
+        self._deliver()
+        while (
+            sum(half.pending_bytes for half in halves) > limits.max_pending_bytes
+            or sum(len(half.pending) for half in halves) > limits.max_pending_segments
+        ):
+            self._give_up()
+            self._deliver()
+
+    def _settle(self) -> None:
+        if self._settled:
+            return
+        self._settled = True
+        for side, half in enumerate(self._halves):
+            half.settle()
+            if not half.synchronised:
+                self._reader.begin_astray(side)
+
+    def _deliver(self) -> None:
+        went_on = True
+        while went_on:
+            went_on = False
+            for side, half in enumerate(self._halves):
+                while (chunk := half.ready) is not None and not self._is_early(side, chunk):
+                    data, lost = half.take()
+                    self._read(side, data, lost, chunk.place)
+                    went_on = True
+
+    def _is_early(self, side: int, chunk: Chunk) -> bool:
+        other = self._halves[1 - side]
+        if chunk.ack is None or not other.is_placed:
+            return False
+        return other.position(chunk.ack) > other.next
+
+    def _read(self, side: int, data: bytes, lost: int, place: Place) -> None:
+        if data:
+            self._reader.data(side, data, place)
+            if isinstance(self._reader, Recognition) and self._reader.dissector is not None:
+                self._reader = self._reader.dissector
+        if lost:
+            self._reader.gap(side, lost, place, _CUT)
+
+    def _give_up(self) -> None:
+        """One thing that others wait for: bytes that are missing, else what is acknowledged."""
+        waiting = [(side, half) for side, half in enumerate(self._halves) if half.pending]
+        waiting.sort(key=lambda each: (not each[1].missing, each[1].pending[0].place.number))
+        side, half = waiting[0]
+        missing = half.missing
+        if missing:
+            half.skip(missing)
+            self._reader.gap(side, missing, half.pending[0].place, _NOT_CAPTURED)
+        else:
+            half.ungate()

@@ -1,0 +1,82 @@
+"""Who talks to whom: two endpoints, as keys, as numbers for sharing work, and as text."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from zlib import crc32
+
+from mqis.protocol.capture.plain import as_text
+from mqis.protocol.capture.row import Meaning, Place, Row
+
+#: Protocol number, then both endpoints, the smaller first.
+FlowKey = tuple[int, tuple[bytes, int], tuple[bytes, int]]
+
+_NAMES = {6: "tcp", 17: "udp"}
+
+
+def flow_key(
+    protocol: int, source: bytes, source_port: int, destination: bytes, destination_port: int
+) -> tuple[FlowKey, int]:
+    """The same for both directions, and which of its endpoints sent."""
+    one, other = (source, source_port), (destination, destination_port)
+    return ((protocol, one, other), 0) if one <= other else ((protocol, other, one), 1)
+
+
+def share_of(key: tuple[object, ...], shares: int) -> int:
+    """Which of so many workers decodes a conversation; the same in every process."""
+    return crc32(repr(key).encode("ascii")) % shares
+
+
+class Flow:
+    """A conversation's endpoints in words. ``client`` is the side that opened it, if known."""
+
+    __slots__ = ("_ends", "_longest", "_sure", "client", "number", "transport")
+
+    def __init__(self, key: FlowKey, side: int, first: Place, longest: int | None) -> None:
+        """``side`` sent first. ``longest``: bytes shown of a run; None for no details at all."""
+        protocol, *ends = key
+        self.transport = _NAMES[protocol]
+        self.number = first.number
+        self._ends = [(str(ip_address(address)), port) for address, port in ends]
+        self._longest = longest
+        self._sure = False
+        #: Until something says it: who has the higher port.
+        one, other = self.ports
+        self.client = side if one == other else int(one < other)
+
+    @property
+    def ports(self) -> tuple[int, int]:
+        return self._ends[0][1], self._ends[1][1]
+
+    def opened_by(self, side: int, *, sure: bool = False) -> None:
+        """A handshake is sure of it; the first message of a protocol is good enough."""
+        if sure or not self._sure:
+            self.client, self._sure = side, sure
+
+    def row(self, side: int, place: Place, length: int, carrier: str, meaning: Meaning) -> Row:
+        source, destination = self._ends[side], self._ends[1 - side]
+        detail = ""
+        if self._longest is not None and meaning.detail is not None:
+            detail = as_text(meaning.detail, self._longest)
+        return Row(
+            place.time_ns,
+            place.number,
+            place.offset,
+            *source,
+            *destination,
+            side == self.client,
+            self.transport,
+            carrier,
+            meaning.protocol,
+            meaning.kind,
+            self.number,
+            meaning.call_id,
+            length,
+            meaning.summary,
+            detail,
+            meaning.partition,
+            meaning.seq,
+            meaning.queue_manager,
+            meaning.machines,
+            meaning.error,
+        )

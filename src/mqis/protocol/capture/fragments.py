@@ -1,0 +1,83 @@
+"""IP packets that were cut on their way (RFC 791 3.2): put together from their fragments."""
+
+from __future__ import annotations
+
+from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.row import Place
+from mqis.wire.pcap.network import NetworkPacket
+from mqis.wire.pcap.transport import Fragment
+
+#: Of an IP packet, header included.
+_MAX_PACKET = 65_535
+
+Key = tuple[bytes, bytes, int, int]
+
+
+class _Parts:
+    """What has come of one packet."""
+
+    __slots__ = ("end", "parts", "place")
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.parts: dict[int, bytes] = {}
+        #: Known once the last fragment is there.
+        self.end: int | None = None
+
+    def whole(self) -> bytes | None:
+        if self.end is None:
+            return None
+        found = bytearray()
+        for at in sorted(self.parts):
+            if at > len(found):
+                return None
+            found += self.parts[at][len(found) - at :]
+        return bytes(found[: self.end]) if len(found) >= self.end else None
+
+
+class Fragments:
+    """Packets under way, each under its addresses, protocol and identification."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._under_way: dict[Key, _Parts] = {}
+        #: What was given up, since the last time anybody looked.
+        self.given_up: list[tuple[Key, Place, str]] = []
+
+    def add(self, fragment: Fragment, place: Place) -> tuple[NetworkPacket, bytes] | None:
+        """The whole packet, once its last missing fragment is there."""
+        key = fragment[:4]
+        if fragment.lost:
+            self._under_way.pop(key, None)
+            self.given_up.append((key, place, "a fragment was cut by the snap length"))
+            return None
+        if fragment.at + len(fragment.data) > _MAX_PACKET:
+            self.given_up.append((key, place, "a fragment lies outside of any packet"))
+            return None
+        kept = self._under_way.get(key)
+        if kept is None:
+            self._make_room()
+            kept = self._under_way[key] = _Parts(place)
+        if len(fragment.data) > len(kept.parts.get(fragment.at, b"")):
+            kept.parts[fragment.at] = fragment.data
+        if not fragment.more:
+            kept.end = fragment.at + len(fragment.data)
+        whole = kept.whole()
+        if whole is None:
+            return None
+        del self._under_way[key]
+        source, destination, protocol, _ = key
+        return NetworkPacket(source, destination, protocol, 0, len(whole)), whole
+
+    def _make_room(self) -> None:
+        if len(self._under_way) >= self._limits.max_fragmented:
+            self._give_up(next(iter(self._under_way)))
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        for key in list(self._under_way):
+            self._give_up(key)
+
+    def _give_up(self, key: Key) -> None:
+        kept = self._under_way.pop(key)
+        self.given_up.append((key, kept.place, "other fragments of this packet are missing"))

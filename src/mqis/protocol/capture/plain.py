@@ -1,0 +1,78 @@
+"""Any decoded value as JSON text: dataclasses as objects, bytes as hexadecimal, codes by name.
+
+How a type is converted is found out once; captures hold millions of values of a few types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import Enum, Flag
+from json import dumps
+from typing import Any
+
+from mqis.wire.guid import Guid
+from mqis.wire.propvariant import VarType
+from mqis.wire.security.sid import Sid
+from mqis.wire.seqnum import SequenceNumber
+
+Convert = Callable[[Any, int], Any]
+
+_AS_TEXT = (Guid, Sid, SequenceNumber, VarType)
+
+
+def as_text(value: object, longest: int) -> str:
+    """``longest`` is how many bytes of a run of bytes are shown."""
+    return dumps(plain(value, longest), separators=(",", ":"))
+
+
+def plain(value: Any, longest: int) -> Any:
+    kind = type(value)
+    convert = _CONVERTERS.get(kind)
+    if convert is None:
+        convert = _CONVERTERS[kind] = _converter(kind)
+    return convert(value, longest)
+
+
+def _converter(kind: type) -> Convert:
+    if issubclass(kind, _AS_TEXT):
+        return lambda value, _: str(value)
+    if issubclass(kind, Flag):
+        return lambda value, _: [flag.name for flag in kind if flag in value]
+    if issubclass(kind, Enum):
+        return lambda value, _: value.name
+    if is_dataclass(kind):
+        # What begins with an underscore is a memory, not a part of the value.
+        names = [field.name for field in fields(kind) if not field.name.startswith("_")]
+        return lambda value, longest: {n: plain(getattr(value, n), longest) for n in names}
+    return _CONTAINERS.get(kind, lambda value, _: value)
+
+
+def _octets(value: bytes | memoryview, longest: int) -> str:
+    if len(value) <= longest:
+        return value.hex()
+    return f"{value[:longest].hex()}... ({len(value)} bytes)"
+
+
+def _int(value: int, _longest: int) -> int | str:
+    """Readers of JSON keep integers of 64 bits at best."""
+    return value if value.bit_length() <= 64 else f"0x{value:x}"
+
+
+def _items(value: tuple[Any, ...] | list[Any], longest: int) -> list[Any]:
+    return [plain(item, longest) for item in value]
+
+
+def _dict(value: dict[Any, Any], longest: int) -> dict[str, Any]:
+    return {str(key): plain(item, longest) for key, item in value.items()}
+
+
+_CONTAINERS: dict[type, Convert] = {
+    bytes: _octets,
+    memoryview: _octets,
+    int: _int,
+    tuple: _items,
+    list: _items,
+    dict: _dict,
+}
+_CONVERTERS: dict[type, Convert] = {}

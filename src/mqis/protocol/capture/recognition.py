@@ -1,0 +1,151 @@
+"""What a stream is: by how it begins, else by its port, else by what is found further in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from mqis.protocol.capture.flow import Flow
+from mqis.protocol.capture.framing import Dissector
+from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.row import Meaning, Place, Row
+from mqis.wire.errors import WireError
+
+_SHOWN = 16
+
+
+class StreamProtocol(NamedTuple):
+    """A line of the registry."""
+
+    dissector: type[Dissector]
+    ports: frozenset[int]
+
+
+class _Event(NamedTuple):
+    """What has to be told to a dissector once it is chosen."""
+
+    side: int
+    data: bytes
+    missing: int
+    place: Place
+    reason: str
+
+
+class Recognition:
+    """Takes the place of a dissector until one is chosen; ``dissector`` is that one."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        protocols: Sequence[StreamProtocol],
+        limits: Limits,
+        emit: Callable[[Row], None],
+    ) -> None:
+        self._protocols = protocols
+        self._flow = flow
+        self._limits = limits
+        self._emit = emit
+        self._heads = (bytearray(), bytearray())
+        #: The stream was captured from somewhere on; or has a hole by now.
+        self._begins_astray = [False, False]
+        self._astray = [False, False]
+        self._events: list[_Event] = []
+        self._bytes = [0, 0]
+        #: Nothing that is known.
+        self.given_up = False
+        self.dissector: Dissector | None = None
+
+    def begin_astray(self, side: int) -> None:
+        self._begins_astray[side] = self._astray[side] = True
+
+    def count(self, side: int, size: int) -> None:
+        """Bytes of a stream that was given up."""
+        self._bytes[side] += size
+
+    def data(self, side: int, data: bytes, place: Place) -> None:
+        self._bytes[side] += len(data)
+        if self.given_up:
+            return
+        self._heads[side].extend(data)
+        self._events.append(_Event(side, data, 0, place, ""))
+        self._choose(side)
+
+    def gap(self, side: int, size: int, place: Place, reason: str) -> None:
+        if self.given_up:
+            return
+        self._events.append(_Event(side, b"", size, place, reason))
+        self._astray[side] = True
+
+    def end(self, place: Place) -> None:
+        if self.dissector is None and not self.given_up and self._events:
+            self._by_port()
+        if self.dissector is not None:
+            self.dissector.end(place)
+        elif any(self._bytes):
+            self._unrecognised(place)
+
+    def _choose(self, side: int) -> None:
+        head = bytes(self._heads[side])
+        unsure = False
+        for protocol in self._protocols:
+            begins = self._begins(protocol.dissector, side, head)
+            if begins:
+                self._chosen(protocol.dissector)
+                return
+            unsure |= begins is None
+        if not unsure or len(head) >= self._limits.max_search:
+            self._by_port()
+
+    def _begins(self, dissector: type[Dissector], side: int, head: bytes) -> bool | None:
+        """Whether the stream is this, None if more bytes are needed to tell."""
+        at = dissector.find(head, 0)
+        while at >= 0:
+            if at and not self._astray[side]:
+                return False
+            start = head[at : at + dissector.HEAD]
+            if len(start) < dissector.HEAD:
+                return None
+            try:
+                dissector.length(start)
+            except WireError:
+                at = dissector.find(head, at + 1)
+            else:
+                return True
+        return None if self._astray[side] or len(head) < dissector.HEAD else False
+
+    def _by_port(self) -> None:
+        for protocol in self._protocols:
+            if not protocol.ports.isdisjoint(self._flow.ports):
+                self._chosen(protocol.dissector)
+                return
+        self.given_up = True
+        self._events = []
+
+    def _chosen(self, kind: type[Dissector]) -> None:
+        flow, emit, name = self._flow, self._emit, kind.NAME
+
+        def tell(side: int, place: Place, length: int, meaning: Meaning) -> None:
+            emit(flow.row(side, place, length, name, meaning))
+
+        dissector = kind(tell, self._limits)
+        dissector.opened_by = flow.opened_by
+        for side in (0, 1):
+            if self._begins_astray[side]:
+                dissector.begin_astray(side)
+        for event in self._events:
+            if event.data:
+                dissector.data(event.side, event.data, event.place)
+            else:
+                dissector.gap(event.side, event.missing, event.place, event.reason)
+        self._events = []
+        self.dissector = dissector
+
+    def _unrecognised(self, place: Place) -> None:
+        """One row a connection: so many bytes of nobody knows what."""
+        flow = self._flow
+        side = flow.client
+        beginning = bytes(self._heads[side][:_SHOWN] or self._heads[1 - side][:_SHOWN])
+        sent, answered = self._bytes[side], self._bytes[1 - side]
+        summary = f"{sent} bytes sent, {answered} received, beginning with {beginning.hex()}"
+        meaning = Meaning(flow.transport, "unrecognised", summary)
+        self._emit(flow.row(side, place, sent + answered, flow.transport, meaning))

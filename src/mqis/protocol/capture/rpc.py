@@ -1,0 +1,227 @@
+"""DCE/RPC connections (C706, MS-RPCE): what was bound, and every call with its answer.
+
+The side that sends a request is the caller, whichever opened the connection. A request that comes
+back under the number of a call that is under way is a callback, and its number counts among the
+callbacks of the interface (MS-RPCE 3.3.1.5.6). An answer can be read only with its request: arrays
+in it have the sizes that the request named.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, NamedTuple
+
+from mqis.protocol.capture.binding import SYNTAXES, interface_name, nak, proposal, security
+from mqis.protocol.capture.calls import MISSING, Call, Stub, read
+from mqis.protocol.capture.framing import Dissector, Tell
+from mqis.protocol.capture.interfaces import BY_SYNTAX
+from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.row import Meaning, Place
+from mqis.protocol.rpc.faults import status_name
+from mqis.wire.errors import WireError
+from mqis.wire.ndr import Syntax
+from mqis.wire.rpc.bodies import (
+    Bind,
+    BindAck,
+    BindNak,
+    ContextElement,
+    Fault,
+    Request,
+    Response,
+    Result,
+)
+from mqis.wire.rpc.header import HEADER_SIZE, Header, PacketType, PfcFlags
+from mqis.wire.rpc.pdu import Pdu, decode_pdu
+from mqis.wire.rpc.syntax import SyntaxId
+
+_TYPES = b"".join(re.escape(bytes([kind])) for kind in PacketType)
+#: Version 5.0 or 5.1, a type, any flags, either byte order, ASCII and IEEE.
+_BEGINNING = re.compile(rb"\x05[\x00\x01][" + _TYPES + rb"].[\x10\x00]\x00\x00\x00", re.DOTALL)
+
+
+class _Context(NamedTuple):
+    """An accepted presentation context."""
+
+    abstract: SyntaxId
+    syntax: Syntax | None
+
+
+class RpcDissector(Dissector):
+    NAME: ClassVar[str] = "rpc"
+    HEAD: ClassVar[int] = HEADER_SIZE
+
+    def __init__(self, tell: Tell, limits: Limits) -> None:
+        super().__init__(tell, limits)
+        self._proposed: dict[tuple[int, int], tuple[ContextElement, ...]] = {}
+        self._contexts: dict[int, _Context] = {}
+        #: By side, call_id and PTYPE.
+        self._stubs: dict[tuple[int, int, int], Stub] = {}
+        #: By call_id: the call, and within it callbacks and calls in these.
+        self._calls: dict[int, list[Call]] = {}
+
+    @classmethod
+    def length(cls, head: bytes) -> int:
+        if not _BEGINNING.match(head):
+            raise WireError("this does not begin a PDU", 0)
+        size = Header.decode(head).frag_length
+        if size < HEADER_SIZE:
+            raise WireError(f"a PDU of {size} bytes", 8)
+        return size
+
+    @classmethod
+    def find(cls, data: bytes | bytearray, at: int) -> int:
+        found = _BEGINNING.search(data, at)
+        return found.start() if found else -1
+
+    def lost(self, side: int) -> None:
+        for key, stub in self._stubs.items():
+            if key[0] == side:
+                stub.broken = MISSING
+
+    def end(self, place: Place) -> None:
+        super().end(place)
+        for (side, call_id, _), stub in self._stubs.items():
+            kind = "request" if stub.is_request else "response"
+            reason = f"the last fragments of a {kind} are missing"
+            meaning = Meaning(self.NAME, kind, call_id=call_id, error=reason)
+            self.tell(side, place, stub.length, meaning)
+
+    def message(self, side: int, data: bytes, place: Place) -> None:
+        try:
+            pdu = decode_pdu(data)
+        except WireError as error:
+            self.tell(side, place, len(data), Meaning(self.NAME, "PDU", error=str(error)))
+            return
+        if isinstance(pdu.body, Request | Response):
+            self._fragment(side, pdu, pdu.body, place)
+        else:
+            meaning = self._control(side, pdu)
+            self.tell(side, place, len(data), meaning._replace(call_id=pdu.header.call_id))
+
+    # --- binding --------------------------------------------------------------------------------
+
+    def _control(self, side: int, pdu: Pdu) -> Meaning:
+        body, call_id = pdu.body, pdu.header.call_id
+        kind = PacketType(pdu.header.type).name.lower()
+        told = ""
+        if isinstance(body, Bind):
+            self.opened_by(side)
+            self._remember(self._proposed, (side, call_id), body.contexts)
+            told = ", ".join(filter(None, map(proposal, body.contexts)))
+        elif isinstance(body, BindAck):
+            told = self._accepted(self._proposed.pop((1 - side, call_id), ()), body)
+        elif isinstance(body, BindNak):
+            told = nak(body.reason)
+        elif isinstance(body, Fault):
+            return self._fault(side, call_id, body)
+        authenticated = security(pdu.auth)
+        told = ", ".join(filter(None, (told, authenticated)))
+        detail: dict[str, Any] = {"body": body, "security": authenticated or None}
+        return Meaning(self.NAME, kind, told, detail)
+
+    def _accepted(self, proposed: tuple[ContextElement, ...], ack: BindAck) -> str:
+        if not proposed:
+            return f"{len(ack.results)} contexts, whose proposal was not captured"
+        told = []
+        for element, result in zip(proposed, ack.results, strict=False):
+            name = interface_name(element.abstract)
+            if result.result == Result.ACCEPTANCE:
+                syntax = SYNTAXES.get(result.transfer)
+                self._contexts[element.context_id] = _Context(element.abstract, syntax)
+                told.append(f"{name} in {syntax.name if syntax else result.transfer}")
+            elif result.result != Result.NEGOTIATE_ACK:
+                told.append(f"{name} refused")
+        return ", ".join(told)
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def _fragment(self, side: int, pdu: Pdu, body: Request | Response, place: Place) -> None:
+        header = pdu.header
+        key = (side, header.call_id, header.type)
+        stub = self._stubs.get(key)
+        if header.flags & PfcFlags.FIRST or stub is None:
+            stub = Stub(pdu)
+            if not header.flags & PfcFlags.FIRST:
+                stub.broken = MISSING
+            self._remember(self._stubs, key, stub)
+        stub.extend(pdu, body, self.limits.max_stub)
+        if header.flags & PfcFlags.LAST:
+            del self._stubs[key]
+            if isinstance(stub.first.body, Request):
+                call = self._new_call(side, stub.call_id, stub.first.body)
+                self._tell_call(side, place, stub, call)
+            else:
+                self._response(side, place, stub)
+
+    def _new_call(self, side: int, call_id: int, body: Request) -> Call:
+        stack = self._calls.get(call_id, [])
+        if stack and stack[-1].side == side:  # the answer to the last one was not captured
+            stack = []
+        is_callback = bool(stack) and stack[0].side != side
+        call = self._call(side, body, is_callback)
+        self._remember(self._calls, call_id, [*stack, call])
+        return call
+
+    def _call(self, side: int, body: Request, is_callback: bool) -> Call:
+        name = f"opnum {body.opnum}"
+        context = self._contexts.get(body.context_id)
+        if context is None:
+            return Call(side, self.NAME, name, unknown="its bind was not captured")
+        interface = BY_SYNTAX.get(context.abstract)
+        if interface is None:
+            return Call(side, self.NAME, name, unknown=f"of interface {context.abstract}")
+        described = interface.description
+        operations = described.callbacks if is_callback else described.operations
+        found = next((each for each in operations if each.opnum == body.opnum), None)
+        if found is not None:
+            name = found.name
+        call = Call(side, interface.name, name, interface, found, context.syntax)
+        call.is_callback = is_callback
+        return call
+
+    def _response(self, side: int, place: Place, stub: Stub) -> None:
+        call = self._answered(side, stub.call_id)
+        if call is not None:
+            self._tell_call(side, place, stub, call)
+            return
+        said = Meaning(self.NAME, "response", "its request was not captured", call_id=stub.call_id)
+        self.tell(side, place, stub.length, said._replace(error=stub.broken or None))
+
+    def _fault(self, side: int, call_id: int, body: Fault) -> Meaning:
+        call = self._answered(side, call_id)
+        protocol, name = (self.NAME, "") if call is None else (call.protocol, f"{call.name} ")
+        return Meaning(protocol, f"{name}fault", status_name(body.status), body)
+
+    def _answered(self, side: int, call_id: int) -> Call | None:
+        """The call that ``side`` answers; none if its request was not captured."""
+        stack = self._calls.get(call_id, [])
+        while stack:
+            call = stack.pop()
+            if not stack:
+                del self._calls[call_id]
+            if call.side != side:
+                return call
+        return None
+
+    def _tell_call(self, side: int, place: Place, stub: Stub, call: Call) -> None:
+        told = read(call, stub)
+        prefix = "callback" if call.is_callback and stub.is_request else ""
+        meaning = Meaning(
+            call.protocol,
+            f"{call.name} {'request' if stub.is_request else 'response'}",
+            ": ".join(filter(None, (prefix, told.summary))),
+            told.detail,
+            stub.call_id,
+            machines=told.machines,
+            error=told.error,
+        )
+        self.tell(side, place, stub.length, meaning)
+        for length, inner in told.inner:
+            self.tell(side, place, length, inner._replace(call_id=stub.call_id))
+
+    def _remember(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """At most so many; the oldest goes."""
+        table.pop(key, None)
+        if len(table) >= self.limits.max_calls:
+            del table[next(iter(table))]
+        table[key] = value

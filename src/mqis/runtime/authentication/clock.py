@@ -1,0 +1,61 @@
+"""The clock of a server, which every NTLM challenge tells (MS-NLMP 2.2.2.1, MsvAvTimestamp).
+
+Nobody logs on for it: the caller leaves when it has seen the challenge.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any
+
+from spnego._ntlm_raw.messages import AvId, Challenge, Negotiate, NegotiateFlags
+
+from mqis.protocol.authentication import (
+    AuthenticationError,
+    AuthLevel,
+    AuthType,
+    Identity,
+    SecurityContext,
+)
+from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.runtime.rpc.client import Credentials, RpcClient
+from mqis.wire.rpc.syntax import SyntaxId
+
+_FLAGS = NegotiateFlags.unicode | NegotiateFlags.ntlm | NegotiateFlags.request_target
+
+
+class _Asking:
+    """An initiator, and the one context that it gives, which ends at the challenge."""
+
+    signature_size = 0
+    complete = False
+    identity: Identity | None = None
+
+    def __init__(self) -> None:
+        self.difference_s: float | None = None
+
+    def initiator(self, auth_type: int, level: int, target: str) -> SecurityContext:
+        return self  # type: ignore[return-value]
+
+    def step(self, token: bytes | None) -> bytes:
+        if token is None:
+            return Negotiate(flags=int(_FLAGS)).pack()
+        with suppress(Exception):  # what a stranger sent
+            told: dict[AvId, Any] = Challenge.unpack(token).target_info or {}
+            self.difference_s = told[AvId.timestamp].timestamp() - time.time()
+        raise AuthenticationError("the time is known")
+
+
+async def clock_difference_s(
+    host: str, port: int, interface: SyntaxId, timeout_s: float
+) -> float | None:
+    """How far a server's clock is ahead of ours; None if it does not tell."""
+    asking = _Asking()
+    credentials = Credentials(asking, AuthType.NTLM, AuthLevel.CONNECT, host)
+    with suppress(AuthenticationError, RpcFault, RpcConnectionError, OSError, TimeoutError):
+        client = await RpcClient.connect(
+            host, port, [interface], credentials=credentials, timeout_s=timeout_s
+        )
+        await client.close()
+    return asking.difference_s

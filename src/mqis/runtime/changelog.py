@@ -1,0 +1,136 @@
+"""A line in the log for each step of a change, so that one can be followed through an enterprise.
+
+==================  =====================================  =======================================
+event               where                                  names
+==================  =====================================  =======================================
+change made         the authority, where a client asked    change
+change forwarded    another server, where a client asked   request
+change relayed      the PSC of a backup controller         request
+change decided      the authority, asked by a server       request, change
+change answered     where the client asked                 request
+change applied      every other server                     change (all that came in one message)
+==================  =====================================  =======================================
+
+``change`` and ``request`` are those of ``protocol.replication.identity``. See docs/logs.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any
+
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.replication.effects import ChangeApplied, RequestDecided, RequestPassedOn
+from mqis.protocol.replication.identity import change_id, request_id
+from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.wire.hresult import HResult
+
+log = logging.getLogger("mqis.change")
+
+_OPERATIONS = {kind: kind.name.lower() for kind in ChangeKind}
+#: Changes in one line: those of a message share it, but a line is to be readable.
+_IN_LINE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asked for a change, and from where."""
+
+    user: str
+    peer: str
+
+    @classmethod
+    def of(cls, call: IncomingCall) -> Origin:
+        identity = call.identity
+        return cls("anonymous" if identity is None else str(identity), call.peer)
+
+
+#: A change that nobody asked for: a server publishes its own key.
+SELF = Origin("this server", "")
+
+
+def is_on() -> bool:
+    return log.isEnabledFor(logging.INFO)
+
+
+def made(change: OwnChange, origin: Origin) -> None:
+    if is_on():
+        told = {"change": change_id_of(change), **_about(change), "user": origin.user}
+        if origin.peer:
+            told["peer"] = origin.peer
+        log.info("change made", extra={"details": told})
+
+
+def forwarded(request: str, change: OwnChange, to: str, origin: Origin) -> None:
+    if is_on():
+        named = {"request": request, "partition": str(change.obj.partition), "to": to}
+        by = {"user": origin.user, "peer": origin.peer}
+        log.info("change forwarded", extra={"details": {**named, **_about(change), **by}})
+
+
+def answered(request: str, result: int, seconds: float) -> None:
+    if is_on():
+        told = {"request": request, "result": _result(result), "ms": round(1000 * seconds, 1)}
+        log.info("change answered", extra={"details": told})
+
+
+def relayed(passed_on: RequestPassedOn) -> None:
+    if is_on():
+        request = request_id(passed_on.requester, passed_on.number)
+        told = {"request": request, "to": passed_on.machine}
+        log.info("change relayed", extra={"details": told})
+
+
+def decided(decision: RequestDecided) -> None:
+    if not is_on():
+        return
+    told = {
+        "request": request_id(decision.requester, decision.number),
+        "result": _result(decision.result),
+    }
+    for change in decision.changes:
+        named = {**told, "change": change_id_of(change), **_about(change)}
+        log.info("change decided", extra={"details": named})
+    if not decision.changes:
+        log.info("change decided", extra={"details": told})
+
+
+def applied(changes: Iterable[ChangeApplied]) -> None:
+    """Those of one sender in one line: a line for each would cost more than to apply it."""
+    if not is_on():
+        return
+    for sender, group in groupby(changes, lambda one: one.sender):
+        while some := [change_id(c.partition, c.seq) for c in islice(group, _IN_LINE)]:
+            told = {"change": some[0] if len(some) == 1 else some, "sender": sender}
+            log.info("change applied", extra={"details": told})
+
+
+# --- what lines have in common --------------------------------------------------------------------
+
+
+def change_id_of(change: OwnChange) -> str:
+    obj, tombstone = change.obj, change.tombstone
+    return change_id(obj.partition, obj.seq if tombstone is None else tombstone.seq)
+
+
+def _about(change: OwnChange) -> dict[str, Any]:
+    obj = change.obj
+    told = {
+        "operation": _OPERATIONS[change.kind],
+        "type": obj.type.label,
+        "id": str(obj.id),
+    }
+    path = obj.path
+    if path is not None:
+        told["object"] = path
+    return told
+
+
+def _result(result: int) -> str:
+    try:
+        return HResult(result).name
+    except ValueError:
+        return f"0x{result & 0xFFFFFFFF:08x}"

@@ -1,0 +1,46 @@
+"""How often something took how long, counted where it happens.
+
+An observation takes a third of a microsecond and no lock: each histogram has one thread that adds
+to it, and whoever reads it from another may see one observation more in a bucket than in the sum.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+#: Seconds, from an answer out of memory to one that somebody gives up on.
+CALL_SECONDS = (
+    *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01),
+    *(0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+#: Flushes of a disk.
+FLUSH_SECONDS = (0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+#: What is gathered.
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Histogram:
+    """``bounds`` ascend; a bucket has what is at most its bound, and one more has the rest."""
+
+    __slots__ = ("_bounds", "_counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self._counts)
+
+    def buckets(self) -> list[tuple[float, int]]:
+        """Each bound with how many observations did not exceed it; infinity is the last one."""
+        through, found = 0, []
+        for bound, count in zip((*self._bounds, float("inf")), list(self._counts), strict=True):
+            through += count
+            found.append((bound, through))
+        return found

@@ -1,0 +1,193 @@
+"""An HTTP/1.1 server for a few documents that are read, never written.
+
+    async with HttpServer({"/health": health}) as server:
+        port = await server.listen("127.0.0.1", 0)
+
+A document is a coroutine function that gives its ``Answer``. One request a connection: whoever
+reads every few seconds loses nothing by that, and nobody can hold a connection open. A request is
+bounded in size and time, and connections in number.
+
+A server at a loopback address answers only to addresses and to "localhost": a page from elsewhere
+whose name was made to lead here (DNS rebinding) reads nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+log = logging.getLogger(__name__)
+
+MAX_REQUEST = 8192
+MAX_CONNECTIONS = 32
+#: For a request to come, for its answer to be made, and for that to be read.
+TIMEOUT_S = 10.0
+
+TEXT = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    body: bytes
+    content_type: str = TEXT
+    status: HTTPStatus = HTTPStatus.OK
+    #: Other headers, as they go on the wire.
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def text(cls, body: str, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+        return cls(f"{body}\n".encode(), status=status)
+
+    @classmethod
+    def json(cls, content: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+        return cls(json.dumps(content).encode() + b"\n", "application/json", status)
+
+
+Document = Callable[[], Awaitable[Answer]]
+
+_FIXED = ("Cache-Control: no-store", "X-Content-Type-Options: nosniff", "Connection: close")
+
+
+class HttpServer:
+    """Serves ``documents``, by path, to GET and HEAD."""
+
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        *,
+        max_connections: int = MAX_CONNECTIONS,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._documents = documents
+        self._max_connections = max_connections
+        self._timeout_s = timeout_s
+        self._connections: set[asyncio.Task[None]] = set()
+        self._listener: asyncio.Server | None = None
+        self._local = True
+
+    async def __aenter__(self) -> HttpServer:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def listen(self, host: str, port: int) -> int:
+        """The port, which for 0 is one that was free; ``OSError`` if that cannot be."""
+        self._local = ip_address(host).is_loopback
+        self._listener = await asyncio.start_server(self._accept, host, port, limit=MAX_REQUEST)
+        bound: int = self._listener.sockets[0].getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        if self._listener is not None:
+            await self._listener.wait_closed()
+
+    # --- one connection ---------------------------------------------------------------------------
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= self._max_connections:
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                head = await _head(reader)
+            if head is not None:
+                writer.write(await self._response(head))
+                async with asyncio.timeout(self._timeout_s):
+                    await writer.drain()
+                    writer.close()
+                    await writer.wait_closed()
+        except (OSError, TimeoutError):
+            pass  # who does not ask, or does not read, is not waited for
+        finally:
+            writer.transport.abort()
+
+    async def _response(self, head: bytes) -> bytes:
+        method, path, hosts = _parse(head)
+        answer = _misdirected(hosts) if self._local else None
+        if answer is None:
+            answer = await self._answer(method, path)
+        body = b"" if method == "HEAD" else answer.body
+        lines = [
+            f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
+            f"Content-Type: {answer.content_type}",
+            f"Content-Length: {len(answer.body)}",
+            *(f"{name}: {value}" for name, value in answer.headers),
+            *_FIXED,
+        ]
+        return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body
+
+    async def _answer(self, method: str, path: str) -> Answer:
+        if not path.startswith("/"):
+            return Answer.text("this is no request", HTTPStatus.BAD_REQUEST)
+        document = self._documents.get(path)
+        if document is None:
+            known = ", ".join(self._documents)
+            return Answer.text(f"there is nothing here; there are {known}", HTTPStatus.NOT_FOUND)
+        if method not in ("GET", "HEAD"):
+            refused = Answer.text("this can only be read", HTTPStatus.METHOD_NOT_ALLOWED)
+            return Answer(refused.body, TEXT, refused.status, (("Allow", "GET, HEAD"),))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await document()
+        except TimeoutError:
+            return Answer.text("this takes too long now", HTTPStatus.SERVICE_UNAVAILABLE)
+        except Exception:
+            log.exception("%s cannot be told", path)
+            return Answer.text("this cannot be told now", HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes | None:
+    """The request without its body, which nobody reads; None if none came, or too much."""
+    with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        return await reader.readuntil(b"\r\n\r\n")
+    return None
+
+
+def _parse(head: bytes) -> tuple[str, str, list[str]]:
+    """Method, path and Host; the path is empty if there is no sense in it."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    hosts = [
+        value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+        if name.lower() == "host"
+    ]
+    words = first.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        return "", "", hosts
+    return words[0], words[1].partition("?")[0], hosts
+
+
+def _misdirected(hosts: list[str]) -> Answer | None:
+    """HTTP/1.0 clients name no host, browsers always do."""
+    if all(_is_local(host) for host in hosts):
+        return None
+    text = "ask by address: this server answers to no name"
+    return Answer.text(text, HTTPStatus.MISDIRECTED_REQUEST)
+
+
+def _is_local(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if name != "localhost":
+            ip_address(name)
+    except ValueError:
+        return False
+    return True

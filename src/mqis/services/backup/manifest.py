@@ -1,0 +1,107 @@
+"""What a backup says of itself: whose it is, from when, how far its numbers go, and digests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from mqis.wire.errors import MqisError
+
+FORMAT, VERSION = "mqis backup", 1
+
+
+class BackupError(MqisError):
+    """A backup cannot be taken, or not be used: which, why, and what to do."""
+
+
+class Content(StrEnum):
+    """What a backup may hold, by the name that it has there."""
+
+    STORE = "store.db"
+    CONFIG = "mqis.toml"
+    ACCOUNTS = "accounts.toml"
+    KEY = "signing.key"
+    KEYTAB = "keytab"
+
+
+#: Whoever has one of these can act as the server, or as its users.
+SECRETS = frozenset({Content.ACCOUNTS, Content.KEY, Content.KEYTAB})
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEntry:
+    """Numbers are sixteen hexadecimal digits."""
+
+    id: str
+    name: str
+    owner: str
+    #: Whether this server was its authority.
+    authority: bool
+    last_seq: str
+    purged_seq: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    #: UTC, ISO 8601.
+    created: str
+    mqis: str
+    enterprise: str
+    server: str
+    role: str
+    site: str
+    #: The GUID of the machine; empty if the directory has none of this name.
+    id: str
+    #: What the store was: sqlite or postgresql. In the backup it is SQLite in any case.
+    kind: str
+    schema: int
+    journal_lsn: int
+    objects: Mapping[str, int]
+    partitions: tuple[PartitionEntry, ...]
+    files: tuple[FileEntry, ...] = ()
+
+    @property
+    def is_authority(self) -> bool:
+        return any(partition.authority for partition in self.partitions)
+
+    @property
+    def secrets(self) -> list[str]:
+        return [file.name for file in self.files if file.name in SECRETS]
+
+    def holds(self, content: Content) -> bool:
+        return any(file.name == content for file in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, "version": VERSION, **asdict(self)}
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(self.to_json(), indent=2).encode("ascii") + b"\n"
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        try:
+            content: dict[str, Any] = json.loads(data)
+            if content["format"] != FORMAT:
+                raise ValueError("it is no backup of mqis")
+            if content["version"] != VERSION:
+                raise ValueError(
+                    f"its version is {content['version']}, this mqis reads {VERSION}: use the "
+                    "mqis that wrote it"
+                )
+            known = {f.name for f in fields(cls)}
+            values = {key: value for key, value in content.items() if key in known}
+            values["files"] = tuple(FileEntry(**entry) for entry in content["files"])
+            values["partitions"] = tuple(PartitionEntry(**p) for p in content["partitions"])
+            return cls(**values)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BackupError(f"the manifest cannot be read: {error}") from error

@@ -1,0 +1,185 @@
+"""What the pipeline has left behind: its tables, what they say in short, and the report.
+
+Tables are read without Spark, by pyarrow where that is installed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+_POINTER = "CURRENT"
+_VERSION = re.compile(r"v\d{6,}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+REPORT = "report.html"
+#: Of a table that is shown row by row.
+MOST_ROWS = 50
+#: A report that is larger than this was not written by the pipeline.
+MOST_REPORT = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    version: str
+    versions: int
+    written: str
+    files: int
+    size: int
+    #: None: pyarrow is not installed, or the files cannot be read.
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePage:
+    directory: str
+    tables: tuple[Table, ...]
+    has_report: bool
+    report_written: str
+    #: pyarrow can be asked what is in the tables.
+    readable: bool
+    #: Differences by (server, cause); None: there was no audit.
+    divergence: tuple[tuple[str, str, int], ...] | None
+    lag: Rows | None
+
+
+def pipeline_page(directory: Path) -> PipelinePage:
+    tables = tuple(_tables(directory))
+    report = directory / REPORT
+    readable = _arrow() is not None
+    names = {table.name for table in tables}
+    divergence = None
+    if readable and "divergence" in names:
+        rows = _read(directory, "divergence", ("server", "cause"), None)
+        if rows is not None:
+            counted = Counter((str(r["server"]), str(r["cause"])) for r in rows)
+            divergence = tuple((*key, number) for key, number in sorted(counted.items()))
+    return PipelinePage(
+        str(directory),
+        tables,
+        report.is_file(),
+        _moment(report.stat().st_mtime) if report.is_file() else "",
+        readable,
+        divergence,
+        table_rows(directory, "lag") if "lag" in names else None,
+    )
+
+
+def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> Rows | None:
+    """The first rows of a table; None if it is not there or cannot be read."""
+    rows = _read(directory, name, None, most)
+    if rows is None:
+        return None
+    columns = tuple(rows[0]) if rows else ()
+    total = _count(directory, name) or len(rows)
+    cells = tuple(tuple(_text(value) for value in row.values()) for row in rows)
+    return Rows(columns, cells, max(0, total - len(rows)))
+
+
+def report_file(directory: Path) -> Path | None:
+    """The report, if it is a file in this very directory and of a sensible size."""
+    path = directory / REPORT
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST_REPORT:
+        return None
+    return path
+
+
+def _tables(directory: Path) -> Iterator[Table]:
+    for pointer in sorted(directory.glob(f"*/{_POINTER}")):
+        current = _current(directory, pointer.parent.name)
+        if current is None:
+            continue
+        files = _files(current)
+        versions = sum(1 for path in pointer.parent.iterdir() if _VERSION.fullmatch(path.name))
+        yield Table(
+            pointer.parent.name,
+            current.name,
+            versions,
+            _moment(pointer.stat().st_mtime),
+            len(files),
+            sum(path.stat().st_size for path in files),
+            _count(directory, pointer.parent.name),
+        )
+
+
+def _current(directory: Path, name: str) -> Path | None:
+    """The current version; the names of both are checked, as files may hold anything."""
+    if _NAME.fullmatch(name) is None:
+        return None
+    try:
+        version = (directory / name / _POINTER).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    place = directory / name / version
+    return place if _VERSION.fullmatch(version) and place.is_dir() else None
+
+
+def _files(place: Path) -> list[Path]:
+    return sorted(p for p in place.rglob("*.parquet") if p.is_file() and not p.is_symlink())
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+# --- what is in them ------------------------------------------------------------------------------
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow.parquet  # noqa: PLC0415 -- comes with the pipeline, and takes a moment
+    except ImportError:
+        return None
+    return pyarrow.parquet
+
+
+def _count(directory: Path, name: str) -> int | None:
+    parquet, place = _arrow(), _current(directory, name)
+    if parquet is None or place is None:
+        return None
+    try:
+        return sum(int(parquet.ParquetFile(path).metadata.num_rows) for path in _files(place))
+    except (OSError, ValueError):
+        return None
+
+
+def _read(
+    directory: Path, name: str, columns: Sequence[str] | None, most: int | None
+) -> list[Mapping[str, Any]] | None:
+    parquet, place = _arrow(), _current(directory, name)
+    if parquet is None or place is None:
+        return None
+    rows: list[Mapping[str, Any]] = []
+    try:
+        for path in _files(place):
+            for batch in parquet.ParquetFile(path).iter_batches(columns=columns):
+                rows += batch.to_pylist()
+                if most is not None and len(rows) >= most:
+                    return rows[:most]
+    except (OSError, ValueError, KeyError):
+        return None
+    return rows
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)

@@ -1,0 +1,38 @@
+"""The other servers that a server replicates with, as its own directory knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqis.protocol.directory.objects import name_key
+from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.ports import View
+from mqis.protocol.replication.server import Server
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    name: str
+    id: Guid
+    role: str
+
+
+def neighbours(view: View, me: Server) -> list[Neighbour]:
+    """For a BSC its PSC, else the PSCs of all sites and the backups of the own one."""
+    primary = {
+        name_key(str(psc))
+        for site in view.objects(ObjectType.SITE)
+        if (psc := site.value(PropId.S_PSC)) and (not me.is_bsc or site.id == me.site)
+    }
+    found = []
+    for machine in view.objects(ObjectType.MACHINE):
+        name = machine.path or ""
+        role = Service.of(machine).role
+        backup = role is ServiceBits.BSC and machine.partition == me.site and not me.is_bsc
+        if machine.id != me.id and (name_key(name) in primary or backup):
+            label = "server" if role is None or role.name is None else role.name.lower()
+            found.append(Neighbour(name, machine.id, label))
+    return sorted(found, key=lambda neighbour: name_key(neighbour.name))

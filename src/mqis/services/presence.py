@@ -1,0 +1,120 @@
+"""What the directory says of a server that runs: its key, its role, and that no other has it.
+
+A server that just joined has done so. One that was promoted, or follows another PSC now, has
+another role than its machine object says; and the PSC of a site sees to it that no other machine of
+the site calls itself one, since backups follow whoever is a PSC of their site (3.2.7.1, E57).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.ownership import authority
+from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ports import Store, View
+from mqis.protocol.replication.admission import owns
+from mqis.protocol.replication.server import Role, Server
+from mqis.runtime.node.driver import NodeDriver
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+log = logging.getLogger(__name__)
+
+#: Until the next attempt; then twice that.
+_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
+
+_BITS = {Role.PEC: ServiceBits.PEC, Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
+_PRIMARY = (ServiceBits.PSC, ServiceBits.PEC)
+
+
+def key_list(key: RsaPublicKey) -> bytes:
+    """A key as the properties of machines and sites have it."""
+    return PublicKeys((PublicKey.of(key),)).to_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A machine object that has to say something else."""
+
+    machine: DirectoryObject
+    values: dict[int, PropVariant]
+
+    def make(self, events: DirectoryEvents) -> DirectoryObject:
+        current = events.transaction.get(ObjectType.MACHINE, self.machine.id) or self.machine
+        return events.set_stored(current, self.values)
+
+
+async def publish(store: Store, me: Server, driver: NodeDriver, key: RsaPublicKey | None) -> None:
+    """Put right what the directory says; returns when it is.
+
+    An authority that still asks the others, or does not answer, is tried again; and so is a
+    directory that has not heard yet that this server was promoted.
+    """
+    pause_s = _PAUSE_S
+    while True:
+        with store.read() as view:
+            wrong = list(corrections(view, me, key))
+            settled = _agrees(view, me)
+        for correction in wrong:
+            try:
+                await driver.change(partial(Correction.make, correction))
+            except (DirectoryError, StorageError) as error:
+                settled = False
+                if pause_s == _PAUSE_S:
+                    log.warning("the directory lacks this machine's key or role: %s", error)
+            else:
+                _tell(correction, me)
+        if settled:
+            return
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+
+
+def _tell(correction: Correction, me: Server) -> None:
+    if correction.machine.id != me.id:
+        log.info("%s is a backup of this site now", correction.machine.path)
+        return
+    if PropId.QM_SIGN_PKS in correction.values:
+        log.info("the directory has this machine's key now")
+    if PropId.QM_SERVICE in correction.values:
+        log.info("the directory says that this machine is a %s now", me.role.value)
+
+
+def _agrees(view: View, me: Server) -> bool:
+    """Whether the directory names this server for its role: a PSC that was replaced waits."""
+    named = authority(Guid.NULL if me.is_pec else me.site, view) or ""
+    return me.is_called(named) is not me.is_bsc
+
+
+def corrections(view: View, me: Server, key: RsaPublicKey | None) -> Iterator[Correction]:
+    machine = view.get(ObjectType.MACHINE, me.id)
+    if machine is None:
+        return
+    values: dict[int, PropVariant] = {}
+    if key is not None and machine.value(PropId.QM_SIGN_PKS) != key_list(key):
+        values[PropId.QM_SIGN_PKS] = PropVariant(VarType.BLOB, key_list(key))
+    if _agrees(view, me):
+        values |= _with_role(machine, _BITS[me.role])
+    if values:
+        yield Correction(machine, values)
+    if me.is_psc and _agrees(view, me) and owns(view, me, me.site):
+        for other in view.owned_by(ObjectType.MACHINE, me.site):
+            if other.id != me.id and Service.of(other).role in _PRIMARY:
+                yield Correction(other, _with_role(other, ServiceBits.BSC))
+
+
+def _with_role(machine: DirectoryObject, role: ServiceBits) -> dict[int, PropVariant]:
+    service = Service.of(machine)
+    if service.role is role:
+        return {}
+    return replace(service, directory_server=True, role=role).as_properties()

@@ -1,0 +1,1 @@
+"""Objects, records and routes as people read them, for the command line and the console alike."""

@@ -1,0 +1,198 @@
+"""Routes and their explanations as lines for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+from mqis.protocol.routing.breakage import Breakage
+from mqis.protocol.routing.explain import Alternative, Contest, Explanation, Step
+from mqis.protocol.routing.snapshot import Snapshot
+from mqis.protocol.routing.wording import Names
+from mqis.wire.guid import Guid
+
+#: A text, and its style if it has one.
+Line = tuple[str] | tuple[str, str]
+
+
+def _hops(found: Explanation) -> int:
+    return sum(step.next is not None for step in found.steps)
+
+
+def title(found: Explanation, names: Names) -> str:
+    """From where to where, how far, at what cost."""
+    ends = f"{names.machine(found.source)} to {names.machine(found.destination)}"
+    hops = _hops(found)
+    told = f"{ends}: {hops} hop{'' if hops == 1 else 's'}, cost {found.cost}"
+    return told if found.breakage is None else f"{ends}: no route"
+
+
+def _over(step: Step, names: Names) -> str:
+    crossing = step.crossing
+    if crossing is None:
+        return ""
+    ends = f"{names.site(crossing.from_site)} - {names.site(crossing.to_site)}"
+    described = names.link(crossing.link).partition(" (")[2].removesuffix(")")
+    return f"  over {ends}{f', {described}' if described else ''}, cost {crossing.cost}"
+
+
+def summary(found: Explanation, names: Names) -> Iterator[Line]:
+    """One line a hop."""
+    yield title(found, names), "bold"
+    for step in found.steps:
+        if step.next is not None:
+            hop = f"{names.machine(step.machine)} -> {names.machine(step.next)}"
+            yield (f"  {hop}{_over(step, names)}",)
+
+
+def explained(found: Explanation, names: Names) -> Iterator[Line]:
+    """Every step: the questions, the rule, the link, what lost."""
+    yield title(found, names), "bold"
+    for number, step in enumerate(found.steps, 1):
+        yield f"{number}. {heading(step, names)}", "cyan"
+        for kind, text in reasons(step, names):
+            before, style = _PREFIXES[kind]
+            yield (f"{before}{text}",) if style is None else (f"{before}{text}", style)
+
+
+class Reason(Enum):
+    """What a line about a step is."""
+
+    YES = "yes"
+    NO = "no"
+    NEXT = "next"
+    COST = "cost"
+    LOST = "lost"
+
+
+_PREFIXES: dict[Reason, tuple[str, str | None]] = {
+    Reason.YES: ("   yes ", "dim"),
+    Reason.NO: ("   no  ", "dim"),
+    Reason.NEXT: ("   -> ", None),
+    Reason.COST: ("      ", None),
+    Reason.LOST: ("      not ", "dim"),
+}
+
+
+def heading(step: Step, names: Names) -> str:
+    """Who decides, and by which rule."""
+    return f"{names.machine(step.machine)} {step.decision.rule.value}"
+
+
+def reasons(step: Step, names: Names) -> Iterator[tuple[Reason, str]]:
+    """The questions with their answers, where it goes, what it costs, what lost."""
+    for question, answer in step.decision.answers:
+        yield Reason.YES if answer else Reason.NO, question.value
+    if step.next is not None:
+        yield Reason.NEXT, f"{names.machine(step.next)}{_over(step, names)}"
+    if step.decision.row is not None:
+        row = step.decision.row
+        ends = names.site(row.destination), names.site(row.next_hop)
+        yield Reason.COST, f"{row.distance} to {ends[0]} by way of {ends[1]}"
+    for alternative in step.alternatives:
+        yield Reason.LOST, _lost(alternative, names)
+
+
+def _lost(alternative: Alternative, names: Names) -> str:
+    subject = _subject(alternative, names)
+    if alternative.contest is Contest.MACHINE:
+        return f"{subject}: it comes later in the list, and is tried next"
+    cost = f"cost {alternative.cost}"
+    if alternative.tied:
+        return f"{subject}: {cost}, a tie that the smaller GUID wins"
+    return f"{subject}: {cost}, {alternative.lost_by} more"
+
+
+def _subject(alternative: Alternative, names: Names) -> str:
+    if alternative.contest is Contest.LINK:
+        return f"link {names.link(alternative.subject)}"
+    if alternative.contest is Contest.MACHINE:
+        return f"machine {names.machine(alternative.subject)}"
+    if alternative.contest is Contest.SITE:
+        return f"its other site {names.site(alternative.subject)}"
+    return "by way of " + " - ".join(names.site(site) for site in alternative.path)
+
+
+def blame(found: Explanation, names: Names) -> Iterator[Line]:
+    """What breaks the route, and what lies behind that."""
+    if found.breakage is not None:
+        yield f"no further: {names.sentence(found.breakage)}", "red"
+        for cause in found.breakage.causes:
+            yield (f"  {names.sentence(cause)}",)
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def as_json(
+    found: Explanation, snapshot: Snapshot, before: Explanation | None, removed: Sequence[Guid]
+) -> dict[str, object]:
+    """Objects by identifier and name; ``before`` is the route with the links that were removed."""
+    told = _Told(snapshot)
+    return {
+        "source": told.machine(found.source),
+        "destination": told.machine(found.destination),
+        "reachable": found.breakage is None,
+        "cost": found.cost,
+        "hops": _hops(found),
+        "steps": [told.step(step) for step in found.steps],
+        "breakage": None if found.breakage is None else told.breakage(found.breakage),
+        "without": [str(link) for link in removed],
+        "before": None
+        if before is None
+        else {
+            "reachable": before.breakage is None,
+            "cost": before.cost,
+            "machines": [told.machine(machine) for machine in before.machines],
+        },
+    }
+
+
+class _Told:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._names = Names(snapshot)
+
+    def machine(self, guid: Guid) -> dict[str, str]:
+        return {"id": str(guid), "name": self._names.machine(guid)}
+
+    def site(self, guid: Guid) -> dict[str, str]:
+        return {"id": str(guid), "name": self._names.site(guid)}
+
+    def step(self, step: Step) -> dict[str, object]:
+        decision, crossing = step.decision, step.crossing
+        return {
+            "machine": self.machine(step.machine),
+            "rule": decision.rule.name.lower(),
+            "answers": {question.name.lower(): answer for question, answer in decision.answers},
+            "candidates": [self.machine(hop) for hop in decision.hops],
+            "next": None if step.next is None else self.machine(step.next),
+            "distance": None if decision.row is None else decision.row.distance,
+            "crossing": None
+            if crossing is None
+            else {
+                "from": self.site(crossing.from_site),
+                "to": self.site(crossing.to_site),
+                "link": {"id": str(crossing.link), "name": self._names.link(crossing.link)},
+                "cost": crossing.cost,
+            },
+            "alternatives": [self.alternative(each) for each in step.alternatives],
+        }
+
+    def alternative(self, each: Alternative) -> dict[str, object]:
+        return {
+            "contest": each.contest.name.lower(),
+            "id": str(each.subject),
+            "cost": each.cost,
+            "lost_by": each.lost_by,
+            "tied": each.tied,
+            "path": [self.site(site) for site in each.path],
+        }
+
+    def breakage(self, breakage: Breakage) -> dict[str, object]:
+        return {
+            "fault": breakage.fault.name.lower(),
+            "kind": breakage.kind.value,
+            "id": str(breakage.subject),
+            "text": self._names.sentence(breakage),
+            "causes": [self.breakage(cause) for cause in breakage.causes],
+        }

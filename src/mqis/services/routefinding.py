@@ -1,0 +1,75 @@
+"""From what people write to machines and links, and what becomes of a route without some."""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, name_key
+from mqis.protocol.directory.sources import Source
+from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.model import PROPERTIES
+from mqis.protocol.routing.snapshot import ROUTED, Snapshot
+from mqis.protocol.routing.wording import Names
+from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+from mqis.wire.seqnum import SequenceNumber
+
+
+class RouteError(MqisError):
+    """What was asked for is not in the directory."""
+
+
+def snapshot_of_server(remote: Source) -> Snapshot:
+    """By lookups of MS-MQDS. What this user may not read is not there."""
+    objects = []
+    for object_type in ROUTED:
+        for record in remote.lookup(object_type, PROPERTIES[object_type], (), ()):
+            values = {int(p): value for p, value in record.values.items() if value is not None}
+            made = object_type, record.id, ENTERPRISE_PARTITION, SequenceNumber.MIN, values
+            objects.append(DirectoryObject(*made))
+    found = Snapshot.of(objects)
+    if not found.sites:
+        raise RouteError(
+            "the server shows no site to this user: name one that may read them with --user"
+        )
+    return found
+
+
+def find_machine(snapshot: Snapshot, text: str) -> Guid:
+    """A machine by name or GUID; of a site its first gate, else its first machine."""
+    wanted = {name_key(text), name_key(text.partition(".")[0])}
+    for machine in snapshot.machines.values():
+        if str(machine.id) == text.strip("{}").lower() or name_key(machine.name) in wanted:
+            return machine.id
+    for site in snapshot.sites.values():
+        if name_key(text) in (name_key(site.name), str(site.id)):
+            lives = sorted(m.id for m in snapshot.machines.values() if site.id in m.sites)
+            for machine_id in (*snapshot.gates.get(site.id, ()), *lives):
+                return machine_id
+            raise RouteError(f"there is no machine in site {text!r}")
+    raise RouteError(f"there is no machine and no site {text!r} in the directory")
+
+
+def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
+    """All that the text can mean: parallel links go together."""
+    names = Names(snapshot)
+    key = name_key(text)
+    found = []
+    for link in snapshot.links.values():
+        ends = name_key(names.site(link.site1)), name_key(names.site(link.site2))
+        called = {str(link.id), ":".join(ends), ":".join(reversed(ends))}
+        if key in called | {name_key(link.description)} - {""}:
+            found.append(link.id)
+    if not found:
+        known = ", ".join(sorted(names.link(link) for link in snapshot.links))
+        raise RouteError(f"--without {text}: there is no such link; there are: {known}")
+    return found
+
+
+def compared(before: Explanation, after: Explanation) -> str:
+    """What the loss of links does to one route."""
+    if before.breakage is not None:
+        return "there was no route before"
+    if after.breakage is not None:
+        return f"no route any more; it cost {before.cost}"
+    if before.machines == after.machines and before.cost == after.cost:
+        return "nothing changes"
+    return f"cost {after.cost} instead of {before.cost} ({after.cost - before.cost:+d})"

@@ -1,0 +1,1 @@
+"""The console: an enterprise in the browser. What it shows is made by ``mqis.services.console``."""

@@ -1,0 +1,100 @@
+"""The console as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from mqis.services.console.faults import MqisError, fault_of
+from mqis.web.asking import Endpoint, changing, reading
+from mqis.web.console import HERE, Console
+from mqis.web.guard import Guard
+from mqis.web.pages import (
+    directory,
+    journal,
+    login,
+    overview,
+    pipeline,
+    replication,
+    statistics,
+    topology,
+)
+from mqis.web.settings import Settings
+
+_TOLD = {
+    404: ("Not found", "There is no such page."),
+    405: ("Not like this", "The page exists, but not for this kind of request."),
+}
+
+
+def make_app(settings: Settings) -> Starlette:
+    """Runs between the start and the end of its lifespan; ``app.state.console`` is what it is."""
+    console = Console(settings)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        yield
+        await console.close()
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        heading, text = _TOLD.get(error.status_code, ("Refused", error.detail))
+        page = console.error(request, error.status_code, heading, text)
+        page.headers.update(error.headers or {})
+        return page
+
+    async def fault(request: Request, error: Exception) -> Response:
+        assert isinstance(error, MqisError)
+        told = fault_of(error)
+        return console.error(request, told.status, told.heading, told.text)
+
+    app = Starlette(
+        routes=_routes(),
+        middleware=[Middleware(Guard, allowed=settings.allowed, error_page=console.error)],
+        exception_handlers={HTTPException: http_error, MqisError: fault},
+        lifespan=lifespan,
+    )
+    app.state.console = console
+    return app
+
+
+def _routes() -> list[Route | Mount]:
+    return [
+        _get("/", reading(overview.overview)),
+        _get("/map", reading(topology.show)),
+        _get("/replication", reading(replication.show)),
+        _get("/live", replication.live),
+        _get("/directory", reading(directory.browse)),
+        _get("/directory/create", reading(directory.new)),
+        _post("/directory/create", changing(directory.create)),
+        _get("/directory/{kind}/{id}", reading(directory.show)),
+        _post("/directory/{kind}/{id}/set", changing(directory.set_)),
+        _get("/directory/{kind}/{id}/delete", reading(directory.confirm)),
+        _post("/directory/{kind}/{id}/delete", changing(directory.delete)),
+        _get("/journal", reading(journal.browse)),
+        _get("/journal/{server}/{lsn}", reading(journal.show)),
+        _get("/pipeline", reading(pipeline.show)),
+        _get("/pipeline/report.html", reading(pipeline.report)),
+        _get("/pipeline/table/{name}", reading(pipeline.table)),
+        _get("/statistics", reading(statistics.show)),
+        _get("/login", login.form),
+        _post("/login", login.log_in),
+        _post("/logout", login.log_out),
+        Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
+    ]
+
+
+def _get(path: str, endpoint: Endpoint) -> Route:
+    return Route(path, endpoint, methods=["GET"])
+
+
+def _post(path: str, endpoint: Endpoint) -> Route:
+    return Route(path, endpoint, methods=["POST"])

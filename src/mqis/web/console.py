@@ -1,0 +1,166 @@
+"""The console of one process: what pages share, and how they are laid out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mqis.services.console.faults import MqisError
+from mqis.services.console.places import Place
+from mqis.services.console.polling import Polled, poll
+from mqis.services.console.reading import OpenStores
+from mqis.services.console.replication import Watch
+from mqis.services.console.statistics import counters
+from mqis.web.access import Access
+from mqis.web.limiting import Limiter
+from mqis.web.live import Live
+from mqis.web.sessions import COOKIE, Sessions
+from mqis.web.settings import Settings
+
+HERE = Path(__file__).parent
+#: (address, what the menu calls it, the sign before it)
+MENU = (
+    ("/", "Overview"),
+    ("/map", "Map"),
+    ("/replication", "Replication"),
+    ("/directory", "Directory"),
+    ("/journal", "Journal"),
+    ("/pipeline", "Pipeline"),
+    ("/statistics", "Sessions and calls"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks. ``id`` is in the cookie."""
+
+    id: str
+    is_new: bool
+    csrf: str
+    access: Access | None
+
+
+class Console:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stores = OpenStores()
+        self.watch = Watch()
+        self.sessions = Sessions(settings.idle_s, settings.lifetime_s, settings.most_sessions)
+        self.by_address = Limiter(settings.logins_per_address)
+        self.by_name = Limiter(settings.logins_per_name)
+        #: So many logons are under way at a time: each takes the server some work.
+        self.logging_on = asyncio.Semaphore(4)
+        self.live = Live(self._news, settings.live_every_s, settings.most_live)
+        self._templates = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.globals["query"] = _query
+        self._templates.filters["thousands"] = lambda number: f"{number:,}"
+
+    async def close(self) -> None:
+        await self.live.close()
+        await self.sessions.close()
+        await asyncio.to_thread(self.stores.close)
+
+    # --- who asks -------------------------------------------------------------------------------
+
+    def visitor(self, request: Request) -> Visitor:
+        """Once for a request."""
+        found: Visitor | None = getattr(request.state, "visitor", None)
+        if found is None:
+            given = request.cookies.get(COOKIE, "")
+            is_new = not self.sessions.is_id(given)
+            key = self.sessions.new_id() if is_new else given
+            access = None if is_new else self.sessions.access(key)
+            found = Visitor(key, is_new, self.sessions.csrf(key), access)
+            request.state.visitor = found
+        return found
+
+    def set_cookie(self, response: Response, id: str) -> None:  # noqa: A002
+        secure = self.settings.tls
+        response.set_cookie(COOKIE, id, httponly=True, samesite="strict", secure=secure, path="/")
+
+    # --- what there is --------------------------------------------------------------------------
+
+    def polled(self) -> list[Polled]:
+        return poll(self.settings.places.all(), self.stores)
+
+    def place(self, name: str, access: Access | None) -> Place:
+        """The one that is named; else one whose directory can be read here, the first."""
+        places = self.settings.places
+        if name:
+            return places.named(name)
+        listed = places.all()
+        if access is not None and not any(place.store for place in listed):
+            return places.named(access.place)
+        return next((place for place in listed if place.store), listed[0])
+
+    def _news(self) -> dict[str, str]:
+        try:
+            polled = self.polled()
+        except MqisError as error:  # the run directory; it may come back
+            return {"sentence": json.dumps({"text": str(error), "good": False})}
+        matrix = self.watch.matrix(polled)
+        return {
+            "replication": self.fragment("parts/matrix.html", matrix=matrix),
+            "statistics": self.fragment(
+                "parts/counters.html", servers=polled, counters=counters(polled)
+            ),
+            "servers": self.fragment("parts/servers.html", servers=polled),
+            "sentence": json.dumps({"text": matrix.sentence, "good": matrix.good}),
+        }
+
+    # --- pages ----------------------------------------------------------------------------------
+
+    def fragment(self, name: str, /, **context: Any) -> str:
+        return self._templates.get_template(name).render(context)
+
+    def page(self, request: Request, name: str, status: int = 200, /, **context: Any) -> Response:
+        visitor = self.visitor(request)
+        text = self.fragment(
+            name,
+            menu=MENU,
+            here=request.url.path,
+            address=_address(request),
+            user=None if visitor.access is None else visitor.access.user,
+            user_at=None if visitor.access is None else visitor.access.place,
+            csrf=visitor.csrf,
+            **context,
+        )
+        # Names in a directory are any UTF-16, halves of pairs included.
+        response = Response(text.encode("utf-8", "replace"), status, media_type="text/html")
+        if visitor.is_new:
+            self.set_cookie(response, visitor.id)
+        return response
+
+    def error(self, request: Request, status: int, heading: str, text: str) -> Response:
+        return self.page(request, "error.html", status, heading=heading, text=text, status=status)
+
+
+def _address(request: Request) -> str:
+    """Of this page, to come back to."""
+    query = request.url.query
+    return f"{request.url.path}?{query}" if query else request.url.path
+
+
+def _query(**values: object) -> str:
+    """A query string of what is set, after its question mark; lists give several."""
+    pairs = [
+        (name.rstrip("_"), str(each))
+        for name, value in values.items()
+        for each in (value if isinstance(value, list | tuple) else [value])
+        if each not in (None, "")
+    ]
+    return f"?{urlencode(pairs, errors='replace')}" if pairs else "?"

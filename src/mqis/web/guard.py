@@ -1,0 +1,146 @@
+"""What every request passes: names, sizes, headers, and no traceback for anybody.
+
+A page from elsewhere whose name was made to lead here (DNS rebinding) asks under that name, and
+gets nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+#: Nothing that a form here holds is longer, nor the address of a page.
+MOST_BODY = 64 << 10
+MOST_ADDRESS = 16 << 10
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+#: The report of the pipeline brings its own style, and may do nothing else.
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
+)
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+#: (request, status, heading, text) -> a page that says so.
+ErrorPage = Callable[[Request, int, str, str], Response]
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, *, allowed: frozenset[str], error_page: ErrorPage) -> None:
+        self._app = app
+        self._allowed = allowed
+        self._error_page = error_page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        guarded = _Headers(scope, send)
+        request = Request(scope, receive)
+        refusal = self._refusal(request)
+        try:
+            if refusal is not None:
+                await refusal(scope, receive, guarded)
+            else:
+                await self._app(scope, receive, guarded)
+        except Exception:
+            log.exception("a page failed")
+            if guarded.started:
+                raise
+            page = self._error_page(
+                request, 500, "The console failed", "Its log has the details; try again."
+            )
+            await page(scope, receive, guarded)
+
+    def _refusal(self, request: Request) -> Response | None:
+        host = request.headers.get("host", "")
+        if _name(host) not in self._allowed:
+            text = "This console does not go by that name. Names are added with --host."
+            return self._error_page(request, 421, "Wrong address", text)
+        if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > MOST_ADDRESS:
+            return self._error_page(request, 414, "Too much", "The address is too long.")
+        if request.method in ("GET", "HEAD"):
+            return None
+        if not _from_here(request, host):
+            text = "The form comes from another site."
+            return self._error_page(request, 403, "Refused", text)
+        length = request.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > MOST_BODY:
+            return self._error_page(request, 413, "Too much", "The form is too large.")
+        return None
+
+
+def _name(host: str) -> str:
+    """Without the port; an IPv6 address without its brackets."""
+    name, colon, port = host.rpartition(":")
+    if not colon or not port.isdigit() or (":" in name and not name.endswith("]")):
+        name = host
+    return name.strip("[]").lower()
+
+
+def _from_here(request: Request, host: str) -> bool:
+    """What browsers say of where a form comes from; other programs say nothing.
+
+    Pages here keep the referrer to themselves, so browsers call the origin of our own forms null.
+    """
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return False
+    origin = request.headers.get("origin", "null")
+    return origin == "null" or origin.partition("://")[2] == host
+
+
+class _Headers:
+    """``send`` that adds what every answer has."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._send = send
+        self._static = scope["path"].startswith("/static/")
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            headers.setdefault("Content-Security-Policy", POLICY)
+            headers.setdefault("Cache-Control", "no-cache" if self._static else "no-store")
+        await self._send(message)
+
+
+class TooLarge(Exception):
+    """A body grew beyond what it may have."""
+
+
+async def body_of(request: Request) -> bytes:
+    """Without trusting the length that was announced."""
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > MOST_BODY:
+            raise TooLarge
+    return bytes(data)

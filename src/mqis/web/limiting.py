@@ -1,0 +1,38 @@
+"""How often something may be tried."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from time import monotonic
+
+_MOST_KEYS = 4096
+
+
+class Limiter:
+    """So many in any period, by key. It remembers a bounded number of keys, the latest."""
+
+    def __init__(
+        self, most: int, period_s: float = 60.0, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._most = most
+        self._period_s = period_s
+        self._clock = clock
+        self._tried: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def wait_s(self, key: str) -> float:
+        """Count one; 0 if it may go on, else for how long it has to wait."""
+        now = self._clock()
+        tried = self._tried.setdefault(key, deque())
+        self._tried.move_to_end(key)
+        while len(self._tried) > _MOST_KEYS:
+            self._tried.popitem(last=False)
+        while tried and tried[0] <= now - self._period_s:
+            tried.popleft()
+        if len(tried) >= self._most:
+            return tried[0] + self._period_s - now
+        tried.append(now)
+        return 0.0
+
+    def forget(self, key: str) -> None:
+        self._tried.pop(key, None)

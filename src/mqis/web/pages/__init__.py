@@ -1,0 +1,1 @@
+"""One module for each entry of the menu."""

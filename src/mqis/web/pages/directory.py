@@ -1,0 +1,160 @@
+"""The directory: lists, objects, and the forms that change them."""
+
+from __future__ import annotations
+
+import logging
+
+from starlette.responses import RedirectResponse, Response
+
+from mqis.services.console import changes
+from mqis.services.console.directory import KINDS, listing, object_page
+from mqis.services.console.faults import MqisError, fault_of, is_denied
+from mqis.services.console.journal import Past, history
+from mqis.services.console.reading import source_of
+from mqis.services.logs import details
+from mqis.web.asking import Asked, to_login
+
+audit = logging.getLogger("mqis.audit")
+
+_DONE = {
+    "created": "The queue is there. Other servers have it as soon as it is replicated.",
+    "changed": "The property is changed. Other servers have it as soon as it is replicated.",
+    "deleted": "The object is deleted.",
+}
+#: What a new queue can be given, and what it is called.
+_NEW = ("label", "transaction", "authenticate", "journal", "scope")
+
+
+def browse(asked: Asked) -> Response:
+    place = asked.place()
+    kind = asked.text("type", "queue")
+    remote = asked.remote(place)
+    if place.store is None and remote is None:
+        return to_login(asked.request)
+    with source_of(place, asked.console.stores, remote) as source:
+        found = listing(source, kind, asked.text("q"), asked.number("page", 1))
+    return asked.page(
+        "directory.html",
+        found=found,
+        kinds=KINDS,
+        q=asked.text("q"),
+        place=place,
+        server=asked.text("server"),
+        places=[p for p in asked.console.settings.places.all() if p.store or p.rpc],
+        done=_DONE.get(asked.text("done")),
+    )
+
+
+def show(asked: Asked) -> Response:
+    place = asked.place()
+    remote = asked.remote(place)
+    if place.store is None and remote is None:
+        return to_login(asked.request)
+    with source_of(place, asked.console.stores, remote) as source:
+        found = object_page(source, asked.path("kind"), asked.path("id"))
+    journals = {
+        p.name: p.journal for p in asked.console.settings.places.all() if p.journal is not None
+    }
+    problem = None
+    past: list[Past] = []
+    whole = True
+    try:
+        past, whole = history(journals, found.id)
+    except MqisError as error:
+        problem = str(error)
+    return asked.page(
+        "object.html",
+        found=found,
+        place=place,
+        server=asked.text("server"),
+        journals=journals,
+        past=past,
+        whole=whole,
+        problem=problem,
+        done=_DONE.get(asked.text("done")),
+        can_log_in=any(p.rpc for p in asked.console.settings.places.all()),
+    )
+
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+def new(asked: Asked) -> Response:
+    """The form for a new queue."""
+    if asked.visitor.access is None:
+        return to_login(asked.request)
+    return asked.page("create.html", given={}, problem=None)
+
+
+def create(asked: Asked) -> Response:
+    path = asked.form.get("path", "").strip()
+    values = {word: asked.form.get(word, "").strip() for word in _NEW}
+    try:
+        made = changes.create_queue(_server(asked), path, values)
+    except MqisError as error:
+        _tell(asked, "create", "queue", path, error=error)
+        fault = fault_of(error)
+        return asked.page("create.html", fault.status, given=asked.form, problem=fault.text)
+    _tell(asked, "create", "queue", path)
+    return _back(f"/directory/queue/{made}?done=created", made)
+
+
+def set_(asked: Asked) -> Response:
+    kind, key = asked.path("kind"), asked.path("id")
+    word, value = asked.form.get("property", ""), asked.form.get("value", "")
+    try:
+        changes.set_property(_server(asked), kind, key, word, value)
+    except MqisError as error:
+        _tell(asked, "set", kind, key, word=word, error=error)
+        raise
+    _tell(asked, "set", kind, key, word=word)
+    return _back(f"/directory/{kind}/{key}?done=changed", key)
+
+
+def confirm(asked: Asked) -> Response:
+    """Before an object is deleted."""
+    if asked.visitor.access is None:
+        return to_login(asked.request)
+    place = asked.place()
+    with source_of(place, asked.console.stores, asked.remote(place)) as source:
+        found = object_page(source, asked.path("kind"), asked.path("id"))
+    return asked.page("delete.html", found=found)
+
+
+def delete(asked: Asked) -> Response:
+    kind, key = asked.path("kind"), asked.path("id")
+    try:
+        changes.delete(_server(asked), kind, key)
+    except MqisError as error:
+        _tell(asked, "delete", kind, key, error=error)
+        raise
+    _tell(asked, "delete", kind, key)
+    return _back(f"/directory?type={kind}&done=deleted", kind)
+
+
+def _server(asked: Asked) -> changes.Changes:
+    access = asked.visitor.access
+    assert access is not None
+    return access.remote
+
+
+def _back(address: str, known: str) -> Response:
+    return RedirectResponse(address if known else "/directory?done=created", 303)
+
+
+def _tell(
+    asked: Asked, verb: str, kind: str, name: str, *, word: str = "", error: MqisError | None = None
+) -> None:
+    """The audit trail: who, what, through whom, and what came of it."""
+    access = asked.visitor.access
+    assert access is not None
+    peer = asked.request.client.host if asked.request.client else ""
+    told: dict[str, object] = {"user": access.user, "server": access.place, "peer": peer}
+    told |= {"type": kind, "object": name}
+    if word:
+        told["property"] = word
+    if error is None:
+        audit.info("console: %s", verb, extra=details(**told))
+        return
+    outcome = "denied" if is_denied(error) else "failed"
+    audit.warning("console: %s %s", verb, outcome, extra=details(**told, reason=str(error)))

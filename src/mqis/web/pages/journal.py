@@ -1,0 +1,51 @@
+"""The journals: records to page through, and one record with everything in it."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from mqis.services.console.journal import KINDS, STATES, Filter, journal_page, record_page
+from mqis.services.console.places import PlacesError
+from mqis.web.asking import Asked
+
+
+def browse(asked: Asked) -> Response:
+    places = [p for p in asked.console.settings.places.all() if p.journal is not None]
+    if not places:
+        return asked.page("nothing.html", title="Journal", text=_NONE)
+    name = asked.text("server")
+    place = next((p for p in places if p.name.lower() == name.lower()), None) or (
+        places[0] if not name else None
+    )
+    if place is None or place.journal is None:
+        raise PlacesError(f"there is no journal of {name!r} here")
+    wanted = Filter(*(asked.text(key) for key in ("kind", "state", "what", "peer", "object")))
+    problem = wanted.problem()
+    found = None if problem else journal_page(place.journal, wanted, asked.number("before") or None)
+    return asked.page(
+        "journal.html",
+        400 if problem else 200,
+        found=found,
+        wanted=wanted,
+        problem=problem,
+        place=place,
+        places=places,
+        states=STATES,
+        kinds=KINDS,
+        before=asked.number("before") or None,
+    )
+
+
+def show(asked: Asked) -> Response:
+    place = asked.console.settings.places.named(asked.path("server"))
+    if place.journal is None:
+        raise PlacesError(f"there is no journal of {place.name} here")
+    lsn = int(asked.path("lsn"))
+    found = record_page(place.journal, lsn)
+    return asked.page("record.html", place=place, found=found, lsn=lsn)
+
+
+_NONE = (
+    "There is no journal to show: servers write one where replication.journal says so, "
+    "'mqis up' sees to it, and --journal names one."
+)

@@ -1,0 +1,100 @@
+"""Logging in, as the same user and with the same rights as over RPC; and out again."""
+
+from __future__ import annotations
+
+import logging
+from math import ceil
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from mqis.services.console.faults import MqisError, fault_of
+from mqis.services.console.places import Place
+from mqis.services.logs import details
+from mqis.web.access import LogonError, log_on
+from mqis.web.asking import console_of, form_of
+from mqis.web.console import Console
+
+audit = logging.getLogger("mqis.audit")
+
+
+async def form(request: Request) -> Response:
+    console = console_of(request)
+    return _form(console, request, 200, request.query_params.get("next", ""))
+
+
+async def log_in(request: Request) -> Response:
+    console = console_of(request)
+    visitor = console.visitor(request)
+    given = await form_of(request, console, visitor)
+    if isinstance(given, Response):
+        return given
+    name, password = given.get("user", "").strip(), given.get("password", "")
+    back = given.get("next", "")
+    if not name or not password:
+        lacking = "Both a name and a password are needed."
+        return _form(console, request, 400, back, problem=lacking, name=name)
+    peer = request.client.host if request.client else ""
+    wait_s = console.by_address.wait_s(peer) or console.by_name.wait_s(name.lower())
+    if wait_s:
+        audit.warning("console: too many logins", extra=details(user=name, peer=peer))
+        text = f"Too many attempts: wait {ceil(wait_s)} seconds."
+        page = _form(console, request, 429, back, problem=text, name=name)
+        page.headers["Retry-After"] = str(ceil(wait_s))
+        return page
+    try:
+        place = console.settings.places.named(given.get("server", ""))
+        async with console.logging_on:
+            access = await log_on(place, name, password, verify=console.settings.verify)
+    except LogonError as error:
+        audit.warning("console: login refused", extra=details(user=name, peer=peer))
+        return _form(console, request, 401, back, problem=str(error), name=name)
+    except MqisError as error:
+        fault = fault_of(error)
+        return _form(console, request, fault.status, back, problem=fault.text, name=name)
+    console.by_name.forget(name.lower())
+    told = details(user=access.user, server=access.place, peer=peer)
+    audit.info("console: logged in", extra=told)
+    console.sessions.end(visitor.id)
+    response = RedirectResponse(_local(back), 303)
+    console.set_cookie(response, console.sessions.begin(access))
+    return response
+
+
+async def log_out(request: Request) -> Response:
+    console = console_of(request)
+    visitor = console.visitor(request)
+    given = await form_of(request, console, visitor)
+    if isinstance(given, Response):
+        return given
+    console.sessions.end(visitor.id)
+    response = RedirectResponse("/", 303)
+    console.set_cookie(response, console.sessions.new_id())
+    return response
+
+
+def _local(back: str) -> str:
+    """An address of this console, and of no other."""
+    here = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
+    return back if here and not back.startswith("/log") else "/directory"
+
+
+def _form(
+    console: Console,
+    request: Request,
+    status: int,
+    back: str,
+    *,
+    problem: str | None = None,
+    name: str = "",
+) -> Response:
+    places = _open(console)
+    return console.page(
+        request, "login.html", status, places=places, problem=problem, name=name, next=_local(back)
+    )
+
+
+def _open(console: Console) -> list[Place]:
+    """The servers that take calls; those that are known to be down come last."""
+    listed = [place for place in console.settings.places.all() if place.rpc is not None]
+    return sorted(listed, key=lambda place: place.state not in ("", "ready"))

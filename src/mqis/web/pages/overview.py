@@ -1,0 +1,33 @@
+"""Overview: the enterprise in one screen."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from mqis.services.console.directory import counts
+from mqis.services.console.faults import MqisError
+from mqis.services.console.reading import source_of
+from mqis.web.asking import Asked
+
+
+def overview(asked: Asked) -> Response:
+    console = asked.console
+    polled = console.polled()
+    matrix = console.watch.matrix(polled)
+    named = [each.status.enterprise for each in polled if each.status is not None]
+    objects: dict[str, int] = {}
+    problem = None
+    try:
+        place = asked.place()
+        with source_of(place, console.stores, asked.remote(place)) as source:
+            objects = counts(source)
+    except MqisError as error:
+        problem = str(error)
+    return asked.page(
+        "overview.html",
+        enterprise=console.settings.places.enterprise or next(filter(None, named), ""),
+        servers=polled,
+        matrix=matrix,
+        objects=objects,
+        problem=problem,
+    )

@@ -1,0 +1,56 @@
+"""The map, a route through it, and links that are switched off."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from mqis.services.console.reading import chart_of
+from mqis.services.console.topology import TopologyPage, topology
+from mqis.web.asking import Asked
+
+
+def show(asked: Asked) -> Response:
+    place = asked.place()
+    chart = chart_of(place, asked.console.stores, asked.remote(place))
+    source, destination = asked.text("from"), asked.text("to")
+    off = asked.request.query_params.getlist("off")
+    found = topology(chart.snapshot, chart.roles, source, destination, off)
+    return asked.page(
+        "map.html",
+        404 if found.problem is not None else 200,
+        found=found,
+        graph=_graph(found),
+        source=source,
+        destination=destination,
+        server=asked.text("server"),
+        place=place,
+        places=[p for p in asked.console.settings.places.all() if p.store or p.rpc],
+    )
+
+
+def _graph(found: TopologyPage) -> dict[str, object]:
+    """What the graph in the browser is made of; it stands where the picture does."""
+    return {
+        "sites": [
+            {
+                "id": site.id,
+                "label": "\n".join((site.name, *site.lines)),
+                "x": site.x + site.width / 2,
+                "y": site.y + site.height / 2,
+                "width": site.width,
+                "height": site.height,
+                "kind": ("on" if site.on_route else "") + ("" if site.has_gate else " shut"),
+            }
+            for site in found.sites
+        ],
+        "links": [
+            {
+                "id": link.id,
+                "source": link.source,
+                "target": link.target,
+                "label": str(link.cost),
+                "kind": "off" if link.off else "on" if link.on_route else "",
+            }
+            for link in found.links
+        ],
+    }

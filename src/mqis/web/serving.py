@@ -1,0 +1,113 @@
+"""The console as a server: until a signal, or for as long as a block runs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event, Thread
+from typing import Any
+
+import uvicorn
+
+from mqis.web.app import make_app
+from mqis.web.console import Console
+from mqis.web.settings import ConsoleError, Settings
+
+_MOST_CONNECTIONS = 256
+_GRACE_S = 3
+_START_S = 30.0
+
+
+class _Server(uvicorn.Server):
+    """Streams never end by themselves, so they are ended before connections are waited for."""
+
+    def __init__(self, config: uvicorn.Config, console: Console) -> None:
+        super().__init__(config)
+        self._console = console
+        self.ready = Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._console.live.close()
+        await super().shutdown(sockets)
+
+
+def serve_console(settings: Settings, on_ready: Callable[[str], None] = lambda url: None) -> None:
+    """Serve until SIGINT or SIGTERM; ``on_ready`` is told the address."""
+    bound = _listen(settings)
+    server = _server(settings, bound)
+    on_ready(_url(settings, bound))
+    server.run([bound])
+
+
+@contextmanager
+def running_console(settings: Settings) -> Iterator[str]:
+    """The console in a thread of its own while the block runs; its address."""
+    bound = _listen(settings)
+    server = _server(settings, bound)
+    thread = Thread(target=server.run, args=([bound],), name="console", daemon=True)
+    thread.start()
+    try:
+        if not server.ready.wait(_START_S):
+            raise ConsoleError("the console did not start")
+        yield _url(settings, bound)
+    finally:
+        server.should_exit = True
+        thread.join(_GRACE_S * 3)
+        bound.close()
+
+
+def _server(settings: Settings, bound: socket.socket) -> _Server:
+    app = make_app(replace(settings, port=bound.getsockname()[1]))
+    options: dict[str, Any] = {}
+    if settings.tls:
+        options = {"ssl_certfile": str(settings.certificate), "ssl_keyfile": str(settings.key)}
+    config = uvicorn.Config(
+        app,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=_GRACE_S,
+        h11_max_incomplete_event_size=32 << 10,
+        http="h11",
+        ws="none",
+        **options,
+    )
+    return _Server(config, app.state.console)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """Bound here, so that the port is known and a busy one is told in our words."""
+    family = socket.AF_INET6 if ":" in settings.listen else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((settings.listen, settings.port))
+    except OSError as error:
+        bound.close()
+        hint = "; another port: --port N (0: one that is free)"
+        if error.errno != errno.EADDRINUSE:
+            hint = ""
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise ConsoleError(
+            f"cannot listen at {settings.listen}:{settings.port}: {reason}{hint}"
+        ) from error
+    bound.set_inheritable(False)
+    return bound
+
+
+def _url(settings: Settings, bound: socket.socket) -> str:
+    host = f"[{settings.listen}]" if ":" in settings.listen else settings.listen
+    return f"{'https' if settings.tls else 'http'}://{host}:{bound.getsockname()[1]}/"

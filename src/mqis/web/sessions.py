@@ -1,0 +1,108 @@
+"""Who is who: a random cookie for every browser, and a session for those that have logged in.
+
+What protects forms (CSRF) follows from the cookie and a secret of this process, so that visitors
+take no memory. Logging in changes the cookie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+from mqis.services.logs import details
+from mqis.web.access import Access
+
+COOKIE = "mqis_console"
+_ID = re.compile(r"[A-Za-z0-9_-]{43}")
+
+audit = logging.getLogger("mqis.audit")
+
+
+@dataclass(slots=True)
+class _Session:
+    access: Access
+    begun: float
+    used: float
+
+
+class Sessions:
+    def __init__(
+        self,
+        idle_s: float,
+        lifetime_s: float,
+        most: int,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._idle_s = idle_s
+        self._lifetime_s = lifetime_s
+        self._most = most
+        self._clock = clock
+        self._secret = secrets.token_bytes(32)
+        self._sessions: dict[str, _Session] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @staticmethod
+    def new_id() -> str:
+        return secrets.token_urlsafe(32)
+
+    @staticmethod
+    def is_id(text: str) -> bool:
+        return _ID.fullmatch(text) is not None
+
+    def csrf(self, id: str) -> str:  # noqa: A002
+        return hmac.new(self._secret, id.encode(), hashlib.sha256).hexdigest()
+
+    def csrf_fits(self, id: str, given: str) -> bool:  # noqa: A002
+        return hmac.compare_digest(self.csrf(id), given) if given.isascii() else False
+
+    def access(self, id: str) -> Access | None:  # noqa: A002
+        """Of a session that is alive; being asked keeps it so."""
+        self._sweep()
+        found = self._sessions.get(id)
+        if found is None:
+            return None
+        found.used = self._clock()
+        return found.access
+
+    def begin(self, access: Access) -> str:
+        """A new session under a new identifier; the one unused for longest makes room."""
+        self._sweep()
+        while len(self._sessions) >= self._most:
+            oldest = min(self._sessions, key=lambda key: self._sessions[key].used)
+            self._drop(oldest, "made room for another")
+        now = self._clock()
+        made = self.new_id()
+        self._sessions[made] = _Session(access, now, now)
+        return made
+
+    def end(self, id: str) -> None:  # noqa: A002
+        if id in self._sessions:
+            self._drop(id, "logged out")
+
+    async def close(self) -> None:
+        for key in list(self._sessions):
+            self._drop(key, "the console ended")
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _sweep(self) -> None:
+        now = self._clock()
+        for key, session in list(self._sessions.items()):
+            if now - session.used > self._idle_s:
+                self._drop(key, "idle")
+            elif now - session.begun > self._lifetime_s:
+                self._drop(key, "too old")
+
+    def _drop(self, key: str, reason: str) -> None:
+        session = self._sessions.pop(key)
+        told = details(user=session.access.user, server=session.access.place, reason=reason)
+        audit.info("console: session ended", extra=told)
+        task = asyncio.ensure_future(session.access.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

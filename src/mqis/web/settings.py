@@ -1,0 +1,74 @@
+"""What the console is told when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+from mqis.services.console.faults import MqisError
+from mqis.services.console.places import Places
+
+LOOPBACK = "127.0.0.1"
+PORT = 8180
+
+
+class ConsoleError(MqisError):
+    """The console cannot start: why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    places: Places
+    #: Where the pipeline's tables and its report are.
+    tables: Path | None = None
+    listen: str = LOOPBACK
+    #: 0: one that is free.
+    port: int = PORT
+    #: Names under which browsers may ask for it, besides its address.
+    hosts: tuple[str, ...] = ()
+    #: Somebody said that other computers may connect.
+    allow_remote: bool = False
+    certificate: Path | None = None
+    key: Path | None = None
+    #: Whether servers have to sign their answers to who logs in.
+    verify: bool = True
+    idle_s: float = 15 * 60
+    lifetime_s: float = 8 * 3600
+    most_sessions: int = 64
+    most_live: int = 32
+    live_every_s: float = 1.0
+    #: Attempts to log in that one address, and one name, has in a minute.
+    logins_per_address: int = 20
+    logins_per_name: int = 6
+    allowed: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not is_loopback(self.listen) and not self.allow_remote:
+            raise ConsoleError(
+                f"{self.listen} can be reached from other computers, and whoever connects can read "
+                "everything: say --allow-remote if that is meant"
+            )
+        if (self.certificate is None) is not (self.key is None):
+            raise ConsoleError("--certificate and --key belong together")
+        names = {*self.hosts, self.listen}
+        if is_loopback(self.listen):
+            names |= {"localhost", "127.0.0.1", "::1"}
+        object.__setattr__(self, "allowed", frozenset(name.lower() for name in names))
+
+    @property
+    def tls(self) -> bool:
+        return self.certificate is not None
+
+    @property
+    def login_required(self) -> bool:
+        """To read, too: on this computer whoever may read the files may read the pages."""
+        return not is_loopback(self.listen)
+
+
+def is_loopback(address: str) -> bool:
+    """Only addresses: what a name stands for can change."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,119 @@
+"""Frames around bytes that were exchanged: for exports and tests (Ethernet, IPv4).
+
+No interface is listened on for this, so no privilege is needed: sequence numbers and checksums are
+those that the packets would have had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from struct import Struct, unpack
+
+from mqis.wire.pcap.transport import TCP, UDP, TcpFlags
+
+#: So that messages cross the borders of segments, as they do on an Ethernet.
+SEGMENT = 1448
+_ETHERNET = bytes.fromhex("020000000002 020000000001 0800")
+_IPV4 = Struct(">BBHHHBBH4s4s")
+_TCP = Struct(">HHIIBBHHH")
+_UDP = Struct(">HHHH")
+_DONT_FRAGMENT = 0x4000
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Two addresses and ports; the first opened the connection, or asked."""
+
+    client: str
+    client_port: int
+    server: str
+    server_port: int
+
+    def sides(self, from_client: bool) -> tuple[bytes, bytes, int, int]:
+        client, server = (IPv4Address(text).packed for text in (self.client, self.server))
+        if from_client:
+            return client, server, self.client_port, self.server_port
+        return server, client, self.server_port, self.client_port
+
+
+def tcp_frame(
+    ends: Ends, from_client: bool, numbers: tuple[int, int], flags: int, data: bytes = b""
+) -> bytes:
+    """``numbers`` are the sequence number and the one that is acknowledged."""
+    source, target, source_port, target_port = ends.sides(from_client)
+    seq, ack = (number % (1 << 32) for number in numbers)
+    header = _TCP.pack(source_port, target_port, seq, ack, 5 << 4, flags, 65535, 0, 0)
+    checksum = _pseudo_checksum(source, target, TCP, header + data)
+    tcp = header[:16] + checksum.to_bytes(2, "big") + header[18:] + data
+    return _framed(from_client, source, target, TCP, tcp)
+
+
+def udp_frame(ends: Ends, from_client: bool, data: bytes) -> bytes:
+    source, target, source_port, target_port = ends.sides(from_client)
+    header = _UDP.pack(source_port, target_port, 8 + len(data), 0)
+    checksum = _pseudo_checksum(source, target, UDP, header + data) or 0xFFFF
+    udp = header[:6] + checksum.to_bytes(2, "big") + data
+    return _framed(from_client, source, target, UDP, udp)
+
+
+#: When, whether the client sent it, and the bytes.
+Part = tuple[int, bool, bytes]
+
+
+def conversation_frames(
+    ends: Ends,
+    parts: Iterable[Part],
+    *,
+    opened_ns: int = 0,
+    segment: int = SEGMENT,
+    first_seq: tuple[int, int] = (1000, 5000),
+) -> Iterator[tuple[int, bytes]]:
+    """A whole connection with its times: handshake, the parts in their order, the end.
+
+    Every segment is acknowledged; ``first_seq`` are the initial numbers of client and server.
+    """
+    following = {True: first_seq[0], False: first_seq[1]}
+    now = opened_ns
+
+    def frame(from_client: bool, flags: int, data: bytes = b"") -> tuple[int, bytes]:
+        ack = 0 if flags == TcpFlags.SYN else following[not from_client]
+        made = tcp_frame(ends, from_client, (following[from_client], ack), flags, data)
+        following[from_client] += len(data) + bool(flags & (TcpFlags.SYN | TcpFlags.FIN))
+        return now, made
+
+    yield frame(True, TcpFlags.SYN)
+    yield frame(False, TcpFlags.SYN | TcpFlags.ACK)
+    yield frame(True, TcpFlags.ACK)
+    for time_ns, from_client, data in parts:
+        now = time_ns
+        for at in range(0, len(data), segment):
+            yield frame(from_client, TcpFlags.PSH | TcpFlags.ACK, data[at : at + segment])
+            yield frame(not from_client, TcpFlags.ACK)
+    yield frame(True, TcpFlags.FIN | TcpFlags.ACK)
+    yield frame(False, TcpFlags.FIN | TcpFlags.ACK)
+    yield frame(True, TcpFlags.ACK)
+
+
+def _framed(from_client: bool, source: bytes, target: bytes, protocol: int, data: bytes) -> bytes:
+    size = 20 + len(data)
+    if size > 0xFFFF:
+        raise ValueError(f"{len(data)} bytes do not fit an IPv4 packet")
+    header = _IPV4.pack(0x45, 0, size, 0, _DONT_FRAGMENT, 64, protocol, 0, source, target)
+    checksum = _checksum(header).to_bytes(2, "big")
+    ends = _ETHERNET if from_client else _ETHERNET[6:12] + _ETHERNET[:6] + _ETHERNET[12:]
+    return ends + header[:10] + checksum + header[12:] + data
+
+
+def _pseudo_checksum(source: bytes, target: bytes, protocol: int, data: bytes) -> int:
+    return _checksum(source + target + bytes([0, protocol]) + len(data).to_bytes(2, "big") + data)
+
+
+def _checksum(data: bytes) -> int:
+    if len(data) % 2:
+        data += b"\0"
+    total: int = sum(unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF

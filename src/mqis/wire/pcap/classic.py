@@ -1,0 +1,109 @@
+"""pcap, the classic format (draft-ietf-opsawg-pcap): a header, then packets to the end.
+
+ 0  u32  magic: a1b2c3d4 for microseconds, a1b23c4d for nanoseconds; tells the byte order
+ 4  u16  major version 2              16  u32  snap length
+ 6  u16  minor version 4              20  u32  link type in the low 26 bits
+ 8  8    reserved
+
+and before each packet:
+
+ 0  u32  seconds since 1970            8  u32  bytes in the file
+ 4  u32  micro- or nanoseconds        12  u32  bytes on the wire
+
+Nothing marks where a packet begins, so what is damaged cannot be stepped over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from struct import error as struct_error
+
+from mqis.wire.errors import WireError
+from mqis.wire.pcap.captured import MAX_PACKET, Buffer, Captured, LinkType, Unreadable
+
+FILE_HEADER = 24
+RECORD_HEADER = 16
+#: The bits above tell how long a frame's checksum is, which no one needs.
+_LINK_TYPE = 0x03FFFFFF
+
+_HEADER = "IHHiIII"
+_RECORD = "IIII"
+#: The first four bytes: byte order, and how many nanoseconds one unit of the fraction is.
+_MAGICS = {
+    bytes.fromhex("d4c3b2a1"): ("<", 1000),
+    bytes.fromhex("a1b2c3d4"): (">", 1000),
+    bytes.fromhex("4d3cb2a1"): ("<", 1),
+    bytes.fromhex("a1b23c4d"): (">", 1),
+}
+_MICROSECONDS, _NANOSECONDS = 0xA1B2C3D4, 0xA1B23C4D
+
+
+def is_pcap(data: Buffer) -> bool:
+    return bytes(data[:4]) in _MAGICS
+
+
+def walk_pcap(data: Buffer) -> Iterator[Captured | Unreadable]:
+    """Every packet, then perhaps why the rest cannot be read; ``WireError`` for a bad header."""
+    order, unit, link_type = _file_header(data)
+    unpack = Struct(order + _RECORD).unpack_from
+    at, size, number = FILE_HEADER, len(data), 0
+    while at < size:
+        number += 1
+        start = at + RECORD_HEADER
+        if start > size:
+            yield Unreadable(at, f"the file ends within the header of packet {number}", number)
+            return
+        seconds, fraction, length, original = unpack(data, at)
+        end = start + length
+        if length > MAX_PACKET:
+            yield Unreadable(at, f"packet {number} cannot have {length} bytes", number)
+            return
+        if end > size:
+            reason = f"the file ends {end - size} bytes before packet {number} does"
+            yield Unreadable(at, reason, number)
+            return
+        time_ns = seconds * 1_000_000_000 + fraction * unit
+        yield Captured(number, at, time_ns, link_type, bytes(data[start:end]), original)
+        at = end
+
+
+def _file_header(data: Buffer) -> tuple[str, int, int]:
+    """Byte order, unit of the fraction in nanoseconds, link type."""
+    known = _MAGICS.get(bytes(data[:4]))
+    if known is None:
+        raise WireError("this is no pcap file", 0)
+    if len(data) < FILE_HEADER:
+        raise WireError("the file ends within its header", len(data))
+    order, unit = known
+    _, major, minor, _, _, _, link_type = Struct(order + _HEADER).unpack_from(data)
+    if major != 2:
+        raise WireError(f"pcap version {major}.{minor}, only 2 is known", 4)
+    return order, unit, link_type & _LINK_TYPE
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def write_pcap(
+    packets: Iterable[tuple[int, bytes]],
+    link_type: int = LinkType.ETHERNET,
+    *,
+    nanoseconds: bool = False,
+    big_endian: bool = False,
+    snap_length: int = MAX_PACKET,
+) -> bytes:
+    """A file with these (time in ns, bytes); what is longer than the snap length is cut."""
+    order, unit = ">" if big_endian else "<", 1 if nanoseconds else 1000
+    magic = _NANOSECONDS if nanoseconds else _MICROSECONDS
+    record = Struct(order + _RECORD)
+    parts = [Struct(order + _HEADER).pack(magic, 2, 4, 0, 0, snap_length, link_type)]
+    for time_ns, data in packets:
+        seconds, fraction = divmod(time_ns, 1_000_000_000)
+        kept = data[:snap_length]
+        try:
+            parts.append(record.pack(seconds, fraction // unit, len(kept), len(data)))
+        except struct_error as error:
+            raise ValueError(f"a time of {time_ns} ns does not fit: {error}") from None
+        parts.append(kept)
+    return b"".join(parts)

@@ -1,0 +1,33 @@
+"""A capture file of either format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mqis.wire.errors import WireError
+from mqis.wire.pcap.captured import Buffer, Captured, Unreadable
+from mqis.wire.pcap.classic import is_pcap, walk_pcap
+from mqis.wire.pcap.pcapng import is_pcapng, walk_pcapng
+
+
+def walk_capture(data: Buffer) -> Iterator[Captured | Unreadable]:
+    """Packets in their order, and in their place what cannot be read; nothing is raised."""
+    try:
+        if is_pcapng(data):
+            yield from walk_pcapng(data)
+        elif is_pcap(data):
+            yield from walk_pcap(data)
+        else:
+            yield Unreadable(0, "this is neither a pcap nor a pcapng file")
+    except WireError as error:
+        yield Unreadable(error.offset, error.reason)
+
+
+def decode_capture(data: Buffer) -> tuple[Captured, ...]:
+    """All packets of a whole file; ``WireError`` at the first thing that is none."""
+    found: list[Captured] = []
+    for each in walk_capture(data):
+        if isinstance(each, Unreadable):
+            raise WireError(each.reason, each.offset)
+        found.append(each)
+    return tuple(found)

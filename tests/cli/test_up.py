@@ -1,0 +1,250 @@
+"""``mqis up`` and what goes with it, on one enterprise of three servers that all tests share."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqis.services.enterprise.control import LOCK
+from mqis.services.enterprise.locks import holder
+from mqis.services.enterprise.nodes import load_nodes
+from mqis.services.enterprise.plan import load_plan
+from tests.cli.commands import run
+
+PLAN = """
+[enterprise]
+name = "Acme"
+[[site]]
+name = "Delft"
+[[site]]
+name = "Leiden"
+[[link]]
+sites = ["Delft", "Leiden"]
+cost = 7
+[[server]]
+name = "del-dir1"
+site = "Delft"
+role = "pec"
+routing = true
+[[server]]
+name = "lei-dir1"
+site = "Leiden"
+role = "psc"
+routing = true
+[[server]]
+name = "lei-dir2"
+site = "Leiden"
+role = "bsc"
+[[machine]]
+name = "app1"
+site = "Delft"
+[[machine]]
+name = "desk1"
+site = "Leiden"
+[[queue]]
+path = 'desk1\\inbox'
+label = "Notices"
+"""
+#: Added while the enterprise is down.
+MORE = """
+[[queue]]
+path = 'app1\\later'
+"""
+SERVERS = ["del-dir1", "lei-dir1", "lei-dir2"]
+WAIT_S = 60.0
+
+
+class Acme:
+    """The enterprise, as somebody at a shell has it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.run = directory / "run"
+        self.file = directory / "enterprise.toml"
+        self.file.write_text(PLAN, encoding="utf-8")
+
+    def mqis(self, *words: str, status: int = 0) -> str:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("MQIS_")}
+        environment["MQIS_RUN"] = str(self.run)
+        done = subprocess.run(
+            [sys.executable, "-m", "mqis.cli.main", *words],
+            cwd=self.directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        text = (done.stdout + done.stderr).decode()
+        assert done.returncode == status, text
+        return text
+
+    def status(self) -> dict[str, Any]:
+        text = run("status", "--json", "--run", self.run).stdout
+        content: dict[str, Any] = json.loads(text)
+        return content
+
+    def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        end = time.monotonic() + WAIT_S
+        while not holds(found := self.status()):
+            assert time.monotonic() < end, found
+            time.sleep(0.05)
+        return found
+
+    def address(self, server: str) -> str:
+        node = load_nodes(self.run).named(server)
+        return f"{node.address}:{node.rpc_port}"
+
+
+def agreed(status: dict[str, Any]) -> bool:
+    """Every server is up and has every partition."""
+    return bool(status["converged"]) and all(len(s["partitions"]) == 3 for s in status["servers"])
+
+
+@pytest.fixture(scope="module")
+def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acme]:
+    made = Acme(tmp_path_factory.mktemp("acme"))
+    try:
+        made.mqis("up", "--detach")
+        yield made
+    finally:
+        run("down", "--run", made.run)
+
+
+def test_it_is_up_as_the_plan_has_it(acme: Acme) -> None:
+    found = acme.until(agreed)
+    rows = [(s["name"], s["role"], s["site"], s["up"]) for s in found["servers"]]
+    roles = [("pec", "Delft"), ("psc", "Leiden"), ("bsc", "Leiden")]
+    assert rows == [(name, *role, True) for name, role in zip(SERVERS, roles, strict=True)]
+    assert found["supervisor"] == holder(acme.run / LOCK)
+    for node in load_nodes(acme.run):
+        text = Path(node.config).read_text(encoding="utf-8")
+        assert 'signing = "require"' in text
+        assert (Path(node.home) / "signing.key").stat().st_mode & 0o077 == 0
+    assert (acme.run / "passwords" / "admin").stat().st_mode & 0o077 == 0
+    shown = run("status", "--once", "--run", acme.run)
+    assert shown.exit_code == 0
+    assert "Acme  3 of 3 servers up" in shown.stdout
+    assert "all replicas agree" in shown.stdout
+
+
+def test_the_directory_has_what_the_plan_has_everywhere(acme: Acme) -> None:
+    acme.until(agreed)
+    for node in load_nodes(acme.run):
+        got = run("get", "queue", "desk1\\inbox", "-s", node.store, "--json")
+        assert json.loads(got.stdout)["properties"]["label"] == "Notices"
+        route = run("route", "app1", "desk1", "-s", node.store).stdout
+        assert "app1 to desk1: 3 hops, cost 7" in route
+
+
+def test_a_change_at_a_backup_reaches_everybody(
+    acme: Acme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """lei-dir2 has it made by del-dir1, who is the authority of app1."""
+    monkeypatch.setenv("MQIS_USER", "ACME\\admin")
+    monkeypatch.setenv("MQIS_PASSWORD_FILE", str(acme.run / "passwords" / "admin"))
+    made = run("create", "queue", "app1\\hello", "--server", acme.address("lei-dir2"))
+    assert "created queue app1\\hello (" in made.stdout
+    acme.until(agreed)
+    for server in SERVERS:
+        assert run("get", "queue", "app1\\hello", "--server", acme.address(server)).exit_code == 0
+
+
+def test_one_that_is_killed_comes_back(acme: Acme) -> None:
+    before = load_nodes(acme.run).named("lei-dir2")
+    told = run("kill", "LEI-DIR2", "--run", acme.run).stdout
+    assert told == f"killed lei-dir2, process {before.pid}; it is brought back\n"
+
+    def back(status: dict[str, Any]) -> bool:
+        server = status["servers"][2]
+        return agreed(status) and server["restarts"] == before.restarts + 1
+
+    assert acme.until(back)["servers"][2]["pid"] != before.pid
+    assert (
+        "lei-dir2 ended (SIGKILL); starting it again"
+        in run("logs", "supervisor", "--run", acme.run, "--level", "warning").stdout
+    )
+
+
+def test_one_that_is_stopped_stays_down_until_it_is_started(acme: Acme) -> None:
+    run("stop", "lei-dir2", "--run", acme.run)
+    shown = run("status", "--once", "--run", acme.run)
+    assert shown.exit_code == 1
+    assert "Acme  2 of 3 servers up" in shown.stdout
+    assert acme.status()["servers"][2]["state"] == "stopped"
+    started = run("start", "lei-dir2", "--run", acme.run).stdout
+    assert started.startswith("lei-dir2 is ready, process ")
+    acme.until(agreed)
+
+
+def test_logs_of_all_or_of_one(acme: Acme) -> None:
+    everything = run("logs", "--run", acme.run, "-n", "0").stdout.splitlines()
+    assert {line.split()[0] for line in everything} == {*SERVERS, "supervisor"}
+    times = [line.split()[1] for line in everything]
+    assert times == sorted(times)
+    one = run("logs", "del-dir1", "--run", acme.run, "-n", "1000").stdout
+    assert "mqis.services.serve: serving enterprise=Acme server=del-dir1" in one
+    assert "lei-dir2" not in run("logs", "del-dir1", "--run", acme.run, "--level", "error").stdout
+
+
+def test_what_is_wrong_is_told(acme: Acme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = acme.mqis("up", status=1)
+    assert f"is up already, under process {holder(acme.run / LOCK)}" in told
+    assert "no such server; there are del-dir1" in str(
+        run("stop", "nobody", "--run", acme.run).exception
+    )
+    error = run("status", "--run", tmp_path).exception
+    assert "'mqis up' makes it" in str(error)
+    assert "no enterprise runs there" not in str(error)
+    monkeypatch.chdir(tmp_path)
+    missing = run("up", "--run", tmp_path / "none").exception
+    assert "'mqis up --example > enterprise.toml' writes one" in str(missing)
+
+
+def test_a_supervisor_that_was_killed_is_followed_by_another(acme: Acme) -> None:
+    """Servers live on without it; the next 'mqis up' ends them, starts them and adds to them."""
+    pid = holder(acme.run / LOCK)
+    assert pid
+    before = [node.pid for node in load_nodes(acme.run)]
+    os.kill(pid, signal.SIGKILL)
+    while holder(acme.run / LOCK) is not None:
+        time.sleep(0.01)
+    alone = acme.status()
+    assert alone["supervisor"] is None
+    assert all(server["up"] for server in alone["servers"])
+    assert "no enterprise runs there" in str(run("stop", "del-dir1", "--run", acme.run).exception)
+    acme.file.write_text(PLAN + MORE, encoding="utf-8")
+    told = acme.mqis("up", "--detach")
+    assert told.count("outlived its supervisor, and was ended") == 3
+    found = acme.until(agreed)
+    assert not {server["pid"] for server in found["servers"]} & set(before)
+    for server in SERVERS:
+        store = load_nodes(acme.run).named(server).store
+        for path in ("app1\\later", "desk1\\inbox"):
+            assert run("get", "queue", path, "-s", store).exit_code == 0
+
+
+def test_it_goes_down_in_order(acme: Acme) -> None:
+    assert run("down", "--run", acme.run).stdout == "Acme is down\n"
+    lines = run("logs", "supervisor", "--run", acme.run).stdout.splitlines()
+    stopped = [line for line in lines if "state=stopped" in line][-3:]
+    assert [line.partition("server=")[2].split()[0] for line in stopped] == SERVERS[::-1]
+    for node in load_nodes(acme.run):
+        assert node.pid is None
+        assert holder(Path(node.home) / "lock") is None
+    assert "nothing runs there" in run("down", "--run", acme.run).stdout
+
+
+def test_the_example_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "enterprise.toml"
+    path.write_text(run("up", "--example").stdout, encoding="utf-8")
+    assert len(load_plan(path).servers) == 5

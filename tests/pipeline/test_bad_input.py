@@ -1,0 +1,83 @@
+"""Input that cannot be used is told, and what can be used is; no half of a table is ever seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.session import PipelineError
+from mqis.pipeline.sources.files import SourceError
+from mqis.pipeline.tables import TableError, Tables
+from mqis.services.generate import Plan, generate
+from tests.disks import small_disk
+
+SMALL = Plan(sites=1, machines=2, queues=3, changes=10, faults=0)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("bad") / "made"
+    generate(SMALL, directory)
+    return directory
+
+
+def test_nothing_to_read(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    tables = Tables(spark, tmp_path / "tables")
+    with pytest.raises(PipelineError, match="nothing to read"):
+        ingest(tables)
+    with pytest.raises(SourceError, match="there are no journal segments in it"):
+        ingest(tables, str(tmp_path / "empty"))
+    with pytest.raises(SourceError, match="there are no exports in it"):
+        ingest(tables, exports=str(tmp_path / "empty"))
+    with pytest.raises(SourceError, match="there is no such file or directory"):
+        ingest(tables, str(tmp_path / "none"))
+    assert not (tmp_path / "tables").exists()
+
+
+def test_files_that_cannot_be_used_stop_nothing(
+    spark: SparkSession, made: Path, tmp_path: Path
+) -> None:
+    """A newer format, and a file that cannot be opened: here it is a directory."""
+    journals, exports = tmp_path / "journals", tmp_path / "exports"
+    (journals / "newer").mkdir(parents=True)
+    exports.mkdir()
+    newer = bytearray(next((made / "journals").rglob("*.mqj")).read_bytes())
+    newer[8] = 2
+    (journals / "newer" / "segment-0000000001.mqj").write_bytes(newer)
+    (journals / "segment-0000000002.mqj").mkdir()
+    (exports / "closed.jsonl").mkdir()
+    header = '{"format":"mqis-directory","version":2,"enterprise":null,"partitions":[]}\n'
+    (exports / "newer.jsonl").write_text(header, encoding="ascii")
+    tables = Tables(spark, tmp_path / "tables")
+    both = [f"{made / name},{tmp_path / name}" for name in ("journals", "exports")]
+    done = ingest(tables, *both)
+    assert done.records > 10
+    assert done.objects > 5
+    told = {
+        (row.source, Path(row.file).name): row.reason for row in tables.read("errors").collect()
+    }
+    assert len(told) == done.errors == 4
+    assert "format version 2, this mqis reads 1" in told["journal", "segment-0000000001.mqj"]
+    assert "cannot be read: Is a directory" in told["journal", "segment-0000000002.mqj"]
+    assert "cannot be read: Is a directory" in told["export", "closed.jsonl"]
+    assert "2 is not version 1" in told["export", "newer.jsonl"]
+
+
+def test_a_full_disk_leaves_the_tables_as_they_were(
+    spark: SparkSession, made: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "tables"
+    place.mkdir()
+    with small_disk(place, "200k"):
+        tables = Tables(spark, place)
+        tables.write("numbers", spark.range(3))
+        (place / "ballast").write_bytes(bytes(110_000))
+        with pytest.raises(TableError, match="no room left on the disk"):
+            ingest(tables, str(made / "journals"))
+        assert tables.names() == ["numbers"]
+        assert tables.read("numbers").count() == 3
+        assert not list((place / "records").glob("v*"))

@@ -1,0 +1,190 @@
+"""Bodies decoded side by side say what ``mqis.wire`` says of each; garbage is told by the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from mqis.pipeline import schemas
+from mqis.pipeline.transforms import bodies
+from mqis.protocol.directory.objects import Scope
+from mqis.protocol.replication.changes import deletion
+from mqis.wire.guid import Guid
+from mqis.wire.journal import RecordKind
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import (
+    ChangePropagation,
+    Heartbeat,
+    PartitionSeqNumbers,
+    Sync0,
+    SyncReply,
+    encode_message,
+)
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+from mqis.wire.writer import Writer
+from tests.strategies.mqdsrp import changes, messages
+
+ID, PARTITION = Guid(bytes(range(16))), Guid(bytes(range(16, 32)))
+NOW = datetime(2024, 3, 1, tzinfo=UTC)
+#: A body, and whether a message or a change it is.
+Body = tuple[int, bytes]
+_SCHEMA = to_arrow_schema(schemas.JOURNAL, timezone="UTC")
+INPUT = pa.schema([_SCHEMA.field(name) for name in bodies.NEEDED])
+
+
+def of_change(change: DirectoryChange) -> Body:
+    writer = Writer()
+    change.encode(writer)
+    return int(RecordKind.CHANGE), writer.getvalue()
+
+
+def of_message(message: Any) -> Body:
+    return int(RecordKind.MESSAGE), encode_message(message)
+
+
+def batch_of(listed: list[Body]) -> pa.RecordBatch:
+    rows = [
+        {
+            "server": "s",
+            "lsn": lsn,
+            "time": NOW,
+            "state": 1,
+            "operation": 0,
+            "kind": kind,
+            "body": body,
+            "object_id": ID.raw if kind == RecordKind.CHANGE else None,
+            "object_type": 2,
+        }
+        for lsn, (kind, body) in enumerate(listed)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=INPUT)
+
+
+def agrees(listed: list[Body], *, properties: bool = True) -> list[dict[str, Any]]:
+    """Both ways, row by row; the rows in the order of the bodies."""
+    batch = batch_of(listed)
+    made = [b.to_pylist() for b in bodies._decoded(batch, properties)]
+    found = sorted((row for rows in made for row in rows), key=lambda row: row["lsn"])
+    assert found == bodies._batch(batch, properties).to_pylist()
+    return found
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: Callable[[], st.SearchStrategy[Body]]) -> Body:
+    kind, body = draw(whole())
+    octets = bytearray(body)
+    if octets and draw(st.booleans()):
+        octets[draw(st.integers(0, len(octets) - 1))] = draw(st.integers(0, 255))
+    return kind, bytes(octets[: draw(st.integers(0, len(octets)))])
+
+
+#: The first batch loads what Arrow computes with.
+few = settings(max_examples=40, deadline=None)
+
+
+def either() -> st.SearchStrategy[Body]:
+    return changes().map(of_change) | messages().map(of_message)
+
+
+@few
+@given(st.lists(either(), max_size=4), st.booleans())
+def test_whole_bodies(listed: list[Body], properties: bool) -> None:
+    agrees(listed, properties=properties)
+
+
+@few
+@given(st.lists(damaged(either), max_size=4), st.booleans())
+def test_damaged_bodies(listed: list[Body], properties: bool) -> None:
+    agrees(listed, properties=properties)
+
+
+@few
+@given(st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=80)), max_size=4))
+def test_garbage(listed: list[Body]) -> None:
+    agrees(listed)
+
+
+def change(
+    command: Command, *properties: tuple[int, PropVariant], path: str | None = None
+) -> DirectoryChange:
+    numbers = (SequenceNumber(6), SequenceNumber(7), SequenceNumber(5))
+    return DirectoryChange(
+        command, path, None if path is not None else ID, PARTITION, *numbers, properties
+    )
+
+
+LABEL = (PropId.Q_LABEL, PropVariant(VarType.LPWSTR, "orders"))
+QUOTA = (PropId.Q_QUOTA, PropVariant(VarType.UI4, 1 << 31))
+SECURITY = (PropId.Q_SECURITY, PropVariant(VarType.BLOB, b"\0\0\1"))
+OWN = (PropId.Q_INSTANCE, PropVariant(VarType.CLSID, ID))
+SITES = (PropId.QM_SITE_IDS, PropVariant(VarType.VECTOR_CLSID, (ID, PARTITION)))
+WIDE = (PropId.Q_LABEL, PropVariant(VarType.LPWSTR, "Aufträge"))
+CREATE = change(Command.CREATE, OWN, LABEL, QUOTA, SECURITY, path="m\\orders")
+DELETE = change(Command.DELETE, *deletion(ObjectType.QUEUE, Scope.SITE))
+REPLY = SyncReply(
+    ID,
+    PARTITION,
+    SequenceNumber(1),
+    SequenceNumber(9),
+    SequenceNumber(0),
+    Sync0.MORE,
+    (change(Command.SYNC, LABEL), DELETE),
+)
+
+
+def test_the_ordinary_is_decoded_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordinary = [
+        of_change(CREATE),
+        of_change(change(Command.UPDATE, QUOTA)),
+        of_message(ChangePropagation(ID, (CREATE, DELETE, change(Command.UPDATE, LABEL)))),
+        of_message(REPLY),
+    ]
+    rows = agrees(ordinary)
+    monkeypatch.setattr(bodies, "_batch", None)
+    made = [b.to_pylist() for b in bodies._decoded(batch_of(ordinary), True)]
+    assert made == [rows]
+    assert [row["lsn"] for row in rows] == [0, 1, 2, 2, 2, 3, 3]
+    assert rows[2]["object_id"] == ID.raw
+    assert rows[2]["path"] == "m\\orders"
+    assert [p["number"] for p in rows[2]["properties"]] == [None, None, 1 << 31, None]
+    assert [p["text"] for p in rows[2]["properties"]] == [str(ID), "orders", None, None]
+    assert rows[3]["object_type"] == ObjectType.QUEUE
+    assert [row["reached_seq"] for row in rows] == [None] * 5 + [9, 9]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(of_change(change(Command.UPDATE, WIDE)), id="a text beyond ASCII"),
+        pytest.param(of_change(change(Command.CREATE, OWN, path="ä\\q")), id="such a path"),
+        pytest.param(of_change(change(Command.UPDATE, SITES)), id="a list"),
+        pytest.param(of_change(change(Command.UPDATE)), id="nothing"),
+        pytest.param((2, b""), id="no body"),
+        pytest.param((2, of_change(CREATE)[1] + b"\0"), id="too long a change"),
+        pytest.param((1, encode_message(REPLY) + b"\0"), id="surplus bytes"),
+        pytest.param(
+            of_message(
+                ChangePropagation(
+                    ID,
+                    (DELETE,),
+                    Heartbeat("a", (PartitionSeqNumbers(ID, *[SequenceNumber(1)] * 2),)),
+                )
+            ),
+            id="a heartbeat",
+        ),
+        pytest.param((1, encode_message(ChangePropagation(ID, (DELETE,)))[:-1]), id="half of one"),
+    ],
+)
+def test_what_is_out_of_the_ordinary(body: Body) -> None:
+    agrees([of_change(CREATE), body, of_change(CREATE)])
+    agrees([of_change(CREATE), body, of_message(REPLY)], properties=False)

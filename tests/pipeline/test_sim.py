@@ -1,0 +1,203 @@
+"""Simulated enterprises: their journals and stores are input, their own rule says what is found."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqis.pipeline.jobs.audit import audit
+from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.jobs.rebuild import Rebuilt, rebuild
+from mqis.pipeline.session import PipelineError
+from mqis.pipeline.tables import Tables
+from mqis.protocol.directory.exporting import exported_lines
+from mqis.protocol.replication.convergence import differences
+from mqis.services.transfer import import_file
+from mqis.sim.checkers import Picture, _is_authority
+from mqis.sim.mutations import mutated
+from mqis.sim.scenario import Scenario, draw
+from mqis.sim.steps import Backup, Restore
+from mqis.sim.trace import Trace
+from mqis.sim.violation import Violation
+from mqis.sim.world import _EPOCH, World
+from mqis.storage.journal import Appender, Journal
+from mqis.storage.journal.retention import retain
+from mqis.storage.memory import MemoryStore
+
+#: (server, partition, object, kind, properties)
+Wrong = set[tuple[str, str, str, str, tuple[int, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An enterprise at one moment: what its servers hold, and what is wrong with that."""
+
+    time: datetime
+    exports: Path
+    #: Lines of the partitions that a server decides about, by server.
+    own: dict[str, list[str]]
+    wrong: Wrong
+
+
+def look(world: World, directory: Path) -> Seen:
+    directory.mkdir()
+    own: dict[str, list[str]] = {}
+    for server in world.servers.values():
+        with server.disk.store.read() as view:
+            lines = list(exported_lines(view)[1])
+            decided = [s.id for s in view.partitions() if _is_authority(server, s)]
+        (directory / f"{server.name}.jsonl").write_text("\n".join([*lines, ""]), "ascii")
+        marks = [f'"partition":"{id_}"' for id_ in decided]
+        own[server.name] = [line for line in lines[1:] if any(mark in line for mark in marks)]
+    time = datetime.fromtimestamp(_EPOCH + world.now, tz=UTC)
+    return Seen(time, directory, own, wrong_in(world))
+
+
+def scenario(seed: int) -> Scenario:
+    """Without disks that are put back, which takes changes out of their own history."""
+    drawn = draw(seed)
+    steps = tuple(s for s in drawn.steps if not isinstance(s, Backup | Restore))
+    return replace(drawn, steps=steps, journaled=True, streams=False, sqlite=False, skew_s=0.0)
+
+
+@contextmanager
+def simulated(seed: int, directory: Path) -> Iterator[World]:
+    world = World(scenario(seed), Trace(keep=False), directory, directory / "journals")
+    with closing(world):
+        world._build()
+        yield world
+
+
+def wrong_in(world: World) -> Wrong:
+    """The rule that a simulation ends with, of every replica."""
+    pictures = [Picture(server) for server in world.servers.values()]
+    found: Wrong = set()
+    for true in pictures:
+        decided = [s.id for s in true.partitions.values() if _is_authority(true.server, s)]
+        for partition, other in product(decided, pictures):
+            same_site = other.server.me.site == partition
+            held = other.holds(partition)
+            found |= {
+                (other.server.name, str(partition), str(d.id), d.kind.value, d.properties)
+                for d in differences(true.holds(partition), held, same_site=same_site)
+            }
+    return found
+
+
+def until_it_differs(world: World) -> None:
+    """What befalls the enterprise up to a moment at which replicas differ."""
+    whole, start = world.scenario, world.now
+    for number, step in enumerate(whole.steps):
+        world.network.weather = whole.weather
+        world.run_until(max(world.now, start + step.at))
+        world._take(step)
+        if number > len(whole.steps) // 3 and len(wrong_in(world)) > 2:
+            left = tuple(replace(s, at=s.at - step.at) for s in whole.steps[number + 1 :])
+            world.scenario = replace(whole, steps=left, fault_s=whole.fault_s - step.at)
+            return
+
+
+def audited(spark: SparkSession, journals: Path, seen: Seen, place: Path) -> tuple[Wrong, set[str]]:
+    """What the audit finds, and the causes that it gives."""
+    tables = Tables(spark, place)
+    ingest(tables, str(journals), str(seen.exports))
+    audit(tables)
+    rows = tables.read("divergence").collect()
+    found = {(r.server, r.partition, r.id, r.difference, tuple(r.properties)) for r in rows}
+    assert len(found) == len(rows)
+    return found, {row.cause for row in rows}
+
+
+def snapshots(world: World) -> None:
+    """Of those who decide about something, behind everything that they have written so far."""
+    for server in world.servers.values():
+        assert world._journal is not None
+        place = world._journal / server.name
+        with closing(Journal(place, server.name, server.me.id)) as journal:
+            appender = Appender(server.disk.store, journal)
+            appender.flush()
+            if server.me.is_psc:
+                appender.snapshot()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One seed: in the middle with the journals of then, healed with what retention has left."""
+
+    then: Path
+    middle: Seen
+    retained: Path
+    end: Seen
+    begin: datetime
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    directory = tmp_path_factory.mktemp("sim")
+    with simulated(0, directory) as world:
+        snapshots(world)  # what an enterprise is founded with is in no journal
+        begin = datetime.fromtimestamp(_EPOCH + world.now, tz=UTC)
+        until_it_differs(world)
+        middle = look(world, directory / "middle")
+        snapshots(world)
+        shutil.copytree(directory / "journals", directory / "then")
+        world._suffer()
+        world._heal()
+        end = look(world, directory / "end")
+    for place in (directory / "journals").iterdir():
+        retain(place, 1)
+    return Run(directory / "then", middle, directory / "journals", end, begin)
+
+
+def check_rebuilt(tables: Tables, seen: Seen) -> Rebuilt:
+    """What the authorities had, in a form that restores it."""
+    out = tables.directory / "rebuilt.jsonl"
+    done = rebuild(tables, out, at_time=seen.time)
+    first, *lines = out.read_text("ascii").splitlines()
+    assert sorted(lines) == sorted(line for own in seen.own.values() for line in own)
+    store = MemoryStore()
+    import_file(store, out, restore=True)
+    with store.read() as view:
+        assert list(exported_lines(view)[1]) == [first, *lines]
+    return done
+
+
+def test_a_seed_that_is_stopped_differs_where_the_rule_says(
+    spark: SparkSession, run: Run, tmp_path: Path
+) -> None:
+    assert run.middle.wrong
+    found, causes = audited(spark, run.then, run.middle, tmp_path)
+    assert found == run.middle.wrong
+    # Unknown is what became of the objects that the enterprise was founded with.
+    assert causes <= {"never_sent", "queued", "lost", "pending", "refused", "unknown"}
+    check_rebuilt(Tables(spark, tmp_path), run.middle)
+
+
+def test_a_healed_seed_differs_in_nothing(spark: SparkSession, run: Run, tmp_path: Path) -> None:
+    assert not run.end.wrong
+    assert audited(spark, run.retained, run.end, tmp_path) == (set(), set())
+    tables = Tables(spark, tmp_path)
+    assert check_rebuilt(tables, run.end).snapshots
+    with pytest.raises(PipelineError, match="neither reaches back"):
+        rebuild(tables, tmp_path / "nothing.jsonl", at_time=run.begin)
+    assert not (tmp_path / "nothing.jsonl").exists()
+
+
+def test_a_rule_back_to_the_letter_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    """Without tombstones what was deleted stays where the deletion was not heard (E12)."""
+    with mutated("E12"), simulated(13, tmp_path) as world:
+        world._suffer()
+        with pytest.raises(Violation):
+            world._heal()
+        seen = look(world, tmp_path / "seen")
+    assert seen.wrong
+    found, _ = audited(spark, tmp_path / "journals", seen, tmp_path / "tables")
+    assert found == seen.wrong

@@ -1,0 +1,280 @@
+"""The console in a real browser: Chromium, driven by Playwright. Screenshots go to .build."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.enterprise import ALICE, ALICES_PASSWORD, BOB, BOBS_PASSWORD, PEC, PSC, Enterprise
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+CHROMIUM = next(
+    (p for p in map(Path, ("/usr/bin/chromium", "/usr/bin/google-chrome")) if p.exists()), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+
+ROOT = Path(__file__).parents[2]
+SCREENSHOTS = ROOT / ".build" / "screenshots"
+AXE = ROOT / "tests" / "data" / "axe" / "axe.min.js"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+ROUTE = "map?from=ams-desk1&to=chi-app1"
+#: Every page, by the name of its screenshot; PAYMENTS and RECORD are found on the way.
+PAGES = {
+    "overview": "",
+    "map": ROUTE,
+    "replication": "replication",
+    "directory": "directory?q=orders",
+    "object": "PAYMENTS",
+    "journal": f"journal?server={PEC}&state=queued",
+    "record": "RECORD",
+    "pipeline": "pipeline",
+    "table": "pipeline/table/lag",
+    "statistics": "statistics",
+    "login": "login",
+    "error": "directory/queue/none",
+}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A page, and everything that the browser complained about."""
+
+    def __init__(self, context: Any) -> None:
+        self.page = context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", self._said)
+
+    def _said(self, message: Any) -> None:
+        # A page that is asked for and is not there is no error of the console's pages.
+        if message.type in ("error", "warning") and "the server responded" not in message.text:
+            self.complaints.append(message.text)
+
+
+@pytest.fixture
+def watched(chromium: Any, console: str) -> Iterator[Watched]:
+    context = chromium.new_context(base_url=console, viewport={"width": 1280, "height": 860})
+    made = Watched(context)
+    yield made
+    assert made.complaints == []
+    context.close()
+
+
+def find(page: Any, what: str) -> str:
+    """The address of a page that only the directory and the journal know."""
+    if what == "PAYMENTS":
+        page.goto("directory?q=ams-app1%5Cpayments")
+        return str(page.locator("tbody a").first.get_attribute("href"))
+    if what == "RECORD":
+        page.goto(f"journal?server={PEC}&kind=change&state=local")
+        return str(page.locator("tbody a").first.get_attribute("href"))
+    return what
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_looks_right_and_is_accessible(chromium: Any, console: str, scheme: str) -> None:
+    """axe-core finds nothing serious; the browser complains of nothing."""
+    context = chromium.new_context(
+        base_url=console, color_scheme=scheme, viewport={"width": 1280, "height": 860}
+    )
+    # The policy of the pages lets no other script in, so it comes as the browser's own.
+    context.add_init_script(path=str(AXE))
+    watched = Watched(context)
+    page = watched.page
+    found = {}
+    for name, address in PAGES.items():
+        page.goto(find(page, address))
+        assert page.locator("h1").count() == 1
+        page.screenshot(path=str(SCREENSHOTS / f"{name}-{scheme}.png"))
+        found[name] = findings(page, ["color-contrast"] if scheme == "dark" else None)
+    assert {name: told for name, told in found.items() if told} == {}
+    assert watched.complaints == []
+    context.close()
+
+
+def findings(page: Any, rules: list[str] | None) -> list[str]:
+    """Serious and critical ones, of all rules or some. Nothing is fetched again (preload)."""
+    options: dict[str, object] = {"resultTypes": ["violations"], "preload": False}
+    if rules is not None:  # the theme changes colours, nothing else
+        options["runOnly"] = rules
+    result = page.evaluate("options => axe.run(document, options)", options)
+    return [
+        f"{each['id']}: {node['html'][:120]}"
+        for each in result["violations"]
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"][:3]
+    ]
+
+
+def test_the_route_is_drawn_and_the_switch_reroutes_it(watched: Watched) -> None:
+    page = watched.page
+    page.goto("map")
+    page.get_by_label("From machine").fill("ams-desk1")
+    page.get_by_label("To machine").fill("chi-app1")
+    page.get_by_role("button", name="Show the route").click()
+    title = page.locator("#picture-title")
+    sync_api.expect(title).to_have_text("ams-desk1 to chi-app1: 4 hops, cost 30")
+    assert page.locator("path.edge.on").count() == 2
+    colour = page.locator("path.edge.on").first.evaluate("e => getComputedStyle(e).stroke")
+    plain = page.locator("path.edge:not(.on)").first.evaluate("e => getComputedStyle(e).stroke")
+    assert colour != plain, "the route is seen"
+    page.get_by_label("Berlin - Chicago").check()
+    sync_api.expect(title).to_have_text("ams-desk1 to chi-app1: 3 hops, cost 50")
+    sync_api.expect(page.get_by_text("cost 50 instead of 30 (+20)")).to_be_visible()
+    sync_api.expect(page.locator("[data-map-said]")).to_have_text(
+        "ams-desk1 to chi-app1: 3 hops, cost 50"
+    )
+    assert page.evaluate("document.activeElement.name") == "off", "the focus stays on the switch"
+    assert "off=" in page.url, "the address can be sent to somebody"
+    page.screenshot(path=str(SCREENSHOTS / "what-if.png"), full_page=True)
+    page.reload()
+    sync_api.expect(title).to_have_text("ams-desk1 to chi-app1: 3 hops, cost 50")
+
+
+def test_links_in_the_picture_can_be_clicked(watched: Watched) -> None:
+    page = watched.page
+    page.goto(ROUTE)
+    page.locator("path[data-link]").nth(1).dispatch_event("click")
+    sync_api.expect(page.locator("#picture-title")).to_have_text(re.compile("cost 50"))
+
+
+def test_the_graph_can_be_dragged_and_shows_the_same(watched: Watched) -> None:
+    page = watched.page
+    page.goto(ROUTE)
+    page.get_by_role("button", name="Graph to drag").click()
+    graph = page.locator("[data-graph]")
+    sync_api.expect(graph).to_be_visible()
+    sync_api.expect(graph).to_have_attribute("data-ready", "3")
+    sync_api.expect(page.locator("[data-picture]")).to_be_hidden()
+    assert page.locator("[data-graph] canvas").count() >= 1
+    page.screenshot(path=str(SCREENSHOTS / "graph.png"))
+
+
+def test_everything_can_be_read_without_javascript(chromium: Any, console: str) -> None:
+    context = chromium.new_context(base_url=console, java_script_enabled=False)
+    page = context.new_page()
+    for address in PAGES.values():
+        page.goto(find(page, address))
+        assert page.locator("h1").is_visible()
+    page.goto("map")
+    page.get_by_label("From machine").fill("ams-desk1")
+    page.get_by_label("To machine").fill("chi-app1")
+    page.get_by_label("Berlin - Chicago").check()
+    page.get_by_role("button", name="Show the route").click()
+    assert "cost 50" in page.locator("#picture-title").inner_text()
+    assert page.locator("path.edge.on").count() == 1
+    context.close()
+
+
+def test_a_change_over_rpc_is_seen_without_reloading(
+    watched: Watched, enterprise: Enterprise
+) -> None:
+    page = watched.page
+    page.goto("replication")
+    sync_api.expect(page.get_by_text("live", exact=True)).to_be_visible()
+    # Amsterdam, whose authority is the PEC: both servers show the new number.
+    row = page.locator("tr", has=page.get_by_role("rowheader", name="Amsterdam"))
+    before = row.locator("td .mono").all_inner_texts()
+    assert len(before) == 2
+    enterprise.run(enterprise.create_queue("ams-app1\\live", "seen at once"))
+    after = f"{int(before[0], 16) + 1:016x}"
+    sync_api.expect(row.locator("td .mono")).to_have_text([after, after], timeout=15_000)
+    sync_api.expect(row.locator("td").nth(1)).to_contain_text("level")
+
+
+def test_bob_is_let_in_and_denied(watched: Watched) -> None:
+    page = watched.page
+    log_in(page, BOB, BOBS_PASSWORD)
+    page.get_by_role("link", name="New queue").click()
+    page.get_by_label("Path").fill("ams-dir1\\bobs")
+    page.get_by_role("button", name="Create").click()
+    alert = page.get_by_role("alert")
+    sync_api.expect(alert).to_contain_text("MQ_ERROR_ACCESS_DENIED")
+    page.screenshot(path=str(SCREENSHOTS / "denied.png"))
+
+
+def test_alice_creates_changes_and_deletes(watched: Watched, enterprise: Enterprise) -> None:
+    page = watched.page
+    log_in(page, ALICE, ALICES_PASSWORD)
+    page.get_by_role("link", name="New queue").click()
+    page.get_by_label("Path").fill("ams-app2\\browser")
+    page.get_by_label("Label", exact=True).fill("made in a browser")
+    page.get_by_role("button", name="Create").click()
+    sync_api.expect(page.get_by_role("status")).to_contain_text("The queue is there.")
+    page.get_by_label("Property").select_option("label")
+    page.get_by_label("New value").fill("changed in a browser")
+    page.get_by_role("button", name="Set").click()
+    sync_api.expect(page.get_by_role("status")).to_contain_text("changed")
+    path = "ams-app2\\browser"
+    assert enterprise.run(enterprise.label(path)) == "changed in a browser"
+    page.get_by_role("link", name="Delete…").click()
+    page.get_by_role("button", name="Delete").click()
+    sync_api.expect(page.get_by_role("status")).to_contain_text("deleted")
+    assert enterprise.run(enterprise.label(path)) is None
+    page.get_by_role("button", name="Log out").click()
+    sync_api.expect(page.get_by_text("Reading only.")).to_be_visible()
+
+
+def test_the_keyboard_will_do(watched: Watched) -> None:
+    """Skip link, menu, form, result: with Tab and Enter alone, and the focus is always seen."""
+    page = watched.page
+    page.goto("directory")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert page.locator(".skip").bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    seen = []
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none"
+    assert seen[:3] == ["type", "q", "server"]
+    page.get_by_label("Name, label or identifier").focus()
+    page.keyboard.type("payments")
+    page.keyboard.press("Enter")
+    sync_api.expect(page.locator("caption")).to_contain_text("6 queues")
+    page.locator("tbody a").first.focus()
+    page.keyboard.press("Enter")
+    sync_api.expect(page.locator("h1")).to_contain_text("payments")
+
+
+def test_small_screens_need_no_sideways_scrolling(chromium: Any, console: str) -> None:
+    context = chromium.new_context(base_url=console, viewport={"width": 360, "height": 740})
+    page = context.new_page()
+    for name in ("overview", "map", "replication", "directory", "journal", "statistics"):
+        page.goto(PAGES[name])
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 360, f"{name} is {wide} wide"
+    page.screenshot(path=str(SCREENSHOTS / "small.png"))
+    context.close()
+
+
+def log_in(page: Any, user: str, password: str) -> None:
+    page.goto("login")
+    page.get_by_label("Server").select_option(PEC)
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+    sync_api.expect(page.get_by_text("Logged in as")).to_be_visible()

@@ -1,0 +1,285 @@
+"""Every page, read without JavaScript over plain HTTP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from mqis.services import demo
+from mqis.services.console.places import Places, PlacesError
+from mqis.services.stores import open_store
+from mqis.web.serving import running_console
+from mqis.web.settings import Settings
+from tests.web.asking import Answer, Visitor
+from tests.web.enterprise import PEC, PSC, Enterprise
+
+PAGES = (
+    "/",
+    "/map",
+    "/map?from=ams-desk1&to=chi-app1",
+    "/replication",
+    "/directory",
+    "/directory?type=machine",
+    "/journal",
+    "/pipeline",
+    "/pipeline/table/lag",
+    "/statistics",
+    "/login",
+)
+
+
+def first_object(answer: Answer, kind: str = "queue") -> str:
+    match = re.search(rf'href="(/directory/{kind}/[0-9a-f-]{{36}})[?"]', answer.html)
+    assert match is not None
+    return match[1]
+
+
+def links_by_name(answer: Answer) -> dict[str, str]:
+    found = re.findall(r'name="off" value="([^"]+)"[^>]*> <span>([^<]+?) <', answer.html)
+    return {name: link for link, name in found}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_whole_and_guarded(visitor: Visitor, path: str) -> None:
+    answer = visitor.get(path)
+    assert answer.status == 200, answer.text
+    for part in ('<html lang="en">', "<main id=", 'aria-label="Pages"', "Skip to the content"):
+        assert part in answer.html
+    assert answer.html.count("<h1>") == 1
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert re.search(r"<script(?![^>]*(src=|application/json))", answer.html) is None
+    assert re.search(r"\s(style|on[a-z]+)=", answer.html) is None
+    outside = re.findall(r'(?:src|href)="(?!/|#|\?)([^"]*)"', answer.html)
+    assert outside == []
+
+
+# --- overview and replication ---------------------------------------------------------------------
+
+
+def test_the_overview_counts_and_names(visitor: Visitor) -> None:
+    text = visitor.get("/").text
+    assert "Meridian" in text
+    assert re.search(r"20 machines\b", text)
+    assert f"{PEC} PEC Amsterdam answers" in text
+    assert f"{PSC} PSC Berlin answers" in text
+
+
+def test_the_matrix_has_every_partition_at_every_server(visitor: Visitor) -> None:
+    html = visitor.get("/replication").html
+    cells = re.findall(r'data-cell="(\S+) (\S+)"', html)
+    assert {server for server, _ in cells} == {PEC, PSC}
+    assert len(cells) == 2 * 4
+    amsterdam = re.search(r"Amsterdam<br>.*?</tr>", html, re.DOTALL)
+    assert amsterdam is not None
+    assert "authority" in amsterdam[0]
+    assert re.search(r"[0-9a-f]{16}", amsterdam[0])
+
+
+def test_counters_of_all_servers_stand_side_by_side(visitor: Visitor) -> None:
+    text = visitor.get("/statistics").text
+    for word in ("commits", "calls", "sessions", "journal records"):
+        assert word in text
+
+
+# --- map ------------------------------------------------------------------------------------------
+
+
+def test_a_route_is_drawn_and_explained(visitor: Visitor) -> None:
+    answer = visitor.get("/map?from=ams-desk1&to=chi-app1")
+    assert "ams-desk1 to chi-app1: 4 hops, cost 30" in answer.text
+    assert len(re.findall(r'class="edge on"', answer.html)) == 2
+    assert len(re.findall(r'marker-end="url\(#head\)"', answer.html)) == 2
+    assert len(re.findall(r'<g class="on"', answer.html)) == 3
+    assert "over Amsterdam - Berlin, leased line, cost 10" in answer.text
+    assert "by way of Amsterdam - Chicago: cost 50, 20 more" in answer.text
+    assert "PEC" in answer.text
+
+
+def test_a_link_that_is_off_changes_the_route_and_says_for_whom(visitor: Visitor) -> None:
+    links = links_by_name(visitor.get("/map"))
+    berlin_chicago = links["Berlin - Chicago (transatlantic fibre)"]
+    answer = visitor.get(f"/map?from=ams-desk1&to=chi-app1&off={berlin_chicago}")
+    assert "ams-desk1 to chi-app1: 3 hops, cost 50" in answer.text
+    assert "cost 50 instead of 30 (+20)" in answer.text
+    assert "4 pairs of sites rerouted 0 pairs cut off" in answer.text
+    assert "Berlin Chicago and back 20 60" in answer.text
+    assert answer.html.count(" checked") == 1
+    satellite = links["Amsterdam - Chicago (satellite)"]
+    cut = visitor.get(f"/map?from=ams-desk1&to=chi-app1&off={berlin_chicago}&off={satellite}")
+    assert "no route" in cut.text
+    assert "4 pairs cut off" in cut.text
+    assert "No further: " in cut.text
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("from=nobody&to=chi-app1", "there is no machine and no site 'nobody'"),
+        ("off=00000000-0000-0000-0000-000000000001", "there is no link"),
+        ("off=%3Cscript%3E", "there is no link '<script>'"),
+        ("&".join(["off=x"] * 80), "at most 64 links"),
+    ],
+)
+def test_what_is_not_on_the_map_is_said(visitor: Visitor, query: str, told: str) -> None:
+    answer = visitor.get(f"/map?{query}")
+    assert answer.status == 404
+    assert told in answer.text
+    assert "<script>" not in answer.html.replace("<script src", "").replace("<script type", "")
+
+
+# --- directory ------------------------------------------------------------------------------------
+
+
+def test_a_search_looks_at_names_and_labels(visitor: Visitor) -> None:
+    assert "6 queues with “INCOMING”" in visitor.get("/directory?q=INCOMING").text
+    assert "1 queue with “chi-host1\\”" in visitor.get("/directory?q=chi-host1%5C").text
+    assert "1 machine with “ber-dir2”" in visitor.get("/directory?type=machine&q=ber-dir2").text
+    assert "1 link with “satellite”" in visitor.get("/directory?type=link&q=satellite").text
+    assert "0 queues" in visitor.get("/directory?q=%00%ff").text
+
+
+def test_lists_have_pages(visitor: Visitor) -> None:
+    first, second = visitor.get("/directory"), visitor.get("/directory?page=2")
+    assert "page 1 of 2" in first.text
+    assert 'rel="next" href="/directory?type=queue&amp;page=2"' in first.html
+    assert "page 2 of 2" in second.text
+    assert first_object(first) != first_object(second)
+    for beyond in ("99", "0", "-1", "x", "9" * 30):
+        assert visitor.get(f"/directory?page={beyond}").status == 200
+
+
+def test_an_object_shows_everything(visitor: Visitor) -> None:
+    answer = visitor.get(first_object(visitor.get("/directory?q=ams-app1%5Cpayments")))
+    assert "PROPID_Q_PRIV_LEVEL" in answer.text
+    assert "O:BAG:BAD:P(A;;GA;;;BA)(A;;0x20026;;;AU)" in answer.text
+    assert "Administrators (S-1-5-32-544) allowed full control" in answer.text
+    assert "Authenticated users (S-1-5-11) allowed peek message, write message" in answer.text
+    machine = first_object(answer, "machine")
+    assert "ams-app1" in visitor.get(machine).text
+
+
+@pytest.mark.parametrize("kind", ["machine", "site", "link", "network", "user", "enterprise"])
+def test_objects_of_every_type_have_a_page(visitor: Visitor, kind: str) -> None:
+    page = first_object(visitor.get(f"/directory?type={kind}"), kind)
+    assert visitor.get(page).status == 200
+
+
+def test_the_history_comes_from_the_journals_of_all(
+    visitor: Visitor, enterprise: Enterprise
+) -> None:
+    made = enterprise.run(enterprise.create_queue("ams-app1\\history", "seen"))
+    for _ in range(100):
+        text = visitor.get(f"/directory/queue/{made}").text
+        if f"{PSC} applied create queue" in text:
+            break
+    assert f"{PEC} local create queue" in text
+    assert f"{PSC} applied create queue" in text
+
+
+def test_what_others_call_their_queues_is_text_and_nothing_else(
+    visitor: Visitor, enterprise: Enterprise
+) -> None:
+    label = "<script>alert(1)</script>\"'&\ud800"
+    made = enterprise.run(enterprise.create_queue("ams-app1\\odd", label))
+    for page in (
+        f"/directory/queue/{made}",
+        "/directory?q=odd",
+        f"/directory?q={quote('<script')}",
+    ):
+        answer = visitor.get(page)
+        assert answer.status == 200
+        assert "<script>alert" not in answer.html
+        assert "<script>alert(1)</script>\"'&" in answer.text or "script" in answer.text
+
+
+def test_another_server_shows_its_own_replica(visitor: Visitor) -> None:
+    answer = visitor.get(f"/directory?server={PSC}&type=site")
+    assert f"as {PSC} has it" in answer.text
+    assert "3 sites" in answer.text
+
+
+# --- journal --------------------------------------------------------------------------------------
+
+
+def test_journals_are_filtered_and_paged(visitor: Visitor) -> None:
+    newest = visitor.get(f"/journal?server={PSC}")
+    assert newest.html.count('<th scope="row" class="number">') == 50
+    older = re.search(r'rel="next" href="(/journal\?[^"]+)"', newest.html)
+    assert older is not None
+    assert visitor.get(older[1].replace("&amp;", "&")).status == 200
+    applied = visitor.get(f"/journal?server={PSC}&state=applied&what=create+site")
+    states = re.findall(r'<span class="tag [a-z]*">(\w+)</span>', applied.html)
+    assert set(states) <= {"applied"}
+    assert "nothing" in visitor.get(f"/journal?server={PSC}&peer=nobody").text
+
+
+def test_a_record_is_decoded(visitor: Visitor) -> None:
+    listed = visitor.get(f"/journal?server={PSC}&kind=message&state=received")
+    lsn = re.search(rf'href="/journal/{PSC}/(\d+)"', listed.html)
+    assert lsn is not None
+    answer = visitor.get(f"/journal/{PSC}/{lsn[1]}")
+    assert "Body, decoded" in answer.text
+    assert 'class="key"' in answer.html
+    assert visitor.get(f"/journal/{PSC}/99999999").status == 404
+
+
+# --- pipeline -------------------------------------------------------------------------------------
+
+
+def test_tables_are_listed_and_summed_up(visitor: Visitor) -> None:
+    text = visitor.get("/pipeline").text
+    assert "divergence v000003" in text
+    assert "The last audit found differences" in text
+    assert "ber-dir1 lost 2" in text
+    assert "12.500" in visitor.get("/pipeline/table/lag").text
+
+
+def test_the_report_may_do_nothing_but_look_good(visitor: Visitor) -> None:
+    answer = visitor.get("/pipeline/report.html")
+    assert answer.status == 200
+    assert "All replicas agree." in answer.html
+    policy = answer.headers["Content-Security-Policy"]
+    assert "sandbox" in policy
+    assert "script-src" not in policy
+    assert "default-src 'none'" in policy
+
+
+# --- a single store -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def of_a_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
+    path = tmp_path_factory.mktemp("store") / "meridian.db"
+    with closing(open_store(str(path), create=True)) as store:
+        demo.build(store)
+    with running_console(Settings(Places(stores=(str(path),)), port=0)) as url:
+        yield Visitor(url)
+
+
+@pytest.mark.parametrize("path", ["/", "/map", "/replication", "/directory", "/statistics"])
+def test_a_store_alone_will_do(of_a_store: Visitor, path: str) -> None:
+    assert of_a_store.get(path).status == 200
+
+
+def test_what_a_store_does_not_have_is_said(of_a_store: Visitor) -> None:
+    assert "There is no journal to show" in of_a_store.get("/journal").text
+    assert "No tables were named" in of_a_store.get("/pipeline").text
+    assert "only has files" in of_a_store.get("/login").text
+    assert of_a_store.get("/directory/create").status == 303
+
+
+def test_something_there_has_to_be(tmp_path: Path) -> None:
+    with pytest.raises(PlacesError, match="nothing to show"):
+        Places()

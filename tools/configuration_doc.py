@@ -1,0 +1,98 @@
+"""docs/configuration.md, from the sections of the configuration: every key, as the code has it.
+
+python tools/configuration_doc.py            writes it
+python tools/configuration_doc.py --check    says whether it is up to date (exit status 1)
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any
+
+from mqis.services.checks import Check
+from mqis.services.config import as_toml
+from mqis.services.sections import Config, HostsSection
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "configuration.md"
+
+_HEAD = """# Configuration
+
+<!-- Made by tools/configuration_doc.py from src/mqis/services/sections.py; do not edit. -->
+
+One TOML file, `mqis.toml`, says what a server is. `mqis init` writes it with every key explained,
+`mqis join` fills in what a member of an enterprise has to know, and `mqis doctor` looks whether it
+can work. Commands read it from `--config`, `$MQIS_CONFIG` or `./mqis.toml`. A section or a key that
+is left out has its default; one that is not known is an error. Names of files are relative to the
+file itself.
+
+*live*: a server that runs rereads the key at SIGHUP; all others want a restart.
+"""
+#: What checks say of a value that is none; the rest of the sentence is about that value.
+_SAYS = (
+    (r"wants a list, (.*), got .*", r"`\1`"),
+    (r"wants (?:a )?(.*), got .*", r"\1"),
+    (r".* is none of (.*)", r"\1"),
+    (r".* is not an? (.*?)(?:,.*)?", r"\1"),
+)
+
+
+def document() -> str:
+    parts = [_HEAD]
+    for section in fields(Config):
+        kind: Any = type(section.default)
+        parts.append(f"\n## [{section.name}]\n\n{_sentence(kind.__doc__ or '')}\n")
+        if kind is HostsSection:
+            parts.append(f"\nIts keys are names of machines: {_about(fields(kind)[0])} *live*\n")
+            continue
+        parts.append("\n| key | default | values | |\n|---|---|---|---|\n")
+        parts += [_row(key) for key in fields(kind)]
+    return "".join(parts)
+
+
+def _row(key: Field[Any]) -> str:
+    live = " *live*" if key.metadata["live"] else ""
+    wants = what_it_wants(key.metadata["check"])
+    return f"| `{key.name}` | `{as_toml(key.default)}` | {wants} | {_about(key)}{live} |\n"
+
+
+def _about(key: Field[Any]) -> str:
+    text: str = key.metadata["explanation"]
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _sentence(text: str) -> str:
+    return " ".join(text.split())
+
+
+def what_it_wants(check: Check) -> str:
+    """In the words of the check itself: those that it refuses a senseless value with."""
+    said = ""
+    for senseless in (object(), "\0 no such value"):
+        try:
+            check(senseless)
+        except (ValueError, TypeError) as error:
+            said = str(error).splitlines()[0]
+    for pattern, wanted in _SAYS:
+        if "text in quotes" in said:
+            return "text"
+        if re.fullmatch(pattern, said, re.S):
+            return re.sub(pattern, wanted, said, flags=re.S)
+    return ""
+
+
+def main() -> int:
+    made = document()
+    if "--check" in sys.argv[1:]:
+        if DOCUMENT.exists() and DOCUMENT.read_text("utf-8") == made:
+            return 0
+        print(f"{DOCUMENT} is out of date: run python {Path(__file__).name}", file=sys.stderr)
+        return 1
+    DOCUMENT.write_text(made, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

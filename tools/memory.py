@@ -1,0 +1,61 @@
+"""How much memory a process and all that it started have, and the most of it over a while."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_SAMPLE_S = 0.5
+
+
+@dataclass(slots=True)
+class Peak:
+    mib: int = 0
+
+
+def memory_mib() -> int:
+    """Of this process and everything below it; what several share is counted once."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    waiting, kib = [os.getpid()], 0
+    while waiting:
+        process = waiting.pop()
+        waiting += children.get(process, [])
+        try:
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return kib >> 10
+
+
+@contextmanager
+def watched_memory() -> Iterator[Peak]:
+    """The most that there was while the block ran; 0 where the system does not tell."""
+    peak, over = Peak(), threading.Event()
+
+    def look() -> None:
+        while not over.wait(_SAMPLE_S):
+            peak.mib = max(peak.mib, memory_mib())
+
+    thread = threading.Thread(target=look, daemon=True)
+    told = Path("/proc/self/smaps_rollup").exists()
+    if told:
+        peak.mib = memory_mib()
+        thread.start()
+    try:
+        yield peak
+    finally:
+        over.set()
+        if told:
+            thread.join()
