@@ -114,8 +114,9 @@ def prove(plan: Plan, directory: Path, memory: str, console: Console) -> Proof:
         with step("generating") as told:
             made = planted(plan, directory / "made", told)
         with ExitStack() as stack:
+            engine = Engine(master="local[2]", memory=memory, large=plan.changes > 50_000)
             with step("starting Spark"):
-                spark = stack.enter_context(session(Engine(master="local[2]", memory=memory)))
+                spark = stack.enter_context(session(engine))
             tables = Tables(spark, directory / "tables")
             with step("ingesting") as told, watched(spark, told):
                 done = ingest(

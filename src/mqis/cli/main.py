@@ -24,6 +24,7 @@ _COMMANDS = {
     "down": "mqis.cli.up:down",
     "status": "mqis.cli.status:status",
     "logs": "mqis.cli.logs:logs",
+    "trace": "mqis.cli.trace:trace",
     "stop": "mqis.cli.control:stop",
     "start": "mqis.cli.control:start",
     "kill": "mqis.cli.control:kill",

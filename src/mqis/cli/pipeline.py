@@ -70,20 +70,23 @@ class NoSparkError(MqisError):
 
 @contextmanager
 def _tables(
-    directory: Path, master: str, remote: str, memory: str, tuned: bool
+    directory: Path, master: str, remote: str, memory: str, tuned: bool, *inputs: str
 ) -> Iterator[Tables]:
-    """The tables, in the one session of the command, with a progress bar."""
+    """The tables, in the one session of the command, with a progress bar.
+
+    How much there is in them and in ``inputs`` decides how Java is started.
+    """
     try:
         import pyspark  # noqa: F401, PLC0415
     except ImportError:
         raise NoSparkError(
             "the pipeline needs Spark: run 'make pipeline', or install mqis[pipeline]"
         ) from None
-    from mqis.pipeline.session import Engine, session  # noqa: PLC0415
+    from mqis.pipeline.session import Engine, is_much, session  # noqa: PLC0415
     from mqis.pipeline.tables import Tables  # noqa: PLC0415
     from mqis.pipeline.watching import watched  # noqa: PLC0415
 
-    engine = Engine(master, remote, tuned, memory)
+    engine = Engine(master, remote, tuned, memory, large=is_much(directory, *inputs))
     target = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
@@ -111,7 +114,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Do everything that the input allows, in one session."""
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(tables, master, remote, memory, tuned, journals, exports, captures) as opened:
         from mqis.pipeline.jobs.audit import audit as audit_job  # noqa: PLC0415
         from mqis.pipeline.jobs.conversations import (  # noqa: PLC0415
             conversations as conversations_job,
@@ -165,7 +168,7 @@ def ingest(
 ) -> None:
     """Read journals, exports and captures into the tables records, objects, partitions, packets
     and errors."""
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(tables, master, remote, memory, tuned, journals, exports, captures) as opened:
         from mqis.pipeline.jobs.ingest import ingest as job  # noqa: PLC0415
 
         done = asdict(job(opened, journals, exports, captures))
@@ -416,7 +419,7 @@ def stream(
 
     Ctrl-C ends it for now; the next time it goes on from there.
     """
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(tables, master, remote, memory, tuned, journals) as opened:
         from mqis.pipeline.jobs.stream import follow  # noqa: PLC0415
         from mqis.pipeline.jobs.stream import stream as job  # noqa: PLC0415
 

@@ -39,7 +39,10 @@ def live(guide: Guide, directory: Path, *, once: bool) -> None:
     """All of it, in ``directory``; the servers end with it."""
     _make_room(directory)
     logging.getLogger("mqis").setLevel(logging.CRITICAL)  # steps say what there is to say
-    asyncio.run(_walk(guide, directory, once=once))
+    try:
+        asyncio.run(_walk(guide, directory, once=once))
+    except asyncio.CancelledError:
+        raise TourError("it was ended before its last step") from None
 
 
 def _make_room(directory: Path) -> None:
@@ -87,12 +90,7 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
             loop.add_signal_handler(number, _on_signal(tour, task))
         began = monotonic()
         with guide.waiting("servers start and get their directory", len(plan.servers)) as bar:
-            coming = asyncio.create_task(enterprise.bring_up())
-            while not coming.done():
-                states = [child.state for child in enterprise.supervisor.children.values()]
-                bar(states.count(State.READY))
-                await asyncio.wait({coming}, timeout=_LOOK_S)
-            await coming
+            await _up(enterprise, bar)
             status = await tour.converged()
         for text in told:
             guide.line(f"   {text}", "dim")
@@ -106,6 +104,18 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
         held = [len(server.partitions) for server in status.servers]
         guide.confirm("each has all four partitions, up to the last number", held == [4] * 5)
         yield tour
+
+
+async def _up(enterprise: Enterprise, bar: Callable[[float], None]) -> None:
+    coming = asyncio.create_task(enterprise.bring_up())
+    try:
+        while not coming.done():
+            states = [child.state for child in enterprise.supervisor.children.values()]
+            bar(states.count(State.READY))
+            await asyncio.wait({coming}, timeout=_LOOK_S)
+        await coming
+    finally:
+        coming.cancel()
 
 
 def _on_signal(tour: Tour, task: asyncio.Task[object]) -> Callable[[], None]:

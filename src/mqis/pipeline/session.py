@@ -2,9 +2,9 @@
 
 Local: everything on 127.0.0.1, no user interface, so no port that others could reach. The Java
 machine starts from an archive of classes (made by the first run, kept in the user's cache),
-compiles quickly rather than well, and collects garbage in one thread: a pipeline's work is in long
-vectorised loops and in Python. A cluster (``master``) or a Spark Connect server (``remote``) has
-settings of its own.
+compiles quickly rather than well unless there is much to do, and collects garbage in one thread: a
+pipeline's work is in long vectorised loops and in Python. A cluster (``master``) or a Spark Connect
+server (``remote``) has settings of its own.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class Engine:
     tuned: bool = True
     memory: str = DEFAULT_MEMORY
     settings: dict[str, str] = field(default_factory=dict)
+    #: Much is to be done: compiling well is worth its time, which it is not in a short run.
+    large: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -57,6 +59,8 @@ _COMMON = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.sources.partitionOverwriteMode": "static",
+    # A task reads a file of one server: writing that needs no sorting by server.
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
     # A server may be called 007.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
@@ -71,6 +75,7 @@ _LOCAL = {
 }
 
 
+_MUCH = 256 << 20
 _CONF = Path(__file__).resolve().parent / "conf"
 
 
@@ -122,7 +127,8 @@ def _local(engine: Engine, home: Path) -> dict[str, str]:
     # Not as SPARK_CONF_DIR: a directory on the class path would rule out the archive of classes.
     options = [f"-Dlog4j2.configurationFile={(_CONF / 'log4j2.properties').as_uri()}"]
     if engine.tuned:
-        options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *_class_archive(home)]
+        options += ["-XX:+UseSerialGC", *_class_archive(home)]
+        options += [] if engine.large else ["-XX:TieredStopAtLevel=1"]
     return _LOCAL | {
         "spark.driver.memory": engine.memory,
         "spark.driver.extraJavaOptions": " ".join(options),
@@ -146,6 +152,18 @@ def _class_archive(home: Path) -> list[str]:
     except OSError:
         return []
     return [f"-XX:ArchiveClassesAtExit={archive}", *quiet]
+
+
+def is_much(*places: str | Path) -> bool:
+    """Whether files and directories (several with commas) hold so much that it takes minutes."""
+    size = 0
+    for place in (part for listed in places for part in str(listed).split(",") if part.strip()):
+        path = Path(place.strip())
+        for file in path.rglob("*") if path.is_dir() else [path]:
+            size += file.stat().st_size if file.is_file() else 0
+            if size >= _MUCH:
+                return True
+    return False
 
 
 def cache_directory() -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hypothesis import settings
+
 from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows
 from mqis.protocol.capture.limits import Limits
 from mqis.protocol.capture.row import Row
@@ -24,6 +26,8 @@ from mqis.wire.rpc.pdu import encode_pdu
 from mqis.wire.rpc.syntax import NDR20, SyntaxId
 from mqis.wire.rpc.trailer import AuthTrailer
 
+#: A whole capture is decoded for each example.
+FEW = settings(max_examples=40, deadline=None)
 MQQB = Ends("10.0.0.7", 40_000, "10.0.0.1", 1801)
 RPC = Ends("10.0.0.7", 40_001, "10.0.0.1", 49_200)
 STRANGE = Ends("10.0.0.7", 40_002, "10.0.0.1", 8080)

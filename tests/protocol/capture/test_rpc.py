@@ -510,6 +510,15 @@ def test_a_pdu_that_is_wrong_inside() -> None:
     ]
 
 
+def test_bytes_that_are_no_pdu() -> None:
+    found = calls([(True, bytes(40)), (True, request(3, 2, ASKED))])
+    assert told(found) == [
+        ("damage", "no rpc message: this does not begin a PDU at offset 0"),
+        ("damage", "40 bytes before the next rpc message"),
+        ("S_DSGetProps request", None),
+    ]
+
+
 def test_lost_bytes_break_the_calls_that_they_are_of() -> None:
     """A whole segment within a fragment is gone: that call is told, the next one is read."""
     long = request(2, 2, ASKED + bytes(4000), size=2000)

@@ -19,6 +19,7 @@ from mqis.wire.pcap.classic import write_pcap
 from mqis.wire.pcap.transport import TcpFlags
 from tests.protocol.capture import samples
 from tests.protocol.capture.made import (
+    FEW,
     MQQB,
     RPC,
     STRANGE,
@@ -73,6 +74,7 @@ def test_the_conversation_is_whole() -> None:
     assert {each[-1] for each in TALKED} == {None}
 
 
+@FEW
 @given(st.data())
 def test_any_order_and_any_repetition_gives_the_same_messages(data: st.DataObject) -> None:
     size = data.draw(st.integers(30, 400), label="segment")
@@ -83,6 +85,7 @@ def test_any_order_and_any_repetition_gives_the_same_messages(data: st.DataObjec
     assert said(rows_of(shuffled, PATIENT)) == TALKED
 
 
+@FEW
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 20)), min_size=1, max_size=8))
 def test_any_segmentation_gives_the_same_messages(pieces: list[tuple[int, int]]) -> None:
     """Down to single bytes, with segments that overlap, and without the handshake."""
@@ -119,6 +122,7 @@ MESSAGES = [(True, user_message(n, body=bytes(300))) for n in range(1, 9)]
 WHOLE = {row.summary: row for row in rows_of(frames_of(MQQB, MESSAGES))}
 
 
+@FEW
 @given(st.sets(st.integers(3, 80)), st.integers(60, 700))
 def test_lost_packets_cost_their_messages_and_no_others(lost: set[int], size: int) -> None:
     frames = frames_of(MQQB, MESSAGES, segment=size)
@@ -358,6 +362,7 @@ def test_what_was_cut_once_may_come_again_whole() -> None:
     assert told(found) == [("UserMessage", None)]
 
 
+@FEW
 @given(st.integers(0, 400))
 def test_any_snap_length_gives_messages_or_errors(size: int) -> None:
     for row in cut_short(frames_of(MQQB, MESSAGES), size):
@@ -423,6 +428,19 @@ def test_a_known_protocol_is_looked_for_in_the_middle() -> None:
     false = b"\x10\0\0\0LIOR" + b"\xff" * 8
     decoys = rows_of([segment(STRANGE, True, 5, false + octets)])
     assert told(decoys)[1:] == [("SessionAck", None)] * 2
+
+
+def test_a_beginning_further_in_does_not_count_where_the_stream_is_known_to_begin() -> None:
+    (row,) = rows_of(frames_of(STRANGE, [(True, b"talk" + ack(1))]))
+    assert row.kind == "unrecognised"
+
+
+def test_what_was_given_up_is_only_counted() -> None:
+    """Chunks that waited for the first one, and a gap among them."""
+    few = Limits(max_search=50)
+    frames = [segment(STRANGE, True, seq, bytes(100)) for seq in (5, 105, 305)]
+    (row,) = rows_of(frames, few)
+    assert (row.kind, row.length) == ("unrecognised", 300)
 
 
 def test_a_gap_before_anything_is_known() -> None:

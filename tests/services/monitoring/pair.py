@@ -67,7 +67,7 @@ async def psc_config(pec: DirectoryServer, home: Path, port: int) -> Config:
     key = MachineKey.open(home / "key")
     blob = PropVariant(VarType.BLOB, key_list(key.public))
     async with client_of(pec) as client:
-        properties = {PropId.S_PSC: text("psc2"), PropId.S_PSC_SIGNPK: blob}
+        properties: dict[int, PropVariant] = {PropId.S_PSC: text("psc2"), PropId.S_PSC_SIGNPK: blob}
         site = await client.create(ObjectType.SITE, "Leiden", properties)
         assert site is not None
         machine = await client.create(

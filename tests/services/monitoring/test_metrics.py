@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from socket import AF_INET, SOCK_DGRAM, socket
 
 import pytest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
 from mqis.client.directory import DirectoryClient
-from mqis.client.discovery import discover
 from mqis.client.servers import ServerAddress
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
@@ -51,6 +51,8 @@ async def _use(both: Pair) -> None:
     with suppress(RpcFault, RpcConnectionError, DirectoryError):
         address = ServerAddress("127.0.0.1", port)
         await DirectoryClient.connect([address], credentials=credentials)
+    with socket(AF_INET, SOCK_DGRAM) as asking:
+        asking.sendto(b"no request", ("127.0.0.1", both.pec.ready.discovery_port or 0))
     await both.converged()
 
 
@@ -110,7 +112,7 @@ def test_histograms_add_up(scraped: dict[str, str]) -> None:
 
 def test_names_follow_the_conventions() -> None:
     for metric in METRICS:
-        assert re.fullmatch(r"mqis_[a-z0-9]+(_[a-z0-9]+)+", metric.name), metric.name
+        assert re.fullmatch(r"mqis(_[a-z0-9]+)+", metric.name), metric.name
         assert not metric.name.endswith(("_total", "_count", "_sum", "_bucket")), metric.name
         assert not re.search(r"milli|_ms\b|_kb\b|minutes", metric.name), metric.name
         assert metric.help.endswith("."), metric.name
@@ -144,6 +146,7 @@ def test_what_was_done_is_counted(scraped: dict[str, str]) -> None:
     assert value(pec, "mqis_store_flush_duration_seconds_count") > 0
     assert value(pec, "mqis_transport_sent_bytes_total") > 0
     assert value(pec, "mqis_journal_lsn") > 0
+    assert value(pec, "mqis_discovery_requests_total", outcome="malformed") == 1
     assert value(pec, "mqis_server_info", server="pec1", role="pec", site="Delft") == 1
     lsn = value(pec, "mqis_journal_durable_lsn") + value(pec, "mqis_outbox_records")
     assert lsn >= value(pec, "mqis_journal_lsn"), "a record is nowhere"
@@ -199,9 +202,3 @@ def test_what_the_document_says_to_watch_is_there() -> None:
     known = {metric.exported for metric in METRICS}
     known |= {metric.name for metric in METRICS if metric.kind is Kind.HISTOGRAM}
     assert set(re.findall(r"\bmqis_\w+", text)) - known == set()
-
-
-def test_discovery_is_counted(tmp_path: Path) -> None:
-    """In the pair nobody asks; here somebody does, and somebody who makes no sense."""
-    pytest.importorskip("mqis.client.discovery")
-    assert callable(discover)

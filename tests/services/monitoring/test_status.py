@@ -161,7 +161,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         async with DirectoryServer(config, grace_s=1) as server:
             port = server.ready.monitoring_port
             taken = with_values(config, monitoring={"port": port})
-            with pytest.raises(ServeError, match="monitoring.port"):
+            with pytest.raises(ServeError, match=r"monitoring\.port"):
                 await DirectoryServer(taken, grace_s=1).start()
 
     asyncio.run(run())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -63,19 +64,19 @@ class Beginnings:
     def of(
         self, partition: bytes, makers: Collection[str], first_seq: int, moment: Moment
     ) -> Snapshot | None:
-        """The snapshot to start from; None: the journals reach back to the first change.
+        """The newest snapshot before; None: there is none, and the journals have every change.
 
         ``makers`` are the servers that made changes of the partition, ``first_seq`` is the number
         of the first one that their journals have. ``PipelineError`` where neither reaches.
         """
-        short = sorted(name for name in makers if not self._is_whole(name))
         mine = [s for s in self.snapshots if s.partition == partition]
-        founded = 1 < first_seq < SKIPPED
-        if not short and not founded and (makers or not mine):
-            return None
         fitting = [s for s in mine if self._continues(s) and self._is_before(s, moment)]
         if fitting:
             return max(fitting, key=lambda s: (s.last_seq, s.lsn))
+        short = sorted(name for name in makers if not self._is_whole(name))
+        founded = 1 < first_seq < SKIPPED
+        if not short and not founded and (makers or not mine):
+            return None
         named = short or sorted(makers) or sorted({s.server for s in mine})
         raise PipelineError(self._why(named[0], mine, first_seq))
 
@@ -99,12 +100,17 @@ class Beginnings:
         """When it was taken at the latest: its record's time, or of the one behind it."""
         if snapshot.lsn == 0:
             return datetime.min.replace(tzinfo=UTC)
-        near = self._tables.read("records").filter(
-            (F.col("server") == snapshot.server)
-            & F.col("lsn").between(snapshot.lsn, snapshot.lsn + 1)
-        )
-        found = near.agg(F.unix_micros(F.min("time")).alias("us")).collect()[0]["us"]
-        return None if found is None else datetime.fromtimestamp(found / 1e6, tz=UTC)
+        times = (self._times.get((snapshot.server, snapshot.lsn + more)) for more in (0, 1))
+        return next(filter(None, times), None)
+
+    @cached_property
+    def _times(self) -> dict[tuple[str, int], datetime]:
+        """Of the records around snapshots."""
+        near = {(s.server, s.lsn + more) for s in self.snapshots for more in (0, 1)}
+        asked = self._tables.session.createDataFrame(sorted(near), "server string, lsn long")
+        found = self._tables.read("records").join(F.broadcast(asked), ["server", "lsn"])
+        rows = found.select("server", "lsn", F.unix_micros("time").alias("us")).collect()
+        return {(r[0], r[1]): datetime.fromtimestamp(r[2] / 1e6, tz=UTC) for r in rows}
 
     def _why(self, name: str, mine: list[Snapshot], first_seq: int) -> str:
         held = self.held.get(name)

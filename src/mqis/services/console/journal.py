@@ -20,8 +20,9 @@ from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, W
 from mqis.wire.journal.segment import offsets, walk
 
 PAGE = 50
-#: A search decodes so many records, then offers to go on.
+#: A search decodes so many records and looks into so many segments, then offers to go on.
 MOST_DECODED = 20_000
+MOST_SEGMENTS = 4
 #: Of a record's header (wire.journal.layout): length and CRC, lsn, time and version, kind, state.
 _HEADER = Struct("<8sQ9sBB")
 _OBJECT_AT = 72
@@ -97,9 +98,15 @@ def journal_page(
     search = _Search(wanted, before, size)
     older = last = None
     server = ""
+    segment: Segment | None = None
+    looked_into = 0
     for path in reversed(paths):
         if before is not None and first_lsn(path) >= before:
             continue
+        if segment is not None and looked_into == MOST_SEGMENTS:
+            older = segment.header.first_lsn
+            break
+        looked_into += 1
         segment = Segment.load(path)
         server = segment.header.server
         last = last or search.look_into(segment)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 
+from mqis.protocol.directory.query import SortKey
+from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.directory.service import Service
-from mqis.protocol.directory.sources import Source, StoreSource
+from mqis.protocol.directory.sources import Record, Source, StoreSource
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
 from mqis.protocol.routing.snapshot import Snapshot
@@ -25,6 +27,10 @@ __all__ = ["Chart", "OpenStores", "Source", "chart_of", "source_of", "version_of
 Version = tuple[tuple[str, int], ...]
 
 
+#: Lists of one store, one for each type and then some.
+_REMEMBERED = 8
+
+
 def version_of(view: View) -> Version:
     return tuple((str(p.id), p.last_seq.value) for p in view.partitions())
 
@@ -37,13 +43,43 @@ class Chart:
     roles: Mapping[Guid, str]
 
 
+class RememberedSource(StoreSource):
+    """Gives a list that it has given before, while nothing has changed: pages of it are asked for
+    one by one, and searches in it."""
+
+    def __init__(self, view: View, known: dict[object, tuple[Version, list[Record]]]) -> None:
+        super().__init__(view)
+        self._version = version_of(view)
+        self._known = known
+
+    def lookup(
+        self,
+        object_type: ObjectType,
+        columns: Sequence[PropId],
+        restrictions: Sequence[Restriction],
+        sort: Sequence[SortKey],
+    ) -> list[Record]:
+        key = object_type, tuple(columns), tuple(restrictions), tuple(sort)
+        version, found = self._known.get(key, ((), []))
+        if version != self._version:
+            found = super().lookup(object_type, columns, restrictions, sort)
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = self._version, found
+        return found
+
+
 class OpenStores:
     """Each store once, for whichever thread asks."""
 
     def __init__(self) -> None:
         self._stores: dict[str, Store] = {}
         self._charts: dict[str, tuple[Version, Chart]] = {}
+        self._lists: dict[str, dict[object, tuple[Version, list[Record]]]] = {}
         self._lock = Lock()
+
+    def source(self, url: str, view: View) -> Source:
+        return RememberedSource(view, self._lists.setdefault(url, {}))
 
     def get(self, url: str) -> Store:
         with self._lock:
@@ -91,7 +127,7 @@ def source_of(place: Place, stores: OpenStores, remote: Source | None) -> Iterat
     """The server's store, else what the server shows over RPC."""
     if place.store is not None:
         with stores.view(place.store) as view:
-            yield StoreSource(view)
+            yield stores.source(place.store, view)
     elif remote is not None:
         yield remote
     else:

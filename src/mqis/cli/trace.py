@@ -1,0 +1,54 @@
+"""``mqis trace``: one change through all servers of an enterprise."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from mqis.cli.enterprise import DEFAULT_RUN, RunOption
+from mqis.cli.options import JsonOption
+from mqis.cli.output import cell, console, error_console, print_json, say, table
+from mqis.services.enterprise.nodes import load_nodes
+from mqis.services.tracing.trace import Trace
+from mqis.services.tracing.trace import trace as follow
+
+
+def trace(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="A change, PARTITION:NUMBER, or a request, SERVER:NUMBER, as the logs name them.",
+        ),
+    ],
+    *,
+    run: RunOption = DEFAULT_RUN,
+    json: JsonOption = False,
+) -> None:
+    """Show what became of one change, from the client's call to the last replica.
+
+    Taken from the logs and journals of all servers; they need not run.
+    """
+    found = follow(load_nodes(run), name)
+    for fault in found.faults:
+        error_console().print(cell(f"left out: {fault}", "yellow"))
+    if json:
+        print_json(found.to_json())
+        return
+    _show(found)
+
+
+def _show(found: Trace) -> None:
+    for label, value in (("change", found.change), ("request", found.request)):
+        if value is not None:
+            say(f"{label:8} {value}")
+    first = found.steps[0].time
+    say(f"{'began':8} {datetime.fromtimestamp(first, UTC).isoformat(timespec='milliseconds')}")
+    made = table("ms", "server", "from", "event", "")
+    for step in found.steps:
+        told = ", ".join(f"{key} {value}" for key, value in step.details.items())
+        after = f"{1000 * (step.time - first):.1f}"
+        made.add_row(*map(cell, (after, step.server, step.source, step.event, told)))
+    console().print(made)

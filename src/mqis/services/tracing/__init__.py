@@ -1,0 +1,1 @@
+"""One change through a whole enterprise, from what its servers have written down."""

@@ -1,0 +1,89 @@
+"""Lines of ``mqis.change`` out of a server's log, in either format."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+LOGGER = "mqis.change"
+
+_TEXT = re.compile(
+    rf"(\d{{4}}-\d\d-\d\dT[\d:.]+Z) \w+ {re.escape(LOGGER)}: ([a-z ]+?)((?: \w+=.*)?)$"
+)
+_DETAIL = re.compile(r' (\w+)=("(?:[^"\\]|\\.)*"|\S+)')
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    """One line. ``changes`` and ``request`` are the names that it is found by."""
+
+    time: float
+    event: str
+    changes: tuple[str, ...]
+    request: str | None
+    #: All else that it says.
+    details: dict[str, Any]
+
+
+def change_lines(path: Path, wanted: Callable[[str], bool]) -> Iterator[ChangeLine]:
+    """Those whose text is wanted; the log that was put aside comes first."""
+    for file in (path.with_name(f"{path.name}.1"), path):
+        try:
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                for text in lines:
+                    if LOGGER in text and wanted(text):
+                        line = parse_line(text.rstrip("\n"))
+                        if line is not None:
+                            yield line
+        except FileNotFoundError:
+            continue
+
+
+def parse_line(text: str) -> ChangeLine | None:
+    """None for what is no line of this logger, or is not whole."""
+    return _from_json(text) if text.startswith("{") else _from_text(text)
+
+
+def _from_json(text: str) -> ChangeLine | None:
+    try:
+        content = json.loads(text)
+        if content.pop("logger") != LOGGER:
+            return None
+        content.pop("level")
+        return _line(content.pop("time"), content.pop("event"), content)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _from_text(text: str) -> ChangeLine | None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        return None
+    details = {key: _read(value) for key, value in _DETAIL.findall(match[3])}
+    try:
+        return _line(match[1], match[2], details)
+    except ValueError:
+        return None
+
+
+def _read(value: str) -> str:
+    if value.startswith('"'):
+        try:
+            return str(json.loads(value))
+        except ValueError:
+            return value
+    return value
+
+
+def _line(time: str, event: str, details: dict[str, Any]) -> ChangeLine:
+    named = details.pop("change", ())
+    if isinstance(named, str):
+        named = named.split(",")
+    request = details.pop("request", None)
+    moment = datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+    return ChangeLine(moment, event, tuple(map(str, named)), request, details)

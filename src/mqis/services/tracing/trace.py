@@ -1,0 +1,123 @@
+"""The time line of one change, from the logs and journals of all servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mqis.protocol.errors import StorageError
+from mqis.protocol.replication.identity import parse_change_id, parse_request_id
+from mqis.services.enterprise.nodes import NodePlace
+from mqis.services.presentation.records import what
+from mqis.services.tracing.journals import Names, records_about
+from mqis.services.tracing.loglines import ChangeLine, change_lines
+from mqis.wire.errors import MqisError
+from mqis.wire.journal import JournalRecord, Whole
+
+
+class TraceError(MqisError):
+    """A change cannot be traced: why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that a server did with the change. ``time`` in seconds since the epoch."""
+
+    time: float
+    server: str
+    #: log or journal.
+    source: str
+    event: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    #: As far as it could be found out.
+    change: str | None
+    request: str | None
+    steps: tuple[Step, ...]
+    #: Journals that could not be read.
+    faults: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def trace(nodes: Iterable[NodePlace], name: str) -> Trace:
+    """``name`` is that of a change or of a request, as logs have it."""
+    nodes = list(nodes)
+    found = _resolve(nodes, name)
+    steps = [step for node in nodes for step in _logged(node, found)]
+    faults: list[str] = []
+    for node in nodes:
+        try:
+            steps += _journaled(node, found)
+        except StorageError as error:
+            faults.append(str(error))
+    if not steps:
+        raise TraceError(
+            f"{name}: nothing was written about it; logs tell of changes at level info, journals "
+            "if replication.journal names a directory, and both forget what is old"
+        )
+    steps.sort(key=lambda step: step.time)
+    return replace(found, steps=tuple(steps), faults=tuple(faults))
+
+
+def _resolve(nodes: list[NodePlace], name: str) -> Trace:
+    """The other name too: the authority that decided a request has told both."""
+    change, request = name.lower(), name.lower()
+    if parse_change_id(change) is not None:
+        lines = _lines(nodes, lambda text: change in text)
+        known = (line.request for line in lines if change in line.changes and line.request)
+        return Trace(change, next(known, None), ())
+    if parse_request_id(request) is not None:
+        lines = _lines(nodes, lambda text: request in text)
+        made = (line.changes[0] for line in lines if line.request == request and line.changes)
+        return Trace(next(made, None), request, ())
+    raise TraceError(
+        f"{name!r} names no change: a change is PARTITION:NUMBER, a request SERVER:NUMBER, as the "
+        "lines of the logger mqis.change have them"
+    )
+
+
+def _lines(nodes: list[NodePlace], wanted: Callable[[str], bool]) -> Iterator[ChangeLine]:
+    for node in nodes:
+        yield from change_lines(Path(node.log), wanted)
+
+
+def _logged(node: NodePlace, found: Trace) -> Iterator[Step]:
+    names = [name for name in (found.change, found.request) if name is not None]
+    for line in change_lines(Path(node.log), lambda text: any(name in text for name in names)):
+        if found.change in line.changes or (line.request and line.request == found.request):
+            yield Step(line.time, node.name, "log", line.event, line.details)
+
+
+def _journaled(node: NodePlace, found: Trace) -> Iterator[Step]:
+    if not node.journal or not Path(node.journal).is_dir():
+        return
+    names = Names(
+        None if found.change is None else parse_change_id(found.change),
+        None if found.request is None else parse_request_id(found.request),
+    )
+    for entry in records_about(Path(node.journal), names):
+        yield _step(node, entry)
+
+
+def _step(node: NodePlace, entry: Whole) -> Step:
+    record = entry.record
+    details: dict[str, Any] = {"lsn": entry.lsn}
+    if record.peer:
+        details["peer"] = record.peer
+    if record.message is not None:
+        details["message"] = str(record.message)
+    if record.reason:
+        details["reason"] = record.reason
+    return Step(record.time_us / 1e6, node.name, "journal", _event(record), details)
+
+
+def _event(record: JournalRecord) -> str:
+    state = record.state.name.lower()
+    return f"{what(record)} {state}" if record.operation else f"message {state}"

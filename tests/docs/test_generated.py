@@ -1,0 +1,16 @@
+"""What tools write into docs/ is of this code."""
+
+from __future__ import annotations
+
+from tools import architecture, protocols_doc
+
+
+def test_the_picture_shows_these_imports() -> None:
+    made = architecture.picture(architecture.layers(architecture.PACKAGE))
+    assert architecture.PICTURE.read_text("utf-8") == made, "python tools/architecture.py"
+
+
+def test_the_sections_are_those_that_are_cited() -> None:
+    assert protocols_doc.PAGE.read_text("utf-8") == protocols_doc.page(), (
+        "python tools/protocols_doc.py"
+    )

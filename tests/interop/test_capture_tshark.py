@@ -1,0 +1,114 @@
+"""tshark reads the captures that we write, and finds in them what we do."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter
+
+import pytest
+
+from examples.capture.scene import DIRECTORY, OLETX
+from mqis.protocol.capture.decoder import decode_rows
+from mqis.protocol.capture.interfaces import INTERFACES
+from mqis.protocol.capture.row import Row
+from mqis.wire.pcap.file import decode_capture
+from mqis.wire.rpc.header import PacketType
+from tests.protocol.capture.recordings import enterprise
+
+pytestmark = pytest.mark.interop
+
+FIELDS = (
+    *("frame.number", "frame.time_epoch", "frame.len", "tcp.stream", "tcp.srcport", "tcp.len"),
+    *("dcerpc.pkt_type", "dcerpc.opnum", "dcerpc.cn_call_id", "_ws.expert.severity"),
+)
+#: Wrong checksums are errors, 0x800000.
+ERROR = 0x800000
+
+Frame = dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def frames(tmp_path_factory: pytest.TempPathFactory) -> list[Frame]:
+    program = shutil.which("tshark")
+    if program is None:
+        pytest.skip("there is no tshark (Debian: tshark)")
+    path = tmp_path_factory.mktemp("capture") / "enterprise.pcap"
+    path.write_bytes(enterprise())
+    ports = [word for port in (DIRECTORY, OLETX) for word in ("-d", f"tcp.port=={port},dcerpc")]
+    columns = [word for name in FIELDS for word in ("-e", name)]
+    done = subprocess.run(
+        [
+            *(program, "-r", str(path), *ports, "-o", "tcp.check_checksum:TRUE"),
+            *("-T", "fields", *columns, "-E", "aggregator=;"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [
+        {
+            name: cell.split(";") if cell else []
+            for name, cell in zip(FIELDS, line.split("\t"), strict=True)
+        }
+        for line in done.stdout.splitlines()
+    ]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return list(decode_rows(enterprise()))
+
+
+def test_packets_with_their_times_and_lengths(frames: list[Frame]) -> None:
+    ours = [
+        (p.number, f"{p.time_ns // 10**9}.{p.time_ns % 10**9:09}", p.original)
+        for p in decode_capture(enterprise())
+        if p.time_ns is not None
+    ]
+    theirs = [
+        (int(f["frame.number"][0]), f["frame.time_epoch"][0], int(f["frame.len"][0]))
+        for f in frames
+    ]
+    assert ours == theirs
+
+
+def test_checksums_and_numbers_make_sense(frames: list[Frame]) -> None:
+    assert [f for f in frames if any(int(n) >= ERROR for n in f["_ws.expert.severity"])] == []
+
+
+def test_streams(frames: list[Frame], rows: list[Row]) -> None:
+    """The same packets begin those in which anything was said."""
+    first: dict[str, int] = {}
+    said: set[str] = set()
+    for frame in frames:
+        for stream in frame["tcp.stream"]:
+            first.setdefault(stream, int(frame["frame.number"][0]))
+            if frame["tcp.len"] != ["0"]:
+                said.add(stream)
+    assert {row.stream for row in rows if row.transport == "tcp"} == {first[s] for s in said}
+
+
+def test_calls(frames: list[Frame], rows: list[Row]) -> None:
+    """Every request and response by its port, number and call."""
+    opnums = {
+        (each.name, operation.name): operation.opnum
+        for each in INTERFACES
+        for operation in each.description.operations
+    }
+    ours: Counter[tuple[int, int, int, int]] = Counter()
+    for row in rows:
+        name, _, which = row.kind.rpartition(" ")
+        if which in ("request", "response") and (row.protocol, name) in opnums:
+            kind = PacketType.REQUEST if which == "request" else PacketType.RESPONSE
+            opnum = opnums[row.protocol, name]
+            ours[row.source_port, kind, opnum, row.call_id or 0] += 1
+    theirs: Counter[tuple[int, int, int, int]] = Counter()
+    for frame in frames:
+        if frame["dcerpc.opnum"]:
+            names = ("tcp.srcport", "dcerpc.pkt_type", "dcerpc.opnum", "dcerpc.cn_call_id")
+            port, ptype, number, call = (int(text) for name in names for text in frame[name])
+            theirs[port, ptype, number, call] += 1
+    assert ours == theirs
+    assert len(ours) > 30
