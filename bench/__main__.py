@@ -18,6 +18,7 @@ from rich.console import Console
 
 from bench import (
     boxcars,
+    capture,
     codecs,
     directory,
     discovery,
@@ -53,6 +54,7 @@ ENTRIES: dict[str, Bench] = {
         discovery,
         routing,
         pipeline,
+        capture,
     )
 }
 #: Not /tmp, which is often memory, where a flush costs nothing.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fuzz.capture_targets import CAPTURE_TARGETS
 from fuzz.cmp_targets import CMP_TARGETS
 from fuzz.cmpo_targets import CMPO_TARGETS
 from fuzz.discovery_targets import DISCOVERY_TARGETS
@@ -44,4 +45,5 @@ TARGETS: tuple[Target, ...] = (
     *(Target(*discovery) for discovery in DISCOVERY_TARGETS),
     *(Target(*cmp) for cmp in CMP_TARGETS),
     *(Target(*cmpo) for cmpo in CMPO_TARGETS),
+    *(Target(*capture) for capture in CAPTURE_TARGETS),
 )

@@ -14,7 +14,7 @@ from tests.bench.running import bench
 
 ENTRIES = [
     *("stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "oletx", "rpc", "directory"),
-    *("replication", "journal", "discovery", "routing", "pipeline"),
+    *("replication", "journal", "discovery", "routing", "pipeline", "capture"),
 ]
 
 

@@ -28,7 +28,9 @@ def test_the_examples_run(tmp_path: Path) -> None:
     if not command.exists():
         pytest.skip("mqis is not installed beside this Python")
     net = f"127.{os.getpid() % 200 + 20}.{os.getpid() // 200 % 250}"
-    script = "trap 'kill $(jobs -p) 2> /dev/null' EXIT\n" + scripts().replace("127.0.0.", f"{net}.")
+    script = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n" + scripts().replace(
+        "127.0.0.", f"{net}."
+    )
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MQIS_")}
     done = subprocess.run(
         ["bash", "-euc", script],

@@ -264,9 +264,8 @@ def test_nothing_that_is_told_has_a_secret_in_it(
 
 def _told(traced: Traced) -> Iterator[bytes]:
     """Logs, documents, arguments of all processes, and what commands have shown."""
-    for path in traced.run.rglob("*"):
-        if path.is_file() and ".log" in path.name:
-            yield path.read_bytes()
+    for path in (*traced.run.glob("*.log"), *(Path(node.log) for node in traced.nodes)):
+        yield path.read_bytes()
     for node in traced.nodes:
         for document in ("status", "metrics", "health"):
             with urllib.request.urlopen(f"{node.monitor_url}/{document}") as answer:

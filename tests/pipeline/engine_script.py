@@ -1,6 +1,7 @@
-"""Run by ``engines`` in a process of its own: ingest and audit on the engine that it names.
+"""Run by ``engines`` in a process of its own, on the engine that it names.
 
-python engine_script.py master|remote URL ENTERPRISE TABLES
+python engine_script.py master|remote URL ENTERPRISE TABLES        everything, told as JSON
+python engine_script.py master|remote URL ENTERPRISE TABLES follow  a stream, until it is killed
 """
 
 from __future__ import annotations
@@ -11,22 +12,40 @@ from pathlib import Path
 
 from mqis.pipeline.jobs.audit import audit
 from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.jobs.progress import lag
+from mqis.pipeline.jobs.stream import follow, stream
 from mqis.pipeline.session import Engine, open_session
 from mqis.pipeline.tables import Tables
 
 _FEW = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
+TOLD = ("divergence", "gaps", "lag", "rounds", "margins", "live", "live_divergence")
 
 
-def main(kind: str, url: str, enterprise: Path, tables: Path) -> None:
+def everything(tables: Tables, enterprise: Path) -> None:
+    ingest(tables, str(enterprise / "journals"), str(enterprise / "exports"))
+    audit(tables)
+    lag(tables)
+    query = stream(tables, str(enterprise / "journals"), once=True)
+    follow(query, tables, lambda number, live: None)
+    rows = {
+        name: sorted(str(row.asDict(recursive=True)) for row in tables.read(name).collect())
+        for name in TOLD
+    }
+    found = [row.asDict() for row in tables.read("divergence").collect()]
+    print(json.dumps({"tables": rows, "divergence": found}))
+
+
+def watch(tables: Tables, enterprise: Path) -> None:
+    query = stream(tables, str(enterprise / "journals"), every_s=0.2)
+    follow(query, tables, lambda number, live: print(f"batch {number}", flush=True))
+
+
+def main(kind: str, url: str, enterprise: Path, tables: Path, *what: str) -> None:
     engine = Engine(settings=_FEW, **{kind: url})  # type: ignore[arg-type]
     session = open_session(engine, "mqis tests of engines")
-    opened = Tables(session, tables)
-    ingest(opened, str(enterprise / "journals"), str(enterprise / "exports"))
-    audit(opened)
-    rows = [row.asDict() for row in opened.read("divergence").collect()]
-    print(json.dumps(rows))
+    (watch if what else everything)(Tables(session, tables), enterprise)
     session.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]), *sys.argv[5:])

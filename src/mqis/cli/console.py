@@ -7,23 +7,24 @@ from typing import Annotated
 
 import typer
 
+from mqis.cli.enterprise import DEFAULT_RUN
 from mqis.cli.login import MAPPER_PORT, MapperPortOption, VerifyOption
 from mqis.cli.output import say
-
-RunOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--run",
-        metavar="DIRECTORY",
-        help="The run directory of 'mqis up'.",
-        show_default=False,
-    ),
-]
 
 
 def console(
     *,
-    run: RunOption = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run",
+            metavar="DIRECTORY",
+            envvar="MQIS_RUN",
+            help="What 'mqis up' keeps its files in. Default: ./mqis-run, unless a store or a "
+            "server is named.",
+            show_default=False,
+        ),
+    ] = None,
     store: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,6 +110,10 @@ def console(
     from mqis.web.settings import Settings  # noqa: PLC0415
 
     logs.configure(LogSection())
+    if store or server or journal or monitor:
+        run = None  # $MQIS_RUN is for those who name nothing
+    elif run is None:
+        run = DEFAULT_RUN
     places = Places(
         run,
         stores=tuple(store or ()),

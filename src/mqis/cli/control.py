@@ -1,15 +1,20 @@
-"""``mqis stop``, ``start``, ``kill`` and ``where``: single servers of an enterprise that is up."""
+"""``mqis stop``, ``start``, ``kill``, ``where`` and ``down``: an enterprise that is up."""
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import typer
 
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption, ServerArgument
 from mqis.cli.output import say
-from mqis.services.enterprise.control import ask
+from mqis.services.enterprise.control import LOCK, ask
+from mqis.services.enterprise.locks import holder
 from mqis.services.enterprise.nodes import load_nodes
+from mqis.services.enterprise.recovery import recover
+
+_LOOK_S = 0.1
 
 
 def stop(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
@@ -45,3 +50,20 @@ def where(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
     """Print the address of a server, as --server of other commands takes it."""
     node = load_nodes(run).named(server)
     print(f"{node.address}:{node.rpc_port}")
+
+
+def down(*, run: RunOption = DEFAULT_RUN) -> None:
+    """End an enterprise in order: backup controllers, primary controllers, the PEC."""
+    pid = holder(run / LOCK)
+    if pid is None:
+        ended = recover(run)
+        for text in ended:
+            say(text)
+        if not ended:
+            load_nodes(run)  # says so if there never was one
+            say(f"{run}: nothing runs there")
+        return
+    ask(run, "down")
+    while holder(run / LOCK) == pid:
+        time.sleep(_LOOK_S)
+    say(f"{load_nodes(run).enterprise} is down")

@@ -21,7 +21,7 @@ _COMMANDS = {
     "init": "mqis.cli.init:init",
     "tour": "mqis.cli.tour:tour",
     "up": "mqis.cli.up:up",
-    "down": "mqis.cli.up:down",
+    "down": "mqis.cli.control:down",
     "status": "mqis.cli.status:status",
     "logs": "mqis.cli.logs:logs",
     "trace": "mqis.cli.trace:trace",

@@ -16,6 +16,23 @@ from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, table
 from mqis.services.enterprise.collect import Collector, EnterpriseStatus, ReplicaRow, ServerRow
 
+#: Of the table of servers, and how wide a terminal has to be for each.
+_COLUMNS = {
+    "server": 0,
+    "role": 0,
+    "site": 95,
+    "state": 0,
+    "for": 0,
+    "process": 90,
+    "restarts": 0,
+    "behind": 0,
+    "queued": 0,
+    "sessions": 0,
+    "connections": 125,
+    "calls": 110,
+}
+#: From this width on there is a column for what a dot in the table says as well.
+_ROOMY = 100
 _AMOUNTS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -39,44 +56,61 @@ def status(
         if json:
             print_json(found.to_json())
         else:
-            target.print(as_tables(found))
+            target.print(as_tables(found, target.width))
         if not all(server.up for server in found.servers):
             raise typer.Exit(1)
         return
-    with Live(as_tables(found), console=target, auto_refresh=False, screen=False) as live:
+    with Live(as_tables(found, target.width), console=target, auto_refresh=False) as live:
         try:
             while True:
                 time.sleep(every)
-                live.update(as_tables(collector.collect()), refresh=True)
+                live.update(as_tables(collector.collect(), target.width), refresh=True)
         except KeyboardInterrupt:
             return
 
 
-def as_tables(found: EnterpriseStatus) -> RenderableType:
+def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
     up = sum(server.up for server in found.servers)
     title = Text(found.enterprise, style="bold")
     who = "nobody supervises it" if found.supervisor is None else f"process {found.supervisor}"
     title.append(f"  {up} of {len(found.servers)} servers up, {who}", style="default")
     if found.converged:
         title.append(", all replicas agree", style="green")
-    return Group(title, "", _servers(found), "", _partitions(found))
+    away = [
+        cell(f"{server.name} is {server.state}: {server.reason}", "red")
+        for server in found.servers
+        if server.reason and not server.up
+    ]
+    return Group(title, "", _servers(found, width), *away, "", _partitions(found, width))
 
 
-def _servers(found: EnterpriseStatus) -> Table:
-    made = table(
-        *("server", "role", "site", "state", "for", "process", "restarts"),
-        *("behind", "queued", "sessions", "connections", "calls"),
-    )
+def _servers(found: EnterpriseStatus, width: int) -> Table:
+    """As many columns as there is room for."""
+    columns = [name for name, least in _COLUMNS.items() if width >= least]
+    made = table(*columns)
+    for column in made.columns:
+        column.no_wrap = True
     for server in found.servers:
-        made.add_row(
-            *map(cell, (server.name, server.role, server.site)),
-            _state(server),
-            "" if server.since is None else amount(found.taken - server.since),
-            "" if server.pid is None else str(server.pid),
-            str(server.restarts),
-            *(_load(server) if server.up else [cell(server.reason, "dim"), "", "", "", ""]),
-        )
+        cells = _cells(server, found.taken)
+        made.add_row(*(cells[name] for name in columns))
     return made
+
+
+def _cells(server: ServerRow, taken: float) -> dict[str, RenderableType]:
+    counted = {name: server.counters.get(name) for name in ("connections", "calls")}
+    return {
+        "server": cell(server.name),
+        "role": cell(server.role),
+        "site": cell(server.site),
+        "state": _state(server),
+        "for": "" if server.since is None else amount(taken - server.since),
+        "process": "" if server.pid is None else str(server.pid),
+        "restarts": str(server.restarts),
+        "behind": _behind(server) if server.up else "",
+        "queued": str(server.queued) if server.up else "",
+        "sessions": f"{server.connected} of {server.neighbours}" if server.up else "",
+        **{name: "" if n is None else f"{n:,.0f}" for name, n in counted.items()},
+    }
 
 
 def _state(server: ServerRow) -> Text:
@@ -85,36 +119,32 @@ def _state(server: ServerRow) -> Text:
     return Text(server.state, style="dim" if server.state == "stopped" else "bold red")
 
 
-def _load(server: ServerRow) -> list[RenderableType]:
-    behind = Text("-", style="green")
-    if server.behind:
-        since = server.behind_s or 0.0
-        behind = Text(f"{server.behind} for {amount(since)}", style="yellow")
-    sessions = f"{server.connected} of {server.neighbours}"
-    counted = [server.counters.get(name) for name in ("connections", "calls")]
-    return [
-        behind,
-        str(server.queued),
-        sessions,
-        *("" if number is None else f"{number:,.0f}" for number in counted),
-    ]
+def _behind(server: ServerRow) -> Text:
+    if not server.behind:
+        return Text("-", style="green")
+    return Text(f"{server.behind} for {amount(server.behind_s or 0.0)}", style="yellow")
 
 
-def _partitions(found: EnterpriseStatus) -> Table:
+def _partitions(found: EnterpriseStatus, width: int) -> Table:
     """Partition by server: the last number, or how far behind it is."""
     rows: dict[str, dict[str, ReplicaRow]] = {}
     for server in found.servers:
         for row in server.partitions:
             rows.setdefault(row.id, {})[server.name] = row
     names = [server.name for server in found.servers]
-    made = table("partition", "authority", "last", "purged", *names)
+    shown = {"authority": width >= _ROOMY, "last": True, "purged": width >= _COLUMNS["process"]}
+    made = table("partition", *(name for name, there in shown.items() if there), *names)
     for held in sorted(rows.values(), key=lambda row: next(iter(row.values())).name):
         owner = next((name for name, row in held.items() if row.authority), "")
         first = held[owner] if owner else next(iter(held.values()))
+        about = {
+            "authority": cell(owner or "(down)"),
+            "last": cell(_number(first.last_seq)),
+            "purged": cell(_number(first.purged_seq)),
+        }
         made.add_row(
-            *map(cell, (first.name, owner or "(down)")),
-            _number(first.last_seq),
-            _number(first.purged_seq),
+            cell(first.name),
+            *(about[name] for name, there in shown.items() if there),
             *(_replica(held.get(name)) for name in names),
         )
     return made
@@ -130,6 +160,8 @@ def _replica(row: ReplicaRow | None) -> Text:
     if row.behind:
         return Text(f"-{row.behind}", style="yellow")
     text = "=" if row.behind == 0 else _number(row.last_seq)
+    if row.authority:
+        text = "●"
     style = "bold green" if row.authority else "green"
     return Text(text if row.state == "normal" else f"{text} {row.state}", style=style)
 

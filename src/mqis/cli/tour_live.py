@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from time import monotonic
 
-from mqis.cli.enterprise import administer
+from mqis.cli.administer import administer
 from mqis.cli.guide import Guide, TourError
 from mqis.cli.output import cell, table
 from mqis.cli.tour_console import open_console
@@ -25,10 +25,11 @@ from mqis.cli.tour_routing import routes
 from mqis.cli.tour_site import Tour
 from mqis.services.enterprise.control import LOCK
 from mqis.services.enterprise.example import EXAMPLE
-from mqis.services.enterprise.launch import Enterprise, Launch, recover
+from mqis.services.enterprise.launch import Enterprise, Launch
 from mqis.services.enterprise.locks import holder
 from mqis.services.enterprise.nodes import FILE, NodesError
 from mqis.services.enterprise.plan import parse_plan
+from mqis.services.enterprise.recovery import recover
 from mqis.services.enterprise.states import State
 from mqis.services.stores import open_store
 

@@ -1,4 +1,4 @@
-"""``mqis up`` and ``mqis down``: a whole enterprise on this computer."""
+"""``mqis up``: a whole enterprise on this computer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from mqis.cli.enterprise import DEFAULT_RUN, RunOption, administer
+from mqis.cli.administer import administer
+from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.output import cell, console, counted, error_console, say, table
 from mqis.services import logs
-from mqis.services.enterprise.control import LOCK, ask
+from mqis.services.enterprise.control import LOCK
 from mqis.services.enterprise.example import EXAMPLE
-from mqis.services.enterprise.launch import PLAN, Launch, launch, recover
+from mqis.services.enterprise.launch import PLAN, Launch, launch
 from mqis.services.enterprise.locks import holder
-from mqis.services.enterprise.nodes import FILE, Nodes, NodesError, load_nodes
+from mqis.services.enterprise.nodes import FILE, Nodes, NodesError
 from mqis.services.enterprise.plan import DEFAULT_NAME, Plan, PlanError, load_plan
 from mqis.services.enterprise.setup import password_of
 from mqis.services.enterprise.states import State, load_states
@@ -83,23 +84,6 @@ def up(
         _detach(what, path, wait)
     else:
         _stay(what)
-
-
-def down(*, run: RunOption = DEFAULT_RUN) -> None:
-    """End an enterprise in order: backup controllers, primary controllers, the PEC."""
-    pid = holder(run / LOCK)
-    if pid is None:
-        ended = recover(run)
-        for text in ended:
-            say(text)
-        if not ended:
-            load_nodes(run)  # says so if there never was one
-            say(f"{run}: nothing runs there")
-        return
-    ask(run, "down")
-    while holder(run / LOCK) == pid:
-        time.sleep(_LOOK_S)
-    say(f"{load_nodes(run).enterprise} is down")
 
 
 def _file(file: Path | None, run: Path) -> Path:

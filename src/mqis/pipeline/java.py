@@ -35,10 +35,11 @@ def java_home() -> Path:
 def _candidates() -> list[Path]:
     environment = Path(sys.prefix)
     found = []
-    if os.environ.get("JAVA_HOME"):
-        found.append(Path(os.environ["JAVA_HOME"]))
-    if on_path := shutil.which("java"):
-        found.append(Path(on_path).resolve().parent.parent)
+    if not os.environ.get("MQIS_NO_SYSTEM_JAVA"):  # as if there were none; tools/java_home.sh
+        if os.environ.get("JAVA_HOME"):
+            found.append(Path(os.environ["JAVA_HOME"]))
+        if on_path := shutil.which("java"):
+            found.append(Path(on_path).resolve().parent.parent)
     chosen = environment / "java-home"
     if chosen.is_file() and (text := chosen.read_text(encoding="utf-8").strip()):
         found.append(Path(text))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event, Thread
@@ -28,11 +29,19 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, console: Console) -> None:
         super().__init__(config)
         self._console = console
-        self.ready = Event()
+        #: Called when connections are taken.
+        self.on_ready: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """An end that was asked for is a good end: the signal is not raised again afterwards."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self.ready.set()
+        self.on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._console.live.close()
@@ -43,7 +52,8 @@ def serve_console(settings: Settings, on_ready: Callable[[str], None] = lambda u
     """Serve until SIGINT or SIGTERM; ``on_ready`` is told the address."""
     bound = _listen(settings)
     server = _server(settings, bound)
-    on_ready(_url(settings, bound))
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # when it starts and ends, we say
+    server.on_ready = lambda: on_ready(_url(settings, bound))
     server.run([bound])
 
 
@@ -52,10 +62,12 @@ def running_console(settings: Settings) -> Iterator[str]:
     """The console in a thread of its own while the block runs; its address."""
     bound = _listen(settings)
     server = _server(settings, bound)
+    ready = Event()
+    server.on_ready = ready.set
     thread = Thread(target=server.run, args=([bound],), name="console", daemon=True)
     thread.start()
     try:
-        if not server.ready.wait(_START_S):
+        if not ready.wait(_START_S):
             raise ConsoleError("the console did not start")
         yield _url(settings, bound)
     finally:

@@ -12,10 +12,15 @@ from examples.capture.scene import CLIENT, PEC, PSC
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.capture.decoder import decode_rows
 from mqis.protocol.capture.row import Row
+from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
+from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
+from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.rpc.client import Credentials as Wanted
 from mqis.wire.pcap.captured import Captured
 from mqis.wire.pcap.classic import write_pcap
 from mqis.wire.pcap.file import walk_capture
 from mqis.wire.pcap.transport import TCP
+from mqis.wire.security.sid import Sid
 from tests.protocol.capture.recordings import enterprise, oletx, validated
 from tests.runtime.oletx.endpoints import DOMAIN, PASSWORD
 
@@ -128,12 +133,6 @@ def test_callbacks_of_a_real_validation() -> None:
 
 @pytest.mark.parametrize("level", [AuthLevel.INTEGRITY, AuthLevel.PRIVACY], ids=lambda x: x.name)
 def test_protected_calls_are_read_or_said_to_be_encrypted(level: AuthLevel) -> None:
-    from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
-    from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-    from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
-    from mqis.runtime.rpc.client import Credentials as Wanted
-    from mqis.wire.security.sid import Sid
-
     account = Account(DOMAIN, "alice", Sid.parse("S-1-5-21-1-2-3-1000"), nt_hash(PASSWORD))
     authenticator = PyspnegoAuthenticator(MemoryAccounts([account]), "AMS", DOMAIN)
     initiator = PyspnegoInitiator(Credentials("alice", DOMAIN, PASSWORD))
@@ -142,7 +141,7 @@ def test_protected_calls_are_read_or_said_to_be_encrypted(level: AuthLevel) -> N
     assert [row.error for row in rows if row.error] == []
     calls = [row for row in rows if row.protocol == "dscomm"]
     assert [row.kind for row in calls if "InitSecCtx" in row.kind]
-    hidden = {row.summary for row in calls} == {"the stub is encrypted"}
+    hidden = all(row.summary.endswith("the stub is encrypted") for row in calls)
     assert hidden == (level is AuthLevel.PRIVACY)
     if not hidden:
         assert "queue ams-app1\\orders, PROPID_Q_LABEL" in {row.summary for row in calls}

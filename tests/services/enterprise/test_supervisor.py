@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from mqis.services.enterprise.control import ControlServer, ask
-from mqis.services.enterprise.launch import recover
 from mqis.services.enterprise.locks import ProcessLock, end, holder, send
 from mqis.services.enterprise.nodes import NodePlace, Nodes, NodesError, load_nodes, save_nodes
+from mqis.services.enterprise.recovery import recover
 from mqis.services.enterprise.states import State, Supervised, load_states
 from mqis.services.enterprise.supervisor import Patience, Supervisor, lock_of
 
@@ -220,6 +220,21 @@ def test_a_long_path_has_its_socket_elsewhere(tmp_path: Path) -> None:
         assert elsewhere.stat().st_mode & 0o077 == 0
         await control.close()
         assert not elsewhere.exists()
+
+    asyncio.run(scenario())
+
+
+def test_a_change_of_mind_while_it_starts(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        case = Case(tmp_path, SERVES)
+        case.supervisor.start("a")
+        await asyncio.sleep(0)  # its process is being made
+        await case.supervisor.stop("a")
+        assert case.state() is State.STOPPED
+        assert holder(tmp_path / "a" / "lock") is None
+        await case.supervisor.close()
+        with pytest.raises(NodesError, match="the enterprise is going down"):
+            case.supervisor.start("a")
 
     asyncio.run(scenario())
 

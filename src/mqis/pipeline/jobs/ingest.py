@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -104,19 +105,19 @@ def _other_errors(tables: Tables, read_again: list[str]) -> list[DataFrame]:
 
 
 def _count(tables: Tables) -> Ingested:
-    def counted(name: str) -> int:
-        if not tables.has(name):
-            return 0
-        return objects_of(tables).count() if name == "objects" else tables.read(name).count()
+    def by_server(name: str, frame: Callable[[], DataFrame]) -> dict[str, int]:
+        rows = frame().groupBy("server").count().collect() if tables.has(name) else []
+        return {row["server"]: row["count"] for row in rows}
 
-    known: set[str] = set()
-    for name in ("records", "objects"):
-        if tables.has(name):
-            known |= {row.server for row in tables.read(name).select("server").distinct().collect()}
+    def counted(name: str) -> int:
+        return tables.read(name).count() if tables.has(name) else 0
+
+    records = by_server("records", lambda: tables.read("records"))
+    objects = by_server("objects", lambda: objects_of(tables))
     return Ingested(
-        counted("records"),
-        counted("objects"),
-        len(known),
+        sum(records.values()),
+        sum(objects.values()),
+        len(records.keys() | objects.keys()),
         counted("errors"),
         counted("packets"),
     )

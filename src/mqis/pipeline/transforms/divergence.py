@@ -100,15 +100,22 @@ def differences(objects: DataFrame, replicas: DataFrame) -> DataFrame:
     return _wrong(own, others, replicas).unionByName(_extra(own, others))
 
 
+def grouped(held: DataFrame) -> DataFrame:
+    """Each object once: how many servers have it, and whether they have the same."""
+    return held.groupBy("partition", "id").agg(
+        F.count("*").alias("held"), F.min("digest").alias("low"), F.max("digest").alias("high")
+    )
+
+
 def _suspects(held: DataFrame, replicas: DataFrame) -> DataFrame:
     """Objects that some server may lack or have different: (partition, id)."""
     expected = replicas.groupBy("partition").agg((F.count("*") + 1).alias("expected"))
-    grouped = held.groupBy("partition", "id").agg(
-        F.count("*").alias("held"), F.min("digest").alias("low"), F.max("digest").alias("high")
-    )
     unequal = (F.col("held") != F.col("expected")) | (F.col("low") != F.col("high"))
     return (
-        grouped.join(F.broadcast(expected), "partition").filter(unequal).select("partition", "id")
+        grouped(held)
+        .join(F.broadcast(expected), "partition")
+        .filter(unequal)
+        .select("partition", "id")
     )
 
 

@@ -88,8 +88,12 @@ class Survivor:
 
     name: str
     is_bsc: bool
+    #: The From that its next answer repeats; at first a number that no earlier request had.
+    from_seq: SequenceNumber
+    #: Whether that answer is still to come: behind it nothing is on its way that we did not ask
+    #: for in this life.
+    probing: bool = True
     asked_at: float = float("-inf")
-    from_seq: SequenceNumber = SequenceNumber.MIN
     last_seq: SequenceNumber = SequenceNumber.MIN
     purged_seq: SequenceNumber = SequenceNumber.MIN
     complete: bool = False

@@ -43,7 +43,9 @@ def advance(work: Work) -> None:
         for neighbor in work.memory.neighbors.values():
             key = name_key(neighbor.name)
             if key not in running.survivors:
-                running.survivors[key] = Survivor(neighbor.name, not neighbor.intersite)
+                running.survivors[key] = Survivor(
+                    neighbor.name, not neighbor.intersite, _nobodys(work)
+                )
         silent = [s for s in running.survivors.values() if not s.complete]
         if _may_finish(work, partition, running):
             if not silent or work.now >= running.deadline:
@@ -73,6 +75,15 @@ def next_step(running: Recovery, retry_s: float) -> float:
     return min([running.deadline, *times])
 
 
+def _nobodys(work: Work) -> SequenceNumber:
+    """A number above all that are given out, which no earlier life of this server has asked from.
+
+    Transport sends again what a killed server did not acknowledge, in order. So an old copy comes
+    before the answer to this one, and does not count: it may lack what was decided since.
+    """
+    return SequenceNumber(1 << 63 | int.from_bytes(work.entropy.guid().raw[:7], "big"))
+
+
 def _ask(work: Work, partition: Guid, survivor: Survivor) -> None:
     """For everything, tombstones purged or not, and queues of a single site too."""
     survivor.asked_at = work.now
@@ -87,6 +98,9 @@ def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply
     survivor = running.survivors.get(name_key(sender.name or ""))
     if survivor is None or survivor.complete or reply.from_seq != survivor.from_seq:
         return work.refuse(f"{sender.label} was not asked for this")
+    if survivor.probing:
+        survivor.probing, survivor.from_seq = False, _MIN
+        return _ask(work, reply.partition, survivor)
     for change in reply.changes:
         if change.guid is None or change.partition != reply.partition:
             return work.refuse("a copy has changes without identity")

@@ -35,7 +35,7 @@ def found_pec(plan: Plan, nodes: Nodes) -> None:
     """Store, key and configuration of the first server, if it has none."""
     place = nodes.named(plan.pec.name)
     home = Path(place.home)
-    home.mkdir(parents=True, exist_ok=True)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_config(plan, nodes, place)
     if _is_founded(place):
         return

@@ -24,11 +24,12 @@ from mqis.services.enterprise.configs import write_config
 from mqis.services.enterprise.control import LOCK, ControlServer
 from mqis.services.enterprise.filling import fill
 from mqis.services.enterprise.first import found_pec
-from mqis.services.enterprise.locks import ProcessLock, end, holder
+from mqis.services.enterprise.locks import ProcessLock, holder
 from mqis.services.enterprise.nodes import FILE, NodePlace, Nodes, NodesError, load_nodes
 from mqis.services.enterprise.plan import Plan, ServerPlan, ServerRole
+from mqis.services.enterprise.recovery import recover
 from mqis.services.enterprise.setup import Administrator, Connect, join_server, make_accounts
-from mqis.services.enterprise.supervisor import GRACE_S, Patience, Supervisor, lock_of
+from mqis.services.enterprise.supervisor import Patience, Supervisor
 from mqis.services.logs import details
 
 log = logging.getLogger(__name__)
@@ -206,18 +207,6 @@ async def launch(
             coming.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await coming
-
-
-def recover(run: Path) -> list[str]:
-    """End servers that outlived a supervisor; what was done."""
-    if not (run / FILE).exists():
-        return []
-    told = []
-    for node in load_nodes(run):
-        pid = holder(lock_of(node))
-        if end(lock_of(node), GRACE_S):
-            told.append(f"{node.name}: process {pid} outlived its supervisor, and was ended")
-    return told
 
 
 def _make(run: Path) -> None:

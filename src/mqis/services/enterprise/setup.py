@@ -113,7 +113,7 @@ def join_server(plan: Plan, nodes: Nodes, server: ServerPlan, pec: Changing) -> 
     """A PSC or BSC that is no member yet becomes one; ``JoinError`` says why it cannot."""
     place = nodes.named(server.name)
     home = Path(place.home)
-    home.mkdir(parents=True, exist_ok=True)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if is_member(place):
         write_config(plan, nodes, place)
         return

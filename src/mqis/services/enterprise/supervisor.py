@@ -116,7 +116,7 @@ class Supervisor:
         self.children = {node.name: Child(replace(node, pid=None, restarts=0)) for node in nodes}
         self._news = asyncio.Condition()
         self._waking: set[asyncio.Task[None]] = set()
-        self._hasty = False
+        self._hasty = self._closing = False
         self._save()
 
     # --- what there is ----------------------------------------------------------------------------
@@ -149,6 +149,8 @@ class Supervisor:
     def start(self, name: str) -> None:
         """Have a server run; nothing changes for one that does."""
         child = self.child(name)
+        if self._closing:
+            raise NodesError(f"{child.place.name}: the enterprise is going down")
         child.wanted = True
         if child.task is not None and not child.task.done():
             child.hurry.set()
@@ -167,12 +169,11 @@ class Supervisor:
             self._enter(child, State.STOPPING)
             assert child.process is not None
             _signal(child.process, signal.SIGTERM)
-            assert task is not None
+        if task is not None:
             done, _ = await asyncio.wait({task}, timeout=self._patience.grace_s)
-            if not done:
+            if not done and child.process is not None:
                 log.warning("does not end, so it is killed", extra=details(server=name))
                 _signal(child.process, signal.SIGKILL)
-        if task is not None:
             await task
         self._enter(child, State.STOPPED)
 
@@ -216,7 +217,8 @@ class Supervisor:
                 raise NodesError(f"not ready after {timeout_s:.0f} s: {', '.join(late)}") from None
 
     async def close(self) -> None:
-        """Backups first, then the primary controllers, the PEC last."""
+        """Backups first, then the primary controllers, the PEC last; nobody starts any more."""
+        self._closing = True
         for role in _ORDER:
             names = [c.place.name for c in self.children.values() if c.place.role == role]
             await asyncio.gather(*(self.stop(name) for name in names))
@@ -274,12 +276,15 @@ class Supervisor:
         child.process = process
         child.place = replace(child.place, pid=process.pid)
         self._enter(child, State.STARTING)
+        if not child.wanted or self._hasty:  # somebody changed their mind meanwhile
+            _signal(process, signal.SIGKILL if self._hasty else signal.SIGTERM)
         watching = asyncio.create_task(self._watch(child, process))
         code = await process.wait()
         watching.cancel()
         child.process = None
         child.place = replace(child.place, pid=None)
-        return code, _last_line(Path(child.place.log)) if code else ""
+        # Who was killed had nothing to say about it.
+        return code, _last_line(Path(child.place.log)) if code > 0 else ""
 
     async def _spawn(self, child: Child) -> asyncio.subprocess.Process:
         place = child.place

@@ -14,7 +14,8 @@ from mqis.services.presentation.records import what
 from mqis.services.tracing.journals import Names, records_about
 from mqis.services.tracing.loglines import ChangeLine, change_lines
 from mqis.wire.errors import MqisError
-from mqis.wire.journal import JournalRecord, Whole
+from mqis.wire.journal import RecordKind, Whole
+from mqis.wire.mqqb.identifier import MessageIdentifier
 
 
 class TraceError(MqisError):
@@ -102,11 +103,17 @@ def _journaled(node: NodePlace, found: Trace) -> Iterator[Step]:
         None if found.change is None else parse_change_id(found.change),
         None if found.request is None else parse_request_id(found.request),
     )
+    messages: dict[MessageIdentifier, str] = {}
     for entry in records_about(Path(node.journal), names):
-        yield _step(node, entry)
+        record = entry.record
+        if record.body and record.message is not None:
+            messages[record.message] = what(record)
+        known = messages.get(record.message) if record.message is not None else None
+        subject = what(record) if record.kind is RecordKind.CHANGE else known or what(record)
+        yield _step(node, entry, f"{subject} {record.state.name.lower()}")
 
 
-def _step(node: NodePlace, entry: Whole) -> Step:
+def _step(node: NodePlace, entry: Whole, event: str) -> Step:
     record = entry.record
     details: dict[str, Any] = {"lsn": entry.lsn}
     if record.peer:
@@ -115,9 +122,4 @@ def _step(node: NodePlace, entry: Whole) -> Step:
         details["message"] = str(record.message)
     if record.reason:
         details["reason"] = record.reason
-    return Step(record.time_us / 1e6, node.name, "journal", _event(record), details)
-
-
-def _event(record: JournalRecord) -> str:
-    state = record.state.name.lower()
-    return f"{what(record)} {state}" if record.operation else f"message {state}"
+    return Step(record.time_us / 1e6, node.name, "journal", event, details)

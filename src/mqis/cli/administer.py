@@ -1,0 +1,21 @@
+"""How 'mqis up' reaches the directory servers that it sets up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mqis.cli import remote
+from mqis.cli.login import Login
+from mqis.client.servers import ServerAddress
+from mqis.services.enterprise.nodes import NodePlace
+from mqis.services.enterprise.setup import Administrator, Changing
+
+
+@contextmanager
+def administer(node: NodePlace, who: Administrator) -> Iterator[Changing]:
+    """A directory server, asked by an administrator: ``setup.Connect``."""
+    address = ServerAddress(node.address, node.rpc_port)
+    login = Login((str(address),), domain=who.domain, name=who.name)
+    with remote.connected(login, [address], who.password) as found:
+        yield found
