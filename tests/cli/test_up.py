@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -194,6 +195,35 @@ def test_logs_of_all_or_of_one(acme: Acme) -> None:
     one = run("logs", "del-dir1", "--run", acme.run, "-n", "1000").stdout
     assert "mqis.services.serve: serving enterprise=Acme server=del-dir1" in one
     assert "lei-dir2" not in run("logs", "del-dir1", "--run", acme.run, "--level", "error").stdout
+
+
+def test_status_is_live_on_a_terminal(acme: Acme) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "mqis.cli.main", "status", "--every", "0.2"]
+    with subprocess.Popen(
+        [*command, "--run", acme.run], stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        text = b""
+        while text.count(b"3 of 3 servers up") < 3:  # each look shows it again
+            text += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 0
+    os.close(ours)
+
+
+def test_logs_follow_what_is_written(acme: Acme) -> None:
+    node = load_nodes(acme.run).named("lei-dir2")
+    command = [sys.executable, "-m", "mqis.cli.main", "logs", "lei-dir2", "--follow", "-n", "1"]
+    with subprocess.Popen([*command, "--run", acme.run], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        with Path(node.log).open("a", encoding="utf-8") as log:
+            log.write("2026-11-15T08:00:00.000Z warning mqis.test: somebody wrote this\n")
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 0
+    assert line == b"2026-11-15T08:00:00.000Z warning mqis.test: somebody wrote this\n"
 
 
 def test_what_is_wrong_is_told(acme: Acme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from mqis.services.console.places import Places
-from mqis.services.enterprise.nodes import NodesError
+from mqis.services.enterprise.nodes import Nodes, NodesError, save_nodes
 from mqis.services.monitoring.status import PartitionStatus, ServerStatus
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleError, Settings
@@ -160,6 +160,15 @@ def test_a_busy_port_is_told(settings: Settings, visitor: Visitor) -> None:
         running_console(replace(settings, port=visitor.port)),
     ):
         pass
+    with running_console(replace(settings, port=visitor.port, any_port=True)) as url:
+        assert Visitor(url).port != visitor.port
+
+
+def test_an_enterprise_without_servers(settings: Settings, tmp_path: Path) -> None:
+    save_nodes(tmp_path, Nodes("Empty", ()))
+    with running_console(replace(settings, places=Places(tmp_path))) as url:
+        for path, expected in (("/", 200), ("/map", 404), ("/directory", 404), ("/login", 200)):
+            assert Visitor(url).get(path).status == expected
 
 
 # --- what is behind it ----------------------------------------------------------------------------

@@ -74,8 +74,15 @@ def console(
         str, typer.Option(metavar="ADDRESS", help="The address to listen at.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65_535, help="0: one that is free.")
-    ] = 8180,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65_535,
+            help="0: one that is free. Default: 8180, or another if that is busy.",
+            show_default=False,
+        ),
+    ] = None,
     host: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,7 +114,7 @@ def console(
     from mqis.services.console.places import Places  # noqa: PLC0415
     from mqis.services.sections import LogSection  # noqa: PLC0415
     from mqis.web.serving import serve_console  # noqa: PLC0415
-    from mqis.web.settings import Settings  # noqa: PLC0415
+    from mqis.web.settings import PORT, Settings  # noqa: PLC0415
 
     logs.configure(LogSection())
     if store or server or journal or monitor:
@@ -128,8 +135,9 @@ def console(
         places,
         tables,
         listen,
-        port,
-        tuple(host or ()),
+        PORT if port is None else port,
+        any_port=port is None,
+        hosts=tuple(host or ()),
         allow_remote=allow_remote,
         certificate=certificate,
         key=key,

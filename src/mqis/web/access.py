@@ -35,13 +35,18 @@ class _LoopRunner:
 
 
 class Access:
-    """Who has logged in where. ``remote`` is for threads other than the loop's."""
+    """Who has logged in where."""
 
     def __init__(self, user: User, place: Place, client: DirectoryClient) -> None:
         self.user = str(user)
         self.place = place.name
-        self.remote = Remote(_LoopRunner(asyncio.get_running_loop()), client)
+        self._runner = _LoopRunner(asyncio.get_running_loop())
         self._client = client
+
+    @property
+    def remote(self) -> Remote:
+        """For threads other than the loop's; what it remembers of names is for one page."""
+        return Remote(self._runner, self._client)
 
     async def close(self) -> None:
         await self._client.close()

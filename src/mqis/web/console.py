@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mqis.services.console.faults import MqisError
-from mqis.services.console.places import Place
+from mqis.services.console.places import Place, PlacesError
 from mqis.services.console.polling import Polled, poll
 from mqis.services.console.reading import OpenStores
 from mqis.services.console.replication import Watch
@@ -103,6 +103,8 @@ class Console:
         if name:
             return places.named(name)
         listed = places.all()
+        if not listed:
+            raise PlacesError("there is no server in the run directory yet")
         if access is not None and not any(place.store for place in listed):
             return places.named(access.place)
         return next((place for place in listed if place.store), listed[0])

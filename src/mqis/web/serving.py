@@ -102,21 +102,28 @@ def _server(settings: Settings, bound: socket.socket) -> _Server:
 
 def _listen(settings: Settings) -> socket.socket:
     """Bound here, so that the port is known and a busy one is told in our words."""
-    family = socket.AF_INET6 if ":" in settings.listen else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((settings.listen, settings.port))
+        return _bind(settings.listen, settings.port)
     except OSError as error:
-        bound.close()
-        hint = "; another port: --port N (0: one that is free)"
-        if error.errno != errno.EADDRINUSE:
-            hint = ""
+        busy = error.errno == errno.EADDRINUSE
+        if busy and settings.any_port:
+            return _bind(settings.listen, 0)
+        hint = "; another port: --port N (0: one that is free)" if busy else ""
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ConsoleError(
             f"cannot listen at {settings.listen}:{settings.port}: {reason}{hint}"
         ) from error
-    bound.set_inheritable(False)
+
+
+def _bind(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((address, port))
+    except OSError:
+        bound.close()
+        raise
     return bound
 
 

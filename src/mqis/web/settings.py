@@ -25,6 +25,8 @@ class Settings:
     listen: str = LOOPBACK
     #: 0: one that is free.
     port: int = PORT
+    #: Whether another port will do where that one is busy.
+    any_port: bool = False
     #: Names under which browsers may ask for it, besides its address.
     hosts: tuple[str, ...] = ()
     #: Somebody said that other computers may connect.
@@ -55,6 +57,11 @@ class Settings:
         if is_loopback(self.listen):
             names |= {"localhost", "127.0.0.1", "::1"}
         object.__setattr__(self, "allowed", frozenset(name.lower() for name in names))
+
+    @classmethod
+    def of_run(cls, run: Path, port: int = PORT) -> Settings:
+        """The enterprise of a run directory, at this port or another that is free."""
+        return cls(Places(run), run / "tables", port=port, any_port=True)
 
     @property
     def tls(self) -> bool:

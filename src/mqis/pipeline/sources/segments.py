@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from struct import Struct
 from zlib import crc32
@@ -28,6 +27,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Damage = Corrupt | Torn
 
+_ASCII = 0x80
 _LENGTH_CRC = Struct("<II").unpack_from
 #: Far below what Arrow's 32-bit offsets hold, however long the bodies.
 BATCH = 20_000
@@ -39,24 +39,24 @@ class Scan:
 
     data: bytes
     base: int
-    #: Where records begin in ``data``.
+    #: Where records begin in ``data``, and their headers.
     starts: Ints
+    headers: npt.NDArray[np.void]
     damage: list[Damage]
-
-    @cached_property
-    def headers(self) -> npt.NDArray[np.void]:
-        return _headers(self.data, self.starts)
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def only(self, mask: Mask) -> Scan:
-        return Scan(self.data, self.base, self.starts[mask], self.damage)
+        return Scan(self.data, self.base, self.starts[mask], self.headers[mask], self.damage)
 
     def batches(self, size: int = BATCH) -> list[Scan]:
         """The records in smaller parts, without the damage."""
         cuts = [*range(0, len(self), size), len(self)]
-        return [Scan(self.data, self.base, self.starts[a:b], []) for a, b in pairwise(cuts)]
+        return [
+            Scan(self.data, self.base, self.starts[a:b], self.headers[a:b], [])
+            for a, b in pairwise(cuts)
+        ]
 
     # --- what stands behind the headers -----------------------------------------------------------
 
@@ -85,20 +85,21 @@ class Scan:
         return self.headers["body_length"].astype(np.int64)
 
 
-def _headers(data: bytes, starts: Ints) -> npt.NDArray[np.void]:
-    if not len(starts):
-        return np.empty(0, HEADER)
-    octets = np.frombuffer(data, dtype=np.uint8)
-    # A copy, row by row: records have any length, so their headers lie anywhere.
-    rows = octets[starts[:, None] + np.arange(HEADER_SIZE)]
-    headers: npt.NDArray[np.void] = rows.view(HEADER)[:, 0]
-    return headers
+def _headers(data: bytes, starts: list[int]) -> npt.NDArray[np.void]:
+    """A copy: records have any length, so their headers lie anywhere."""
+    whole = b"".join([data[at : at + HEADER_SIZE] for at in starts])
+    return np.frombuffer(whole, dtype=HEADER)
 
 
 def scan(data: bytes, base: int = 0, *, last: bool = True) -> Scan:
     """Every record of ``data``. Not ``last``: whole records follow, so nothing can be torn."""
-    starts, damage = _step(data, last)
-    found = Scan(data, base, np.array(starts, dtype=np.int64), damage)
+    starts = offsets(data, 0)
+    headers = _headers(data, starts)
+    damage: list[Damage] = []
+    if not _intact(data, starts, headers):
+        starts, damage = _step(data, last)
+        headers = _headers(data, starts)
+    found = Scan(data, base, np.array(starts, dtype=np.int64), headers, damage)
     sound = _sound(found)
     if sound.all():
         return found
@@ -106,6 +107,17 @@ def scan(data: bytes, base: int = 0, *, last: bool = True) -> Scan:
         damage.append(_damage(data, start, last))
     damage.sort(key=lambda entry: entry.offset)
     return found.only(sound)
+
+
+def _intact(data: bytes, starts: list[int], headers: npt.NDArray[np.void]) -> bool:
+    """Whether records fill the bytes to their end and all checksums are right: mostly they are."""
+    ends = [*starts[1:], len(data)] if starts else []
+    if starts and starts[-1] + int(headers["length"][-1]) != len(data):
+        return False
+    if not starts and data:
+        return False
+    found = [crc32(data[at + COVERED_AT : end]) for at, end in zip(starts, ends, strict=True)]
+    return bool((np.array(found, dtype=np.uint32) == headers["crc"]).all())
 
 
 def _step(data: bytes, last: bool) -> tuple[list[int], list[Damage]]:
@@ -158,19 +170,20 @@ def _sound(found: Scan) -> Mask:
         & np.isin(headers["state"], _STATES)
         & (parts == headers["length"])
     )
-    names = found.starts[sound], (found.peer_length + found.reason_length)[sound]
-    if not _is_text(joined(found.data, names[0] + HEADER_SIZE, names[1])):
+    if not _is_ascii(found, sound):
         for index in np.flatnonzero(sound):  # somebody's name has a lone surrogate, or worse
             sound[index] = isinstance(next(walk(found.data, int(found.starts[index]))), Whole)
     return sound
 
 
-def _is_text(octets: bytes) -> bool:
-    try:
-        octets.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+def _is_ascii(found: Scan, sound: Mask) -> bool:
+    """Whether all names are; others are looked at one by one."""
+    lengths = (found.peer_length + found.reason_length)[sound]
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    at = np.repeat(found.starts[sound] + HEADER_SIZE - ends + lengths, lengths)
+    octets = np.frombuffer(found.data, dtype=np.uint8)
+    return not bool((octets[at + np.arange(total)] >= _ASCII).any())
 
 
 def joined(data: bytes, starts: Ints, lengths: Ints) -> bytes:

@@ -22,6 +22,8 @@ _NOT_CAPTURED = "they were not captured"
 _CUT = "the snap length cut them off"
 #: More than this acknowledged beyond what was captured is an outlier, no loss.
 _PLAUSIBLE = 1 << 30
+#: Of these a segment in the middle of a connection has ACK alone.
+_PLAIN_OF = TcpFlags.SYN | TcpFlags.FIN | TcpFlags.RST | TcpFlags.ACK
 
 
 class Connection:
@@ -57,11 +59,29 @@ class Connection:
         self._packets += 1
         if isinstance(self._reader, Recognition) and self._reader.given_up:
             self._reader.count(side, len(segment.data) + segment.lost)
-        else:
+        elif not self._is_next(side, segment, place):
             self._add(side, segment, place)
             self._go_on()
-        if flags & TcpFlags.RST or all(half.ended for half in self._halves):
+        if flags & TcpFlags.RST or (half.ended and self._halves[1 - side].ended):
             self.finish()
+        return True
+
+    def _is_next(self, side: int, segment: TcpSegment, place: Place) -> bool:
+        """Most segments are just the next one, or none at all: nothing waits, nothing is lost."""
+        half, other = self._halves[side], self._halves[1 - side]
+        is_plain = segment.flags & _PLAIN_OF == TcpFlags.ACK and not segment.lost
+        if not is_plain or not self._settled or other.pending:
+            return False
+        size = len(segment.data)
+        if size and (
+            not half.is_next(segment.seq)
+            or (other.is_placed and other.position(segment.ack) > other.next)
+        ):
+            return False
+        other.acknowledge(segment.ack)
+        if size:
+            half.skip(size)
+            self._read(side, segment.data, 0, place)
         return True
 
     def _add(self, side: int, segment: TcpSegment, place: Place) -> None:

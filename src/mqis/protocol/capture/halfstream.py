@@ -77,6 +77,12 @@ class HalfStream:
         ahead = (seq - self._base - self.next) % _MODULUS
         return self.next + (ahead if ahead < _HALF else ahead - _MODULUS)
 
+    def is_next(self, seq: int) -> bool:
+        """Whether this is the number of the next byte, and nothing waits for an earlier one."""
+        if self._base is None or self.pending:
+            return False
+        return (seq - self._base - self.next) % _MODULUS == 0
+
     def begins_at(self, seq: int) -> bool:
         """The SYN says where; False if that is not where this stream begins."""
         if self._base is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
-from json import dumps
+from json import JSONEncoder
 from typing import Any
 
 from mqis.wire.guid import Guid
@@ -18,12 +18,13 @@ from mqis.wire.seqnum import SequenceNumber
 
 Convert = Callable[[Any, int], Any]
 
+_encode = JSONEncoder(separators=(",", ":")).encode
 _AS_TEXT = (Guid, Sid, SequenceNumber, VarType)
 
 
 def as_text(value: object, longest: int) -> str:
     """``longest`` is how many bytes of a run of bytes are shown."""
-    return dumps(plain(value, longest), separators=(",", ":"))
+    return _encode(plain(value, longest))
 
 
 def plain(value: Any, longest: int) -> Any:

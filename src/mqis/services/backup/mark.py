@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Transaction, View
 
 if TYPE_CHECKING:
@@ -46,6 +48,9 @@ async def forget_when_recovered(driver: NodeDriver) -> None:
         drop_mark(tx)
         return True
 
-    while not await driver.inspect(look):
+    done = False
+    while not done:
         await asyncio.sleep(_LOOK_S)
+        with suppress(StorageError):  # the driver tells of it; the mark stays
+            done = await driver.inspect(look)
     log.info("the store that was put back is this server's own now")

@@ -25,7 +25,7 @@ from mqis.services.backup.mark import put_mark
 from mqis.services.backup.taking import numbers_of
 from mqis.services.config import DEFAULT_NAME, load, parse, relative
 from mqis.services.identity import server_name
-from mqis.services.sections import Config
+from mqis.services.sections import Config, Role
 from mqis.services.stores import file_of, open_store
 from mqis.storage.copying import copy_rows, is_empty
 from mqis.storage.database import DatabaseStore
@@ -228,8 +228,9 @@ def _prepare(plan: Plan, draft: Path) -> Path | None:
             faults = ["its numbers are not those of the manifest"]
         if faults:
             raise BackupError(f"{plan.archive.path}: its store is damaged: {faults[0]}")
-        with store.write() as tx:
-            put_mark(tx, f"backup of {manifest.server}, {manifest.created}")
+        if plan.config.server.role is not Role.NONE:  # else there is nobody to ask
+            with store.write() as tx:
+                put_mark(tx, f"backup of {manifest.server}, {manifest.created}")
         return begin_journal(store, plan.journal, last_lsn(plan.journal))
 
 
