@@ -53,7 +53,7 @@ _RPC_FIELDS = ("dcerpc.pkt_type", "dcerpc.opnum", "dcerpc.cn_call_id")
 def _run(run: Run) -> Results:
     results = Results()
     run.say("capture: generating")
-    data = _capture(run.scaled(48, 4), run.scaled(120, 12))
+    data = _capture(run.scaled(96, 4), run.scaled(150, 12))
     path = run.directory / "capture.pcap"
     path.write_bytes(data)
     packets = sum(1 for _ in walk_capture(data))

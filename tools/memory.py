@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_SAMPLE_S = 0.5
+_SAMPLE_S = 2.0
 
 
 @dataclass(slots=True)

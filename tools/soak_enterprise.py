@@ -1,6 +1,7 @@
 """``mqis up`` with five servers under mixed load and random kills, for as long as you like.
 
-Usage: python tools/soak_enterprise.py [--minutes 30] [--seed N] [--keep DIR] [--no-audit]
+Usage: python tools/soak_enterprise.py [--minutes 30] [--seed N] [--keep DIR] [--no-kills]
+           [--no-audit]
 
 Clients with an account create, change, delete and look up queues through all servers, so most
 changes are forwarded; every now and then a server is killed with SIGKILL, some of them by the hand
@@ -366,7 +367,9 @@ def mqis(*words: str) -> None:
         raise RuntimeError(f"mqis {words[0]}: {done.stdout}{done.stderr}")
 
 
-async def soak(directory: Path, seconds: float, seed: int, show: Console) -> Outcome:
+async def soak(
+    directory: Path, seconds: float, seed: int, show: Console, *, kills: bool = True
+) -> Outcome:
     """Up, load and kills, healing, down, judging; without the audit."""
     rng = random.Random(seed)
     run = directory / "run"
@@ -377,7 +380,7 @@ async def soak(directory: Path, seconds: float, seed: int, show: Console) -> Out
         nodes = load_nodes(run)
         password = (run / "passwords" / "admin").read_text(encoding="utf-8").strip()
         outcome = Outcome(Load(nodes, Secret("admin", "MERIDIAN", password)), Memory())
-        await _load(run, outcome, seconds, rng, show)
+        await _load(run, outcome, seconds, rng, show, kills=kills)
         outcome.healed_s = await _healed(run, outcome)
         outcome.restarts = sum(node.restarts for node in load_nodes(run))
     finally:
@@ -387,17 +390,19 @@ async def soak(directory: Path, seconds: float, seed: int, show: Console) -> Out
 
 
 async def _load(
-    run: Path, outcome: Outcome, seconds: float, rng: random.Random, show: Console
+    run: Path, outcome: Outcome, seconds: float, rng: random.Random, show: Console, *, kills: bool
 ) -> None:
     load, began = outcome.load, time.monotonic()
     until = began + seconds
     workers = [Worker(n, load, random.Random(rng.random())) for n in range(WORKERS)]
     working = [asyncio.create_task(worker.run(until)) for worker in workers]
     beside = [
-        asyncio.create_task(killer(run, load.ledger, random.Random(rng.random()))),
         asyncio.create_task(outcome.memory.watch(run)),
         asyncio.create_task(_progress(load, seconds, show)),
     ]
+    if kills:
+        trouble = killer(run, load.ledger, random.Random(rng.random()))
+        beside.append(asyncio.create_task(trouble))
     try:
         await asyncio.gather(*working)
         outcome.seconds = time.monotonic() - began
@@ -480,13 +485,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--keep", type=Path, help="a new directory for everything")
+    parser.add_argument("--no-kills", action="store_true", help="shows memory best")
     parser.add_argument("--no-audit", action="store_true", help="without the pipeline")
     options = parser.parse_args(arguments)
     show = Console(width=None if sys.stdout.isatty() else 160)
     with tempfile.TemporaryDirectory(prefix="mqis-soak-") as made:
         directory = options.keep or Path(made)
         directory.mkdir(parents=True, exist_ok=True)
-        outcome = asyncio.run(soak(directory, 60 * options.minutes, options.seed, show))
+        seconds, kills = 60 * options.minutes, not options.no_kills
+        outcome = asyncio.run(soak(directory, seconds, options.seed, show, kills=kills))
         nodes = outcome.load.nodes
         outcome.faults += memory_faults(outcome.memory, nodes)
         if options.no_audit:

@@ -143,6 +143,15 @@ def test_files_that_are_none(tmp_path: Path, content: bytes, reason: str) -> Non
     assert str(path) in str(error)
 
 
+def test_a_file_that_must_not_be_read(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_arguments: object) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refused)
+    error = run("capture", session).exception
+    assert str(error) == f"{session}: cannot be read: Permission denied"
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     missing = run("capture", tmp_path / "none.pcap").exception
     assert isinstance(missing, CaptureError)

@@ -199,6 +199,7 @@ def test_the_whole_way_by_either_name(traced: Traced, forwarded: tuple[str, str]
         assert step in journaled, step
     times = [step["time"] for step in found["steps"]]
     assert times == sorted(times)
+    assert traced_json(traced, "APP1\\Forwarded")["change"] == change, "by its object"
     same = traced_json(traced, request.upper())
     assert {(s["time"], s["event"]) for s in found["steps"]} <= {
         (s["time"], s["event"]) for s in same["steps"]
@@ -228,7 +229,10 @@ def test_the_table(traced: Traced, forwarded: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nonsense", "names no change"), ("lei-dir2:00000000", "nothing was written about it")],
+    [
+        ("nonsense", "no change of such an object"),
+        ("lei-dir2:00000000", "nothing was written about it"),
+    ],
 )
 def test_what_cannot_be_traced(traced: Traced, name: str, message: str) -> None:
     error = run("trace", name, "--run", traced.run).exception

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import shutil
+import signal
 import subprocess
+import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +17,13 @@ from examples.capture.scene import DIRECTORY, OLETX
 from mqis.protocol.capture.decoder import decode_rows
 from mqis.protocol.capture.interfaces import INTERFACES
 from mqis.protocol.capture.row import Row
+from mqis.runtime.freeports import free_ports
+from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.wire.pcap.file import decode_capture
 from mqis.wire.rpc.header import PacketType
 from tests.protocol.capture.recordings import enterprise
+from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, echo, until
 
 pytestmark = pytest.mark.interop
 
@@ -112,3 +121,55 @@ def test_calls(frames: list[Frame], rows: list[Row]) -> None:
             theirs[port, ptype, number, call] += 1
     assert ours == theirs
     assert len(ours) > 30
+
+
+# --- a capture of somebody else -------------------------------------------------------------------
+
+
+def test_what_dumpcap_writes_of_a_session_on_loopback(tmp_path: Path) -> None:
+    """pcapng of another program, and the segments that a kernel makes."""
+    program = shutil.which("dumpcap")
+    if program is None:
+        pytest.skip("there is no dumpcap (Debian: wireshark-common)")
+    path, ports = tmp_path / "live.pcapng", free_ports(2)
+    chosen = " or ".join(f"tcp port {port}" for port in ports)
+    with subprocess.Popen(
+        [program, "-q", "-i", "lo", "-f", chosen, "-w", str(path)],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as capturing:
+        assert capturing.stderr is not None
+        said = ""
+        while "File:" not in said:  # which it says once it captures
+            line = capturing.stderr.readline()
+            if not line:
+                pytest.skip(f"no capture without privilege: {said}")
+            said += line
+        asyncio.run(asyncio.wait_for(_session(ports), 30))
+        time.sleep(0.5)  # packets on their way through the kernel
+        capturing.send_signal(signal.SIGINT)
+        said += capturing.stderr.read()
+    found = list(decode_rows(path.read_bytes()))
+    assert [row.error for row in found if row.error] == []
+    sent = [json.loads(row.detail) for row in found if row.kind == "USER_MESSAGE"]
+    assert {each["user_msg_type"] for each in sent} == {1, 2}
+    ends = Counter(row.kind for row in found if row.kind.startswith("TearDownContext"))
+    assert ends == {"TearDownContext request": 2, "TearDownContext response": 2}
+    packets = decode_capture(path.read_bytes())
+    assert f"Packets captured: {len(packets)}\n" in said
+
+
+async def _session(ports: list[int]) -> None:
+    resolver = FixedResolver()
+    async with (
+        OleTxEndpoint(ALPHA, resolver=resolver, port=ports[0]) as a,
+        OleTxEndpoint(BETA, resolver=resolver, port=ports[1]) as b,
+    ):
+        resolver.add(ALPHA.cid, "127.0.0.1", a.port)
+        resolver.add(BETA.cid, "127.0.0.1", b.port)
+        a.accept(TYPE, echo)
+        async with await b.connect(a.name, TYPE) as connection:
+            await connection.send(1, bytes(60_000))
+            await connection.receive()
+        await a.close()
+        await until(lambda: not b.transport.machine.sessions)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from examples.pipeline import audit
 from mqis.cli.pipeline import NoSparkError
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.files import SourceError
@@ -50,8 +52,36 @@ def test_everything_in_one_run(spark: SparkSession, demo: Path) -> None:
     page = out.read_text("utf-8")
     for fault in manifest["faults"]:
         assert fault["id"] in page
-    assert page.count("<svg") >= 3
+    assert page.count("<svg") >= 4
     assert "http" not in page  # it opens offline
+    check_in_a_browser(out)
+
+
+def check_in_a_browser(page: Path) -> None:
+    """Offline: nothing is fetched, nothing fails, the charts are there and have a size."""
+    api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no browser is installed")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
+        try:
+            shown = browser.new_context(offline=True).new_page()
+            told: list[str] = []
+            fetched: list[str] = []
+            shown.on("console", lambda message: told.append(message.text))
+            shown.on("pageerror", lambda error: told.append(str(error)))
+            shown.on("request", lambda request: fetched.append(request.url))
+            shown.goto(page.as_uri())
+            sizes = [box.bounding_box() for box in shown.locator("svg").all()]
+            assert shown.locator("table.matrix td.hit").count() > 0
+        finally:
+            browser.close()
+    assert told == []
+    assert fetched == [page.as_uri()]
+    assert len(sizes) >= 4
+    assert all(size["width"] > 300 and size["height"] > 20 for size in sizes)
 
 
 def test_what_is_wrong_is_said(
@@ -74,6 +104,14 @@ def test_what_is_wrong_is_said(
     without = run("pipeline", "audit", *tables).exception
     assert isinstance(without, NoSparkError)
     assert "make pipeline" in str(without)
+
+
+def test_the_example_runs(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit.main(tmp_path)
+    assert "5 servers" in capsys.readouterr().out
+    assert (tmp_path / "report.html").exists()
 
 
 def test_the_documents_program_runs(

@@ -229,13 +229,17 @@ def test_a_backup_of_another_server_is_refused(alone: Path, tmp_path: Path) -> N
         plan_restore(archive, Wish(tmp_path / "o.toml", store_only=True))
 
 
-def test_a_backup_does_not_choose_files_elsewhere(alone: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["/{home}/d.db", "../pec1/d.db"])
+def test_a_backup_does_not_choose_files_elsewhere(alone: Path, tmp_path: Path, where: str) -> None:
     """Whoever wrote it could have the operator write anywhere."""
-    config = override(load(alone / "mqis.toml"), {"store": {"url": f"{alone}/d.db"}}, "test")
+    url = where.replace("/{home}", str(alone))
+    config = override(read(alone / "mqis.toml"), {"store": {"url": url}}, "test")
     (alone / "mqis.toml").write_text(default_toml(config))
     archive = backed_up(alone, tmp_path / "b")
-    with pytest.raises(BackupError, match="outside"):
-        plan_restore(archive, Wish(tmp_path / "new" / "mqis.toml", force=True))
+    new = tmp_path / "new" / "mqis.toml"
+    with pytest.raises(BackupError, match=r"puts .*/pec1/d\.db outside"):
+        plan_restore(archive, Wish(new, force=True))
+    plan_restore(archive, Wish(new, force=True, outside=True))
 
 
 # --- what can happen in between -------------------------------------------------------------------

@@ -138,6 +138,15 @@ def test_what_is_wrong_is_found(home: Path, harm: Callable[[Path], object], expe
     assert any(expected in text for text in errors(home)), errors(home)
 
 
+def test_an_old_store_is_not_changed(home: Path) -> None:
+    with closing(sqlite3.connect(home / "d.db")) as database:
+        database.execute("PRAGMA user_version=1")
+    found = told(examine(home / "mqis.toml"), Severity.WARNING)
+    assert any("schema version 1, this mqis has" in text for text in found)
+    with closing(sqlite3.connect(home / "d.db")) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+
+
 def test_a_port_of_somebody_else(home: Path) -> None:
     port = load(home / "mqis.toml").replication.port
     with socket.create_server(("127.0.0.1", port)):

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import unescape
 from http.client import HTTPConnection, HTTPMessage
 from urllib.parse import urlencode, urlsplit
 
 from tests.web.enterprise import ALICE, ALICES_PASSWORD, PEC
+
+WAIT_S = 60
+
+
+def eventually(look: Callable[[], bool]) -> None:
+    """Replication and sockets take their time; how much is not what is tested."""
+    end = time.monotonic() + WAIT_S
+    while not look():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @dataclass(frozen=True)

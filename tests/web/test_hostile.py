@@ -22,7 +22,7 @@ from mqis.services.enterprise.nodes import Nodes, NodesError, save_nodes
 from mqis.services.monitoring.status import PartitionStatus, ServerStatus
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleError, Settings
-from tests.web.asking import Visitor
+from tests.web.asking import Visitor, eventually
 from tests.web.enterprise import ALICE, PEC
 
 NULL = "00000000-0000-0000-0000-000000000000"
@@ -357,11 +357,10 @@ def test_so_many_may_listen(settings: Settings) -> None:
             assert answer.status == 200
             open_connection.sock.shutdown(socket.SHUT_RDWR)
             open_connection.close()
-        for _ in range(200):  # places are given back when it is noticed
-            connection, answer = stream(url)
-            status_now = answer.status
-            connection.close()
-            if status_now == 200:
-                break
-            Visitor(url).get("/login")
-        assert status_now == 200
+        eventually(lambda: _may_listen(url))  # places are given back when it is noticed
+
+
+def _may_listen(url: str) -> bool:
+    connection, answer = stream(url)
+    connection.close()
+    return answer.status == 200

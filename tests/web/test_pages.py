@@ -15,7 +15,7 @@ from mqis.services.console.places import Places, PlacesError
 from mqis.services.stores import open_store
 from mqis.web.serving import running_console
 from mqis.web.settings import Settings
-from tests.web.asking import Answer, Visitor
+from tests.web.asking import Answer, Visitor, eventually
 from tests.web.enterprise import PEC, PSC, Enterprise
 
 PAGES = (
@@ -180,12 +180,9 @@ def test_the_history_comes_from_the_journals_of_all(
     visitor: Visitor, enterprise: Enterprise
 ) -> None:
     made = enterprise.run(enterprise.create_queue("ams-app1\\history", "seen"))
-    for _ in range(100):
-        text = visitor.get(f"/directory/queue/{made}").text
-        if f"{PSC} applied create queue" in text:
-            break
-    assert f"{PEC} local create queue" in text
-    assert f"{PSC} applied create queue" in text
+    page = f"/directory/queue/{made}"
+    eventually(lambda: f"{PSC} applied create queue" in visitor.get(page).text)
+    eventually(lambda: f"{PEC} local create queue" in visitor.get(page).text)
 
 
 def test_what_others_call_their_queues_is_text_and_nothing_else(

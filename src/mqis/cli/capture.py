@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from json import dumps, loads
 from mmap import ACCESS_READ, mmap
@@ -92,7 +92,8 @@ def capture(
     """
     choice, networks = _choice(protocol or [], errors), _networks(address or [])
     paths = _paths(files)
-    found = _Found(choice, everything=everything)
+    # Rows that scroll by on the same terminal show well enough how far it is.
+    found = _Found(choice, everything=everything, bar=summary or not console().is_terminal)
     if summary:
         _summarise(found, paths, networks, json=json)
         return
@@ -141,8 +142,9 @@ def _paths(given: list[Path]) -> list[Path]:
 class _Found:
     """Rows of files that are wanted, and what was left out."""
 
-    def __init__(self, choice: Choice, *, everything: bool) -> None:
+    def __init__(self, choice: Choice, *, everything: bool, bar: bool) -> None:
         self._choice = choice
+        self._bar = bar
         #: Who asks for tcp or udp asks for what nothing here knows.
         self._everything = everything or not choice.protocols.isdisjoint(("tcp", "udp"))
         self.unrecognised = 0
@@ -150,7 +152,7 @@ class _Found:
 
     def rows(self, path: Path, networks: list[Network]) -> Iterator[Row]:
         decoder = CaptureDecoder(networks=networks)
-        with _mapped(path) as data, _progress(path, len(data)) as advance:
+        with _mapped(path) as data, _progress(path, len(data), shown=self._bar) as advance:
             for each in walk_capture(data):
                 decoder.receive(each)
                 if isinstance(each, Captured):
@@ -172,25 +174,27 @@ class _Found:
 @contextmanager
 def _mapped(path: Path) -> Iterator[memoryview]:
     """The file as if it were in memory; a big one never is."""
-    try:
-        with path.open("rb") as file:
+    with ExitStack() as opened:
+        try:
+            file = opened.enter_context(path.open("rb"))
             if not path.stat().st_size:
                 raise CaptureError(f"{path}: the file is empty")
-            with mmap(file.fileno(), 0, access=ACCESS_READ) as octets, memoryview(octets) as view:
-                if not (is_pcap(view) or is_pcapng(view)):
-                    raise CaptureError(f"{path}: this is neither a pcap nor a pcapng file")
-                yield view
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise CaptureError(f"{path}: cannot be read: {reason}") from None
+            octets = opened.enter_context(mmap(file.fileno(), 0, access=ACCESS_READ))
+        except OSError as error:
+            raise CaptureError(f"{path}: cannot be read: {error.strerror or error}") from None
+        view = opened.enter_context(memoryview(octets))
+        if not (is_pcap(view) or is_pcapng(view)):
+            raise CaptureError(f"{path}: this is neither a pcap nor a pcapng file")
+        yield view
 
 
 @contextmanager
-def _progress(path: Path, size: int) -> Iterator[Callable[[int], None]]:
+def _progress(path: Path, size: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, for as long as it takes."""
     target = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
+    is_off = not (shown and target.is_terminal)
+    with Progress(*columns, console=target, transient=True, disable=is_off) as bar:
         task = bar.add_task(plain(path.name), total=size)
 
         def advance(offset: int) -> None:

@@ -13,6 +13,7 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.discovery import Discovered, discover, grounds
 from mqis.client.servers import ServerAddress
 from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.discovery.responder import PORT
 from mqis.services.enterprise.nodes import NodePlace
@@ -25,7 +26,7 @@ QUEUE = ObjectType.QUEUE
 #: The queue, a backup controller of another site, and who decides about it.
 _PATH, _AT, _AUTHORITY = "C14\\testq", "ber-dir2", "chi-dir1"
 _LABEL = "Made far away"
-_ATTEMPTS = 5
+_ATTEMPTS = 10
 _DISCOVERY_S = 3.0
 
 
@@ -49,15 +50,24 @@ async def _discovery(guide: Guide, tour: Tour) -> NodePlace:
             found = await _ask(tour, broadcasts=broadcasts)
             # Another enterprise on this computer hears the broadcast as well.
             ours = [by_address[r.source] for r in found.responders if r.source in by_address]
-            if ours and set(found.queue_manager.directory_servers) & {n.name for n in tour.nodes}:
+            if ours and _is_whole(found, tour):
                 break
+            await asyncio.sleep(1.0)  # answers may be some seconds old, and servers younger
     listed = ", ".join(found.queue_manager.directory_servers)
     where = "a broadcast to 127.255.255.255" if broadcasts else "a datagram to each (no broadcast)"
     guide.confirm(
         f"{where}: {ours[0].address if ours else 'nobody'} answers, and lists {listed}",
-        bool(ours) and found.finished.success,
+        bool(ours) and found.finished.success and _is_whole(found, tour),
     )
     return ours[0]
+
+
+def _is_whole(found: Discovered, tour: Tour) -> bool:
+    """Whether the list is that of one of our sites."""
+    sites: dict[str, set[str]] = {}
+    for node in tour.nodes:
+        sites.setdefault(node.site, set()).add(name_key(node.name))
+    return set(map(name_key, found.queue_manager.directory_servers)) in sites.values()
 
 
 async def _ask(tour: Tour, *, broadcasts: bool) -> Discovered:

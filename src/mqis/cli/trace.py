@@ -20,7 +20,8 @@ def trace(
         str,
         typer.Argument(
             metavar="ID",
-            help="A change, PARTITION:NUMBER, or a request, SERVER:NUMBER, as the logs name them.",
+            help="An object, whose last change is shown; or a change, PARTITION:NUMBER, or a "
+            "request, SERVER:NUMBER, as the logs name them.",
         ),
     ],
     *,

@@ -156,12 +156,12 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
         )
     target = console()
     target.print(made)
-    servers = counted(len(nodes.nodes), "server")
-    say(f"{plan.enterprise.name} is up: {servers} ready after {seconds:.1f} s, in {what.run}")
     who = plan.administrator
     if not who.password_file:
         say(f"export MQIS_USER='{plan.domain_of(who)}\\{who.name}'", "cyan")
         say(f"export MQIS_PASSWORD_FILE='{password_of(what.run.absolute(), who)}'", "cyan")
+    servers = counted(len(nodes.nodes), "server")  # last: who waits for it reads what is above
+    say(f"{plan.enterprise.name} is up: {servers} ready after {seconds:.1f} s, in {what.run}")
     sys.stdout.flush()
 
 

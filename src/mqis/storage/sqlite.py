@@ -170,3 +170,14 @@ def is_in_use(path: Path) -> bool:
         except sqlite3.Error as error:
             return getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
     return False
+
+
+def schema_version(path: Path) -> int | None:
+    """The version of a store that is not opened for it, as that would bring it up to date."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as database:
+            version: int = database.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error:
+        return None
+    return version

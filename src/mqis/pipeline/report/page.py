@@ -143,7 +143,8 @@ def _failures(rows: Rows) -> str:
     cutting = [row for row in rows if row["cut_off"]][:_RANKED]
     if cutting:
         bars = [(f"{row['kind']} {row['name']}", float(row["cut_off"])) for row in cutting]
-        return bar_chart(bars, "pairs of sites cut off") + _table(rows)
+        note = "<p class=note>Pairs of sites that it cuts off from each other.</p>"
+        return note + bar_chart(bars, "pairs") + _table(rows)
     dearer = sorted(rows, key=lambda row: -row["dearer_by"])[:_RANKED]
     bars = [(f"{row['kind']} {row['name']}", float(row["dearer_by"])) for row in dearer]
     note = "<p class=good>No single failure cuts a site off. What they cost:</p>"
@@ -153,7 +154,7 @@ def _failures(rows: Rows) -> str:
 def _table(rows: Rows) -> str:
     if not rows:
         return "<p class=good>None.</p>"
-    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in rows[0])
+    head = "".join(_th(name, value) for name, value in rows[0].items())
     body = "".join(
         "<tr>" + "".join(_td(value) for value in row.values()) + "</tr>" for row in rows[:_SHOWN]
     )
@@ -163,6 +164,11 @@ def _table(rows: Rows) -> str:
         f"<details {'open' if len(rows) <= _RANKED else ''}><summary>{len(rows):,} rows</summary>"
         f"<div class=wide><table><tr>{head}</tr>{body}</table></div>{more}</details>"
     )
+
+
+def _th(name: str, value: object) -> str:
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"<th scope=col{' class=number' if numeric else ''}>{escape(name)}</th>"
 
 
 def _td(value: object) -> str:

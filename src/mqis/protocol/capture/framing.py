@@ -132,6 +132,7 @@ class Dissector:
                 told = f", {missing} bytes are missing" if missing else ""
                 reason = f"the stream ends within a message, after {left} bytes{told}"
                 self._damaged(side, place, reason)
+        self._sides = (_Side(), _Side())  # a connection is remembered for longer than its bytes
 
     # --- cutting --------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 The side that sends a request is the caller, whichever opened the connection. A request that comes
 back under the number of a call that is under way is a callback, and its number counts among the
-callbacks of the interface (MS-RPCE 3.3.1.5.6). An answer can be read only with its request: arrays
+callbacks of the interface (MS-RPCE 3.3.1.5.9). An answer can be read only with its request: arrays
 in it have the sizes that the request named.
 """
 

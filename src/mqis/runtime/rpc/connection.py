@@ -49,9 +49,7 @@ class ServerProtocol(asyncio.Protocol):
         self._events: deque[Event] = deque()
         self._working = False
         #: Calls that are awaited, where each is counted, and when it began.
-        self._tasks: dict[
-            asyncio.Task[bytes], tuple[IncomingCall, OperationStatistics, float]
-        ] = {}
+        self._tasks: dict[asyncio.Task[bytes], tuple[Call, OperationStatistics, float]] = {}
         self._answers: dict[Call, asyncio.Future[tuple[bytes, bool]]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
@@ -149,8 +147,8 @@ class ServerProtocol(asyncio.Protocol):
         incoming = IncomingCall(call, group, identity, self.peer, self._call_back)
         served = self._server.served(call.context.interface)
         counted = served.operations[call.opnum]
-        counted.calls += 1
-        began = perf_counter() if counted.calls % TIMED_EVERY == 1 else 0.0
+        calls = counted.calls = counted.calls + 1
+        began = 0.0 if calls % TIMED_EVERY else perf_counter()
         try:
             answer = served.service.dispatch(incoming)
         except Exception as error:
@@ -159,21 +157,16 @@ class ServerProtocol(asyncio.Protocol):
             return
         if not isinstance(answer, bytes):
             task = self._loop.create_task(_coroutine(answer))
-            self._tasks[task] = incoming, counted, began or perf_counter()
+            self._tasks[task] = call, counted, began or perf_counter()
             task.add_done_callback(self._done)
             return
         if began:
             counted.seconds.observe(perf_counter() - began)
-        if incoming.result:
-            counted.failed(incoming.result)
         self._events.extend(machine.respond(call, answer, self._loop.time()))
 
     def _done(self, task: asyncio.Task[bytes]) -> None:
-        incoming, counted, began = self._tasks.pop(task)
+        call, counted, began = self._tasks.pop(task)
         counted.seconds.observe(perf_counter() - began)
-        if incoming.result:
-            counted.failed(incoming.result)
-        call = incoming.call
         machine, now = self._machine, self._loop.time()
         assert machine is not None
         if task.cancelled():

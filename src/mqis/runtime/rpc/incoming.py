@@ -24,8 +24,6 @@ class IncomingCall:
     #: The address of the client.
     peer: str
     _call_back: Callable[[Call, int, bytes], Awaitable[tuple[bytes, bool]]]
-    #: What the response says of its success, for those who count; 0 is none or all is well.
-    result: int = 0
 
     @property
     def opnum(self) -> int:

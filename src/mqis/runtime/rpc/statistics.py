@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mqis.runtime.histogram import CALL_SECONDS, Histogram
 from mqis.runtime.rpc.incoming import Service
-from mqis.wire.hresult import HResult, is_failure
-
-_KNOWN = frozenset(int(result) for result in HResult)
-
 
 #: Of calls that are answered at once, one in so many is timed: to look at the clock twice and to
 #: find the bucket takes longer than the rest of what is counted. Calls that wait for something,
@@ -16,21 +14,13 @@ TIMED_EVERY = 8
 
 
 class OperationStatistics:
-    """The calls of one operation: how many, how long, and which did not succeed."""
+    """The calls of one operation: how many, and how long those that were timed took."""
 
-    __slots__ = ("calls", "failures", "seconds")
+    __slots__ = ("calls", "seconds")
 
     def __init__(self) -> None:
         self.calls = 0
         self.seconds = Histogram(CALL_SECONDS)
-        #: By the result that the response carried, where that is an error's.
-        self.failures: dict[int, int] = {}
-
-    def failed(self, result: int) -> None:
-        """Results that this software does not know count as 0: a peer may have chosen them."""
-        if is_failure(result):
-            key = result if result in _KNOWN else 0
-            self.failures[key] = self.failures.get(key, 0) + 1
 
 
 class Served:
@@ -46,3 +36,8 @@ class Served:
     def name_of(self, opnum: int) -> str:
         names = getattr(self.service, "operation_names", {})
         return str(names.get(opnum, opnum))
+
+    def failures(self) -> Mapping[int, Mapping[int, int]]:
+        """By operation and result, where the service counts them."""
+        found: Mapping[int, Mapping[int, int]] = getattr(self.service, "failures", {})
+        return found

@@ -11,6 +11,7 @@ from mqis.protocol.rpc.interface import Interface
 from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult, is_failure
 from mqis.wire.ndr import Syntax
 from mqis.wire.rpc.operation import InterfaceDescription, Operation
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
@@ -21,6 +22,7 @@ R = TypeVar("R")
 Handler = Callable[[IncomingCall, Any], Any]
 
 _SYNTAXES: dict[SyntaxId, Syntax] = {NDR20: Syntax.NDR20, NDR64: Syntax.NDR64}
+_RESULTS = frozenset(int(result) for result in HResult)
 _NOTHING: Mapping[str, int] = {}
 
 
@@ -40,8 +42,8 @@ class _Method(NamedTuple):
     answer: type[Any]
     handler: Handler
     given: Callable[[Any], Mapping[str, int]]
-    #: Whether the answer says by a number how it went.
-    reports: bool
+    #: Errors that answers told of, by their number; None: answers of this operation tell none.
+    failures: dict[int, int] | None
 
 
 class TypedService:
@@ -72,6 +74,11 @@ class TypedService:
     def operation_names(self) -> Mapping[int, str]:
         return {opnum: method.operation.name for opnum, method in self._methods.items()}
 
+    @property
+    def failures(self) -> Mapping[int, Mapping[int, int]]:
+        """By operation: errors that its answers told of, and how often; 0 is any other error."""
+        return {opnum: dict(method.failures or ()) for opnum, method in self._methods.items()}
+
     def dispatch(self, incoming: IncomingCall) -> bytes | Awaitable[bytes]:
         call = incoming.call
         method = self._methods.get(call.opnum)
@@ -85,10 +92,10 @@ class TypedService:
         given = method.given(request)
         answer = method.handler(incoming, request)
         if isinstance(answer, method.answer):
-            if method.reports:
-                incoming.result = answer.result
+            if method.failures is not None and answer.result:
+                _count(method.failures, answer.result)
             return operation.response.encode(answer, syntax, given=given)
-        return _encoded(incoming, answer, method, syntax, given)
+        return _encoded(answer, method, syntax, given)
 
 
 def _method(
@@ -96,7 +103,14 @@ def _method(
 ) -> _Method:
     answer = operation.response.scope.cls
     reports = any(field.name == "result" for field in fields(answer))
-    return _Method(operation, answer, handler, given, reports)
+    return _Method(operation, answer, handler, given, {} if reports else None)
+
+
+def _count(failures: dict[int, int], result: int) -> None:
+    """Results that this software does not know count as 0: a peer may have chosen them."""
+    if is_failure(result):
+        key = result if result in _RESULTS else 0
+        failures[key] = failures.get(key, 0) + 1
 
 
 def _nothing(_request: object) -> Mapping[str, int]:
@@ -104,15 +118,11 @@ def _nothing(_request: object) -> Mapping[str, int]:
 
 
 async def _encoded(
-    incoming: IncomingCall,
-    awaited: Awaitable[Any],
-    method: _Method,
-    syntax: Syntax,
-    given: Mapping[str, int],
+    awaited: Awaitable[Any], method: _Method, syntax: Syntax, given: Mapping[str, int]
 ) -> bytes:
     answer = await awaited
-    if method.reports:
-        incoming.result = answer.result
+    if method.failures is not None and answer.result:
+        _count(method.failures, answer.result)
     return method.operation.response.encode(answer, syntax, given=given)
 
 

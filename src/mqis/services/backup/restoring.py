@@ -89,9 +89,8 @@ def plan_restore(archive: Path, wish: Wish) -> Plan:
     small = opened.verify()
     config = _configuration(opened, small, wish)
     files = _destinations(opened.manifest, config, wish)
-    journal = config.replication.journal
-    wanted = [*files.values(), *([Path(journal)] if journal else [])]
-    occupied = tuple(path for path in wanted if path.exists())
+    named = _named(config, files)
+    occupied = tuple(path for path in named if path.exists())
     _refuse(opened, config, wish, files, occupied)
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     return Plan(opened, config, wish, files, occupied, stamp)
@@ -124,6 +123,12 @@ def _destinations(manifest: Manifest, config: Config, wish: Wish) -> dict[Conten
     return files
 
 
+def _named(config: Config, files: dict[Content, Path]) -> list[Path]:
+    """Everything that is written to, the journal's directory too."""
+    journal = config.replication.journal
+    return [*files.values(), *([Path(journal)] if journal else [])]
+
+
 def _refuse(
     archive: Archive,
     config: Config,
@@ -139,7 +144,8 @@ def _refuse(
             f"of {server_name(config)} ({config.server.role.value}); to put one server's copy in "
             "the place of another: mqis promote --rebuild"
         )
-    outside = [path for path in files.values() if not path.is_relative_to(home)]
+    plain = [Path(os.path.normpath(path)) for path in _named(config, files)]
+    outside = [path for path in plain if not path.is_relative_to(os.path.normpath(home))]
     if outside and not wish.outside and not wish.store_only:
         raise BackupError(
             f"the configuration in the backup puts {_listed(outside)} outside {home}; if you trust "

@@ -109,7 +109,8 @@ def journal_page(
         looked_into += 1
         segment = Segment.load(path)
         server = segment.header.server
-        last = last or search.look_into(segment)
+        its_last = search.look_into(segment)
+        last = its_last if last is None else last
         if search.stopped_at is not None:
             older = search.stopped_at
             break

@@ -17,7 +17,8 @@ from mqis.services.enterprise.nodes import Nodes, load_nodes
 from mqis.services.identity import identify
 from mqis.services.sections import Config, Role
 from mqis.services.stores import file_of, open_store
-from mqis.storage.sqlite import is_in_use
+from mqis.storage.schema import VERSION
+from mqis.storage.sqlite import is_in_use, schema_version
 from mqis.wire.mqds.objecttype import ObjectType
 
 _CONFIGURATION, _STORE, _NUMBERS = Area("configuration"), Area("store"), Area("numbers")
@@ -57,6 +58,12 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
 
 
 def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
+    """A store of an earlier version is left alone: opening would change it."""
+    path = file_of(config.store.url)
+    version = None if path is None or not path.exists() else schema_version(path)
+    if version is not None and 0 < version < VERSION:
+        todo = "back it up with the mqis that wrote it; 'mqis serve' brings it up to date"
+        return None, [_STORE.warning(f"schema version {version}, this mqis has {VERSION}", todo)]
     try:
         return open_store(config.store.url), []
     except StorageError as error:

@@ -28,7 +28,13 @@ from mqis.services.enterprise.locks import ProcessLock, holder
 from mqis.services.enterprise.nodes import FILE, NodePlace, Nodes, NodesError, load_nodes
 from mqis.services.enterprise.plan import Plan, ServerPlan, ServerRole
 from mqis.services.enterprise.recovery import recover
-from mqis.services.enterprise.setup import Administrator, Connect, join_server, make_accounts
+from mqis.services.enterprise.setup import (
+    Administrator,
+    Connect,
+    administrator,
+    join_server,
+    make_accounts,
+)
 from mqis.services.enterprise.supervisor import Patience, Supervisor
 from mqis.services.logs import details
 
@@ -70,7 +76,6 @@ class Enterprise:
         self._lock = ProcessLock(self.run / LOCK)
         self.ended = asyncio.Event()
         self._control = ControlServer(self.run, self.ended.set)
-        self._stopping: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Enterprise:
         _make(self.run)
@@ -82,7 +87,7 @@ class Enterprise:
         try:
             self._lock.name(os.getpid())
             for text in await asyncio.to_thread(recover, self.run):
-                self._say(text)
+                self._told(text)
             await self._control.open()
             self.supervisor = self._control.supervisor = self._supervise()
         except BaseException:
@@ -105,14 +110,14 @@ class Enterprise:
     def _supervise(self) -> Supervisor:
         assigned = self._addresses()
         for note in assigned.notes:
-            self._say(note)
+            self._told(note)
         plan = self.launch.plan
         at = (_node(self.run, server, assigned.places[server.name]) for server in plan.servers)
         nodes = Nodes(plan.enterprise.name, tuple(at))
         return Supervisor(
             self.run,
             nodes,
-            self._say,
+            self._told,
             patience=self.launch.patience,
             control=str(self._control.path),
         )
@@ -138,14 +143,14 @@ class Enterprise:
         plan, run = self.launch.plan, self.run
         kept = run / PLAN
         done = kept.exists() and kept.read_text(encoding="utf-8") == self.launch.text
-        who = await asyncio.to_thread(make_accounts, run, plan, self.launch.beside)
+        await asyncio.to_thread(make_accounts, run, plan, self.launch.beside)
         if done:
             for node in self.nodes:
                 write_config(plan, self.nodes, node)
                 self.supervisor.start(node.name)
             await self.supervisor.ready([node.name for node in self.nodes])
         else:
-            await self._set_up(who)
+            await self._set_up(administrator(run, plan, self.launch.beside))
             draft = kept.with_suffix(".part")
             draft.write_text(self.launch.text, encoding="utf-8")
             draft.replace(kept)
@@ -154,7 +159,7 @@ class Enterprise:
     async def _set_up(self, who: Administrator) -> None:
         plan, nodes = self.launch.plan, self.nodes
         await asyncio.to_thread(found_pec, plan, nodes)
-        pec = nodes.named(plan.pec.name)
+        pec = next(node for node in nodes if node.role == ServerRole.PEC)
         self.supervisor.start(pec.name)
         await self.supervisor.ready([pec.name])
         for role in (ServerRole.PSC, ServerRole.BSC):
@@ -178,9 +183,6 @@ class Enterprise:
             self.supervisor.hasten()
             return
         self.ended.set()
-
-    def _say(self, text: str) -> None:
-        self._told(text)
 
 
 async def launch(

@@ -60,7 +60,7 @@ Connect = Callable[[NodePlace, Administrator], AbstractContextManager[Changing]]
 # --- files ----------------------------------------------------------------------------------------
 
 
-def make_accounts(run: Path, plan: Plan, beside: Path) -> Administrator:
+def make_accounts(run: Path, plan: Plan, beside: Path) -> None:
     """Those who are not there yet; passwords that nobody gave are made up and written down."""
     file = AccountsFile(run / ACCOUNTS)
     for account in plan.accounts:
@@ -70,6 +70,10 @@ def make_accounts(run: Path, plan: Plan, beside: Path) -> Administrator:
         groups = [ADMINISTRATORS] if account.administrator else []
         secret = _given_password(account, beside) or _new_password(run, account)
         file.add(account.name, secret, domain=domain, groups=groups)
+
+
+def administrator(run: Path, plan: Plan, beside: Path) -> Administrator:
+    """As whom the enterprise is set up."""
     first = plan.administrator
     known = _given_password(first, beside) or _first_line(password_of(run, first))
     return Administrator(plan.domain_of(first), first.name, known)

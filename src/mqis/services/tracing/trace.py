@@ -48,9 +48,9 @@ class Trace:
 
 
 def trace(nodes: Iterable[NodePlace], name: str) -> Trace:
-    """``name`` is that of a change or of a request, as logs have it."""
+    """``name`` is that of a change or of a request, as logs have it, or of an object: its last."""
     nodes = list(nodes)
-    found = _resolve(nodes, name)
+    found = _resolve(nodes, name) or _last_of(nodes, name)
     steps = [step for node in nodes for step in _logged(node, found)]
     faults: list[str] = []
     for node in nodes:
@@ -67,7 +67,7 @@ def trace(nodes: Iterable[NodePlace], name: str) -> Trace:
     return replace(found, steps=tuple(steps), faults=tuple(faults))
 
 
-def _resolve(nodes: list[NodePlace], name: str) -> Trace:
+def _resolve(nodes: list[NodePlace], name: str) -> Trace | None:
     """The other name too: the authority that decided a request has told both."""
     change, request = name.lower(), name.lower()
     if parse_change_id(change) is not None:
@@ -78,10 +78,26 @@ def _resolve(nodes: list[NodePlace], name: str) -> Trace:
         lines = _lines(nodes, lambda text: request in text)
         made = (line.changes[0] for line in lines if line.request == request and line.changes)
         return Trace(next(made, None), request, ())
-    raise TraceError(
-        f"{name!r} names no change: a change is PARTITION:NUMBER, a request SERVER:NUMBER, as the "
-        "lines of the logger mqis.change have them"
-    )
+    return None
+
+
+def _last_of(nodes: list[NodePlace], name: str) -> Trace:
+    """The newest change of the object with this path or identifier."""
+    wanted = name.lower()
+    about = (line for line in _lines(nodes, lambda _: True) if wanted in _objects(line))
+    last = max(about, key=lambda line: line.time, default=None)
+    known = None if last is None else last.changes[0] if last.changes else last.request
+    found = None if known is None else _resolve(nodes, known)
+    if found is None:
+        raise TraceError(
+            f"{name}: no change of such an object is in the logs; name an object, a change "
+            "(PARTITION:NUMBER) or a request (SERVER:NUMBER), as the lines of mqis.change have them"
+        )
+    return found
+
+
+def _objects(line: ChangeLine) -> set[str]:
+    return {str(line.details[key]).lower() for key in ("object", "id") if key in line.details}
 
 
 def _lines(nodes: list[NodePlace], wanted: Callable[[str], bool]) -> Iterator[ChangeLine]:

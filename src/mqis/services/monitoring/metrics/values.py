@@ -80,8 +80,8 @@ def _failures(endpoint: str, server: RpcServer) -> c.Samples:
     return [
         ((endpoint, *_named(served, opnum), _result(result)), times)
         for served in server.statistics()
-        for opnum, counted in enumerate(served.operations)
-        for result, times in list(counted.failures.items())
+        for opnum, failures in served.failures().items()
+        for result, times in failures.items()
     ]
 
 

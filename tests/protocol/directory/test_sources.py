@@ -1,0 +1,92 @@
+"""Objects as records: what commands and the console read from a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
+from mqis.protocol.directory.query import Order, SortKey
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.directory.sources import StoreSource, as_guid
+from mqis.protocol.errors import DirectoryError
+from mqis.storage.memory import MemoryStore
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+
+BERLIN, DELFT, USER = (Guid(letter * 16) for letter in (b"b", b"d", b"u"))
+
+
+def text(value: str) -> PropVariant:
+    return PropVariant(VarType.LPWSTR, value)
+
+
+@pytest.fixture
+def source() -> Iterator[StoreSource]:
+    store = MemoryStore()
+    sites = ((BERLIN, "Berlin", "ber-dir1"), (DELFT, "Delft", "del-dir1"))
+    with store.write() as tx:
+        for number, (id_, name, psc) in enumerate(sites, 1):
+            values: dict[int, PropVariant] = {
+                PropId.S_PATHNAME: text(name),
+                PropId.S_PSC: text(psc),
+            }
+            seq = SequenceNumber(number)
+            tx.insert(DirectoryObject(ObjectType.SITE, id_, ENTERPRISE_PARTITION, seq, values))
+        seq = SequenceNumber(3)
+        sid: dict[int, PropVariant] = {PropId.U_SID: PropVariant(VarType.BLOB, b"\1\0\0\0\0\0\0\5")}
+        tx.insert(DirectoryObject(ObjectType.USER, USER, ENTERPRISE_PARTITION, seq, sid))
+    with store.read() as view:
+        yield StoreSource(view)
+
+
+def test_names_and_identifiers(source: StoreSource) -> None:
+    assert source.name_of(ObjectType.SITE, BERLIN) == "Berlin"
+    assert source.name_of(ObjectType.SITE, USER) is None
+    assert source.id_of(ObjectType.SITE, "berlin") == BERLIN
+    assert source.id_of(ObjectType.SITE, "Paris") is None
+    assert source.count(ObjectType.SITE) == 2
+    assert as_guid(str(BERLIN)) == BERLIN
+    assert as_guid("Berlin") is None
+
+
+@pytest.mark.parametrize("name", ["Delft", "DELFT", str(DELFT), f"{{{DELFT}}}"])
+def test_one_object_with_all_that_is_stored(source: StoreSource, name: str) -> None:
+    record = source.get(ObjectType.SITE, name)
+    assert (record.id, record.path, record.seq) == (DELFT, "Delft", f"{2:016x}")
+    assert record.partition == ENTERPRISE_PARTITION
+    assert dict(record.values) == {PropId.S_PATHNAME: text("Delft"), PropId.S_PSC: text("del-dir1")}
+
+
+def test_one_object_with_what_was_asked_for(source: StoreSource) -> None:
+    record = source.get(ObjectType.SITE, "Berlin", [PropId.S_PSC, PropId.S_GATES])
+    assert record.values[PropId.S_PSC] == text("ber-dir1")
+    assert record.values.keys() == {PropId.S_PSC, PropId.S_GATES}
+
+
+def test_a_list_in_order(source: StoreSource) -> None:
+    sort = [SortKey(PropId.S_PATHNAME, Order.DESCENDING)]
+    found = source.lookup(ObjectType.SITE, [PropId.S_PSC], [], sort)
+    assert [record.path for record in found] == ["Delft", "Berlin"]
+    only = [Restriction(Relation.EQ, PropId.S_PSC, text("ber-dir1"))]
+    assert [r.path for r in source.lookup(ObjectType.SITE, [PropId.S_PSC], only, [])] == ["Berlin"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (ObjectType.QUEUE, HResult.MQ_ERROR_QUEUE_NOT_FOUND),
+        (ObjectType.MACHINE, HResult.MQ_ERROR_MACHINE_NOT_FOUND),
+        (ObjectType.USER, HResult.MQ_ERROR_INVALID_PARAMETER),
+    ],
+)
+def test_what_is_not_there(source: StoreSource, kind: ObjectType, code: HResult) -> None:
+    with pytest.raises(DirectoryError, match="there is no") as refused:
+        source.get(kind, "nobody")
+    assert refused.value.hresult == code
+    assert source.get(ObjectType.USER, str(USER)).path is None
