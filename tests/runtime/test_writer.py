@@ -103,6 +103,8 @@ async def submit_one_by_one(store: Store) -> None:
     assert await writer.submit(lambda t: t.count(QUEUE)) == 0
     await writer.close()
     assert changes(store) == [1, 2]
+    assert (writer.flush_seconds.count, writer.batch_sizes.count) == (5, 5)
+    assert (writer.batch_sizes.total, writer.waiting, writer.failing) == (5, 0, False)
 
 
 def test_results_and_errors_reach_their_tasks(store: Store) -> None:

@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
 from mqis.services.bulk import BulkTransaction
+from mqis.storage.database import DatabaseStore
 from mqis.storage.outbox import ROW_BYTES
+from mqis.storage.sql import SqlView
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import OTHER_SITE, SITE, guid, partition, queue, tombstone
@@ -445,3 +447,16 @@ def test_a_missing_table(filled: Database, table: str) -> None:
         filled.execute(f"DROP TABLE {table}")
         (fault,) = store.check()
         assert table in fault
+
+
+def test_the_newest_number_outlives_its_record(database: Database) -> None:
+    with closing(database.open()) as store:
+        assert isinstance(store, DatabaseStore)
+        with store.write() as tx:
+            for n in range(3):
+                tx.append(record(n))
+        with store.write() as tx:
+            tx.trim_outbox(3)
+        with store.read() as view:
+            assert isinstance(view, SqlView)
+            assert (view.last_lsn(), view.outbox(0, ALL)) == (3, [])

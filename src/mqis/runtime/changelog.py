@@ -16,10 +16,12 @@ change applied      every other server                     change (all that came
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby, islice
+from threading import local
 from typing import Any
 
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
@@ -61,27 +63,27 @@ def made(change: OwnChange, origin: Origin) -> None:
         told = {"change": change_id_of(change), **_about(change), "user": origin.user}
         if origin.peer:
             told["peer"] = origin.peer
-        log.info("change made", extra={"details": told})
+        _write("change made", told)
 
 
 def forwarded(request: str, change: OwnChange, to: str, origin: Origin) -> None:
     if is_on():
         named = {"request": request, "partition": str(change.obj.partition), "to": to}
         by = {"user": origin.user, "peer": origin.peer}
-        log.info("change forwarded", extra={"details": {**named, **_about(change), **by}})
+        _write("change forwarded", {**named, **_about(change), **by})
 
 
 def answered(request: str, result: int, seconds: float) -> None:
     if is_on():
         told = {"request": request, "result": _result(result), "ms": round(1000 * seconds, 1)}
-        log.info("change answered", extra={"details": told})
+        _write("change answered", told)
 
 
 def relayed(passed_on: RequestPassedOn) -> None:
     if is_on():
         request = request_id(passed_on.requester, passed_on.number)
         told = {"request": request, "to": passed_on.machine}
-        log.info("change relayed", extra={"details": told})
+        _write("change relayed", told)
 
 
 def decided(decision: RequestDecided) -> None:
@@ -93,9 +95,9 @@ def decided(decision: RequestDecided) -> None:
     }
     for change in decision.changes:
         named = {**told, "change": change_id_of(change), **_about(change)}
-        log.info("change decided", extra={"details": named})
+        _write("change decided", named)
     if not decision.changes:
-        log.info("change decided", extra={"details": told})
+        _write("change decided", told)
 
 
 def applied(changes: Iterable[ChangeApplied]) -> None:
@@ -105,7 +107,45 @@ def applied(changes: Iterable[ChangeApplied]) -> None:
     for sender, group in groupby(changes, lambda one: one.sender):
         while some := [change_id(c.partition, c.seq) for c in islice(group, _IN_LINE)]:
             told = {"change": some[0] if len(some) == 1 else some, "sender": sender}
-            log.info("change applied", extra={"details": told})
+            _write("change applied", told)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+class _Turn(local):
+    """Lines of one turn of this thread's event loop, which are written together.
+
+    Clients whose changes shared a commit are answered in one turn: a line each, but the way through
+    the logging package and to the file only once for all of them.
+    """
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.lines: list[tuple[str, dict[str, Any]]] = []
+
+    def add(self, event: str, details: dict[str, Any]) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is not self.loop:  # the one before has ended without a further turn
+            self.flush()
+        self.lines.append((event, details))
+        if loop is None:
+            self.flush()
+        elif self.loop is None:
+            self.loop = loop
+            loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        self.loop, lines, self.lines = None, self.lines, []
+        if lines:
+            log.info("changes", extra={"lines": lines})
+
+
+_turn = _Turn()
+_write = _turn.add
 
 
 # --- what lines have in common --------------------------------------------------------------------

@@ -15,6 +15,7 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -46,30 +47,44 @@ class TextLines(logging.Formatter):
     """Time, level, logger, event, details."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_time(record)} {_level(record)} {record.name}: {record.getMessage()}"
-        for name, value in _given(record).items():
-            line += f" {name}={_shown(value)}"
+        start = f"{_time(record)} {_level(record)} {record.name}: "
+        lines = [_text(start + event, given) for event, given in _lines(record, _given)]
         if record.exc_info:
-            line += f" exception={self.formatException(record.exc_info)!r}"
-        if line.isprintable():
-            return line
-        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+            exception = repr(self.formatException(record.exc_info))
+            lines[-1] += "".join(map(_visible, f" exception={exception}"))
+        return "\n".join(lines)
 
 
 class JsonLines(logging.Formatter):
     """One object a line, ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
-        content: dict[str, Any] = {
-            "time": _time(record),
-            "level": _level(record),
-            "logger": record.name,
-            "event": record.getMessage(),
-            **_details(record),
-        }
+        start = {"time": _time(record), "level": _level(record), "logger": record.name}
+        lines = _lines(record, _details)
+        contents: list[dict[str, Any]] = [{**start, "event": e, **given} for e, given in lines]
         if record.exc_info:
-            content["exception"] = self.formatException(record.exc_info)
-        return _encode(content)
+            contents[-1]["exception"] = self.formatException(record.exc_info)
+        return "\n".join(map(_encode, contents))
+
+
+Line = tuple[str, dict[str, Any]]
+
+
+def _lines(
+    record: logging.LogRecord, details_of: Callable[[logging.LogRecord], dict[str, Any]]
+) -> list[Line]:
+    """Event and details: most records are one line, some are many that are written together."""
+    lines: list[Line] | None = getattr(record, "lines", None)
+    return [(record.getMessage(), details_of(record))] if lines is None else lines
+
+
+def _text(start: str, given: dict[str, Any]) -> str:
+    line = start + "".join(f" {name}={_shown(value)}" for name, value in given.items())
+    return line if line.isprintable() else "".join(map(_visible, line))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]
 
 
 _encode = json.JSONEncoder(default=str).encode

@@ -345,6 +345,16 @@ def test_messages_that_the_snap_length_cut() -> None:
     ]
 
 
+def test_headers_alone() -> None:
+    """Nothing of any message is there; that it was to be mqqb is known by the port."""
+    found = cut_short(frames_of(MQQB, [(True, ack(1)), (False, ack(2))]), 54)
+    reason = f"{len(ack(1))} bytes are missing: the snap length cut them off"
+    assert told(found) == [("damage", reason)] * 2
+    assert {row.carrier for row in found} == {"mqqb"}
+    (row,) = cut_short(frames_of(STRANGE, [(True, b"hello")]), 54)
+    assert (row.kind, row.length) == ("unrecognised", 5)
+
+
 def test_what_was_cut_once_may_come_again_whole() -> None:
     """Another capture point, or a retransmission in shorter segments."""
     message = user_message(1, body=bytes(100))
@@ -440,7 +450,7 @@ def test_what_was_given_up_is_only_counted() -> None:
     few = Limits(max_search=50)
     frames = [segment(STRANGE, True, seq, bytes(100)) for seq in (5, 105, 305)]
     (row,) = rows_of(frames, few)
-    assert (row.kind, row.length) == ("unrecognised", 300)
+    assert (row.kind, row.length) == ("unrecognised", 400)
 
 
 def test_a_gap_before_anything_is_known() -> None:
@@ -475,7 +485,8 @@ def test_a_gap_in_what_nothing_knows() -> None:
     del frames[5:7]
     (row,) = rows_of(frames)
     assert row.length == 200
-    assert rows_of(f for f in frames_of(STRANGE, parts) if len(f) == 54) == []
+    (none,) = rows_of(f for f in frames_of(STRANGE, parts) if len(f) == 54)
+    assert none.summary == "300 bytes sent, 0 received, of which none is there"
 
 
 # --- one half -------------------------------------------------------------------------------------

@@ -225,3 +225,15 @@ def test_a_single_change_among_many_links_is_an_update() -> None:
     assert len(changed_pairs(table.graph, cut.graph)) == 1
     assert updated.get(guid("E")) == Row(guid("E"), guid("T"), 32)
     assert not updated.same_rows(table)
+
+
+def test_what_was_done_is_counted() -> None:
+    directory = Directory(NEAR.snapshot)
+    keeper = RoutingTableKeeper(guid("a"), directory.read, 0.0)
+    assert (keeper.builds, keeper.failures) == (1, 0)
+    directory.state = AWAY
+    keeper.handle_timer(QUERY_PERIOD_S)
+    assert (keeper.builds, keeper.failures) == (1, 1)
+    directory.state = FAR.snapshot
+    keeper.handle_timer(QUERY_PERIOD_S + RETRY_S)
+    assert (keeper.builds, keeper.failures) == (2, 1)

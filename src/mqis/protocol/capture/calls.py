@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.capture.explaining import Explained
 from mqis.protocol.capture.interfaces import InterfaceProtocol
+from mqis.protocol.capture.plain import field_names
 from mqis.wire.errors import WireError
 from mqis.wire.ndr import Parameters, Syntax
 from mqis.wire.rpc.bodies import Request, Response
@@ -118,7 +119,7 @@ def _decoded(call: Call, stub: Stub) -> tuple[Any, Explained]:
 
 def _sizes(value: Any) -> dict[str, int]:
     """All numbers of a request, and how many properties it names: what sizes can refer to."""
-    numbers = {each.name: getattr(value, each.name) for each in fields(value)}
+    numbers = {name: getattr(value, name) for name in field_names(type(value))}
     given = {name: number for name, number in numbers.items() if isinstance(number, int)}
     if "ids" in numbers:
         given["cp"] = len(numbers["ids"])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from mqis.protocol.capture.plain import field_names
 from mqis.protocol.capture.row import Meaning
 from mqis.wire.cmp.boxcar import BoxcarReader
 from mqis.wire.cmp.packet import PACKET_SIZE, MsgTag, Packet
@@ -53,7 +53,7 @@ def _named(codes: type[IntEnum], number: int) -> str:
 
 def directory(value: Any) -> Explained:
     """What the parameters have in common: an object, properties, a result."""
-    detail = {field.name: getattr(value, field.name) for field in fields(value)}
+    detail = {name: getattr(value, name) for name in field_names(type(value))}
     if "ids" in detail:
         detail["ids"] = [_property(propid) for propid in detail["ids"]]
     return Explained(", ".join(_directory(detail)), detail, _machines(detail))

@@ -19,15 +19,24 @@ from mqis.wire.seqnum import SequenceNumber
 Convert = Callable[[Any, int], Any]
 
 _encode = JSONEncoder(separators=(",", ":")).encode
+_AS_IS = frozenset({str, bool, type(None)})
 _AS_TEXT = (Guid, Sid, SequenceNumber, VarType)
 
 
 def as_text(value: object, longest: int) -> str:
     """``longest`` is how many bytes of a run of bytes are shown."""
-    return _encode(plain(value, longest))
+    return _encode(_plain(value, longest))
 
 
-def plain(value: Any, longest: int) -> Any:
+def field_names(kind: type) -> tuple[str, ...]:
+    """Of a dataclass; looked up once, where ``fields`` would do it every time."""
+    found = _NAMES.get(kind)
+    if found is None:
+        found = _NAMES[kind] = tuple(field.name for field in fields(kind))
+    return found
+
+
+def _plain(value: Any, longest: int) -> Any:
     kind = type(value)
     convert = _CONVERTERS.get(kind)
     if convert is None:
@@ -44,9 +53,19 @@ def _converter(kind: type) -> Convert:
         return lambda value, _: value.name
     if is_dataclass(kind):
         # What begins with an underscore is a memory, not a part of the value.
-        names = [field.name for field in fields(kind) if not field.name.startswith("_")]
-        return lambda value, longest: {n: plain(getattr(value, n), longest) for n in names}
+        return _fields([name for name in field_names(kind) if not name.startswith("_")])
     return _CONTAINERS.get(kind, lambda value, _: value)
+
+
+def _fields(names: list[str]) -> Convert:
+    def convert(value: Any, longest: int) -> dict[str, Any]:
+        made = {}
+        for name in names:
+            item = getattr(value, name)
+            made[name] = item if type(item) in _AS_IS else _plain(item, longest)
+        return made
+
+    return convert
 
 
 def _octets(value: bytes | memoryview, longest: int) -> str:
@@ -61,11 +80,11 @@ def _int(value: int, _longest: int) -> int | str:
 
 
 def _items(value: tuple[Any, ...] | list[Any], longest: int) -> list[Any]:
-    return [plain(item, longest) for item in value]
+    return [_plain(item, longest) for item in value]
 
 
 def _dict(value: dict[Any, Any], longest: int) -> dict[str, Any]:
-    return {str(key): plain(item, longest) for key, item in value.items()}
+    return {str(key): _plain(item, longest) for key, item in value.items()}
 
 
 _CONTAINERS: dict[type, Convert] = {
@@ -77,3 +96,4 @@ _CONTAINERS: dict[type, Convert] = {
     dict: _dict,
 }
 _CONVERTERS: dict[type, Convert] = {}
+_NAMES: dict[type, tuple[str, ...]] = {}

@@ -71,6 +71,7 @@ class Recognition:
         self._choose(side)
 
     def gap(self, side: int, size: int, place: Place, reason: str) -> None:
+        self._bytes[side] += size
         if self.given_up:
             return
         self._events.append(_Event(side, b"", size, place, reason))
@@ -146,6 +147,7 @@ class Recognition:
         side = flow.client
         beginning = bytes(self._heads[side][:_SHOWN] or self._heads[1 - side][:_SHOWN])
         sent, answered = self._bytes[side], self._bytes[1 - side]
-        summary = f"{sent} bytes sent, {answered} received, beginning with {beginning.hex()}"
+        shown = f", beginning with {beginning.hex()}" if beginning else ", of which none is there"
+        summary = f"{sent} bytes sent, {answered} received{shown}"
         meaning = Meaning(flow.transport, "unrecognised", summary)
         self._emit(flow.row(side, place, sent + answered, flow.transport, meaning))

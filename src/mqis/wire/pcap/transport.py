@@ -97,14 +97,16 @@ def decode_frame(link_type: int, data: bytes, original: int) -> Frame | None:
 
 
 def _usual(data: bytes) -> TcpSegment | None:
-    kind, first, length, fragment, protocol, *ends, words, flags = _USUAL.unpack_from(data)
+    # fmt: off
+    (kind, first, length, fragment, protocol, source, target, source_port, target_port,
+     seq, ack, words, flags) = _USUAL.unpack_from(data)
+    # fmt: on
     if kind != IPV4 or first != 0x45 or protocol != TCP or fragment & 0x3FFF or not length:
         return None
     start, end = 34 + (words >> 4) * 4, 14 + length
     if start < _USUAL_SIZE or start > end:
         return None  # the long way finds the words for it
     there = data[start:end]
-    source, target, source_port, target_port, seq, ack = ends
     lost = end - start - len(there)
     return TcpSegment(source, target, source_port, target_port, seq, ack, flags, there, lost)
 
