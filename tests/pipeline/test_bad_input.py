@@ -75,7 +75,7 @@ def test_a_full_disk_leaves_the_tables_as_they_were(
     with small_disk(place, "200k"):
         tables = Tables(spark, place)
         tables.write("numbers", spark.range(3))
-        (place / "ballast").write_bytes(bytes(110_000))
+        (place / "ballast").write_bytes(bytes(165_000))
         with pytest.raises(TableError, match="no room left on the disk"):
             ingest(tables, str(made / "journals"))
         assert tables.names() == ["numbers"]

@@ -17,6 +17,7 @@ from mqis.sim.mutations import MUTATIONS, mutated
 from mqis.sim.runner import Options, minimised, run, run_many, run_seed
 from mqis.sim.scenario import MAX_SERVERS, Scenario, Weather, draw, enterprise
 from mqis.sim.steps import Change, Crash, CrashPoint, Join, Operate, Restore, Step
+from mqis.sim.world import World
 from mqis.storage.journal.reader import Segment
 
 #: Seeds that CI runs; the command runs thousands.
@@ -74,6 +75,17 @@ def test_a_mutation_ends_with_its_context() -> None:
     assert run_seed(4).digest == before
     with pytest.raises(ValueError, match="E99"), mutated("E99"):
         pass
+
+
+def test_an_error_is_a_finding_of_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_world: World, _index: int) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(World, "_join", broken)
+    violation = run_seed(4).violation
+    assert violation is not None
+    assert violation.rule == "no error"
+    assert "KeyError at test_runs.py:" in str(violation)
 
 
 def test_a_failing_seed_is_reduced_to_steps_that_fail_by_themselves() -> None:

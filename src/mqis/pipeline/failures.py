@@ -6,6 +6,8 @@ import re
 
 #: The last line of a traceback of ours that a worker sent along.
 _OURS = re.compile(r"mqis\.[\w.]*Error: (.+)")
+#: The last line of any other.
+_THEIRS = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.M)
 _DISK = re.compile(r"No space left on device|Disk quota exceeded")
 
 
@@ -16,5 +18,8 @@ def explained(error: BaseException) -> str:
         return "no room left on the disk; free some space and run it again"
     if found := _OURS.search(text):
         return found[1].strip()
+    _, _, traceback = text.partition("Traceback (most recent call last)")
+    if theirs := _THEIRS.findall(traceback):
+        return str(theirs[-1]).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

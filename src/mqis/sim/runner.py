@@ -11,6 +11,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from traceback import extract_tb
 
 from mqis.sim.minimise import fewest
 from mqis.sim.mutations import mutated
@@ -74,7 +75,12 @@ def run(scenario: Scenario, options: Options = PLAIN) -> Result:
                 world.run()
             except Violation as found:
                 violation = found
-                trace.note(world.now, "violation", str(found))
+            except Exception as error:  # a seed that cannot be run to its end is a finding too
+                where = extract_tb(error.__traceback__)[-1]
+                at = f"{Path(where.filename).name}:{where.lineno}"
+                violation = Violation("no error", f"{type(error).__name__} at {at}: {error}")
+            if violation is not None:
+                trace.note(world.now, "violation", str(violation))
     return Result(
         scenario.seed,
         trace.digest,

@@ -46,6 +46,8 @@ _EPOCH = 1_709_280_000.0
 LIVENESS_S = 7200.0
 #: A server that was built without faults has this long.
 _JOIN_S = 600.0
+#: What a second attempt hears if the first one was made after all.
+_EXISTS = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
 #: Many times what the longest runs take.
 _MAX_EVENTS = 400_000
 #: When an administrator looks whether everybody is known.
@@ -268,14 +270,19 @@ class World:
                 self._do(home, bootstrap.machine_creator(me))
 
     def _do(self, index: int, client: ClientOperation) -> None:
-        """A change that has to be made: where the server is down, it is tried again later."""
+        """A change that has to be made: where the server is down, it is tried again later.
+
+        It may have gone down right after its commit, or have got the object from another meanwhile.
+        """
         server = self.servers[index]
-        for _ in range(600):
+        for attempt in range(600):
             if server.node is not None:
                 try:
                     if server.change(client) is not None:
                         return
                 except DirectoryError as error:
+                    if attempt and error.hresult in _EXISTS:
+                        return
                     if error.hresult != HResult.MQ_ERROR_DS_ERROR:
                         raise
             self.run_until(self.now + 30.0)

@@ -108,10 +108,9 @@ class Connection:
             self._give_up()
             self._deliver()
         for side, half in enumerate(self._halves):
-            missing = half.acked - half.next
             # A FIN that was not captured looks like one byte.
-            if half.is_placed and 1 < missing < _PLAUSIBLE:
-                self._reader.gap(side, missing, self.last, _NOT_CAPTURED)
+            if half.is_placed and 1 < half.unseen < _PLAUSIBLE:
+                self._reader.gap(side, half.unseen, self.last, _NOT_CAPTURED)
         self._reader.end(self.last)
         self.over = True
 

@@ -149,6 +149,12 @@ class HalfStream:
         """How many bytes lie before the first chunk that is there."""
         return max(0, self.pending[0].position - self.next) if self.pending else 0
 
+    @property
+    def unseen(self) -> int:
+        """How many bytes behind the last one that came were acknowledged all the same."""
+        end = self.acked if self.fin is None else min(self.acked, self.fin)
+        return end - self.next
+
     def take(self) -> tuple[bytes, int]:
         """What of the ready chunk is new: its bytes, and how many more of it were lost."""
         chunk = self._pop()
