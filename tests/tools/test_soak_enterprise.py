@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from rich.console import Console
 from mqis.services.enterprise.nodes import NodePlace, Nodes
 from tools import soak_enterprise
 from tools.replication_chaos import Ledger
-from tools.soak_enterprise import Memory, lost, memory_faults, resident, soak
+from tools.soak_enterprise import FULL, Memory, Sample, lost, memory_faults, resident, soak
 
 
 @pytest.mark.slow
@@ -36,18 +37,24 @@ def test_what_was_acknowledged_and_is_not_there_is_found() -> None:
     assert lost(ledger, {}) == ["C14\\lost is None, but was acknowledged as ['7']"]
 
 
-def lives(step: int) -> Memory:
-    """Two lives of a server, each growing by ``step`` bytes a second once it is warm."""
+def lives(step: int, rate: int = 500) -> Memory:
+    """Two lives, each growing by ``step`` bytes a second, and wildly while caches fill."""
     memory = Memory()
     for pid, size in ((1, 50_000_000), (2, 80_000_000)):
-        seconds = range(0, 200, 2)
-        memory.lives.setdefault("a", {})[pid] = [(float(s), size + s * step) for s in seconds]
+        samples = [Sample(s, size + s * step, s * rate) for s in range(0, 200, 2)]
+        filling = [
+            replace(sample, size=int(sample.changes) * 4000)
+            for sample in samples
+            if sample.changes <= FULL
+        ]
+        memory.lives.setdefault("a", {})[pid] = filling + samples[len(filling) :]
     return memory
 
 
-def test_the_slope_is_that_within_lives() -> None:
+def test_the_slope_is_that_of_full_caches() -> None:
     assert lives(0).slope("a") == 0.0
     assert lives(1000).slope("a") == pytest.approx(1000.0)
+    assert lives(1000, rate=50).slope("a") is None
     assert Memory().slope("a") is None
     assert lives(0).longest_s("a") == 198.0
 
