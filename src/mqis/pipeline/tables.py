@@ -17,10 +17,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from mqis.pipeline.failures import explained
+from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.wire.errors import MqisError
 
 _POINTER = "CURRENT"
@@ -66,7 +65,7 @@ class Tables:
             writer = frame.write.mode("error")
             (writer.partitionBy(*by) if by else writer).parquet(str(target))
             self._point(place, version)
-        except (OSError, PySparkException) as error:
+        except (OSError, *SPARK_ERRORS) as error:
             shutil.rmtree(target, ignore_errors=True)
             raise TableError(f"{place}: cannot be written: {explained(error)}") from error
         self._sweep(place)

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas, sources
-from mqis.pipeline.failures import explained
+from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.jobs.snapshots import snapshots
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.capture import capture_files
@@ -55,7 +54,7 @@ def ingest(tables: Tables, journals: str = "", exports: str = "", captures: str 
         for more in errors[1:]:
             found = found.unionByName(more)
         tables.write("errors", found.coalesce(1))
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise PipelineError(explained(error)) from error
     return _count(tables)
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.failures import explained
+from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms import live
@@ -73,7 +72,7 @@ def follow(query: StreamingQuery, tables: Tables, told: Told) -> None:
     while not over:
         try:
             over = bool(query.awaitTermination(_POLL_S))
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             raise PipelineError(f"the stream ended: {explained(error)}") from error
         progress = query.lastProgress
         number = -1 if progress is None else int(progress["batchId"])

@@ -86,7 +86,7 @@ class Destination:
         return self.way in (Way.IDLE, Way.WAITING) and not self.queue.messages
 
     def oldest(self) -> float | None:
-        """When the oldest message came that the machine has not acknowledged; None: there is none."""
+        """When the oldest message came that is not acknowledged; None: there is none."""
         in_flight = None if self.session is None else self.session.oldest()
         found = (since for since in (self.queue.oldest(), in_flight) if since is not None)
         return min(found, default=None)
