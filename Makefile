@@ -10,14 +10,14 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types pytest conformance bench fuzz crash chaos sim engines java pipeline kerberos audit lock clean
+.PHONY: help run test lint format types pytest conformance bench fuzz crash chaos soak proof sim engines docs java pipeline kerberos audit lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-run: $(VENV)/.run java ## the tour: a demonstration enterprise, looked at from all sides
-	@mkdir -p .build/tour
-	@$(VENV)/bin/mqis tour --store .build/tour/enterprise.db
+run: $(VENV)/.run $(VENV)/.pipeline java ## the tour: an enterprise of five servers, looked at from all sides (ONCE=1: ends after it)
+	@mkdir -p .build
+	@$(VENV)/bin/mqis tour --directory .build/tour $(if $(ONCE),--once)
 
 test: lint types pytest ## every gate: style, types, layers, tests, coverage
 
@@ -52,6 +52,15 @@ crash: $(VENV)/.dev ## kill -9 at random instants (ROUNDS=200)
 
 chaos: $(VENV)/.dev ## five servers, killed and cut off from each other (CHANGES=10000)
 	@$(PY) tools/replication_chaos.py --changes $(or $(CHANGES),10000)
+
+soak: $(VENV)/.dev ## five servers under load, killed at random (MINUTES=30)
+	@$(PY) tools/soak_enterprise.py --minutes $(or $(MINUTES),30)
+
+proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted fault and no other (SERVERS=200 CHANGES=1000000)
+	@$(PY) tools/pipeline_proof.py --servers $(or $(SERVERS),200) --changes $(or $(CHANGES),1000000)
+
+docs: $(VENV)/.dev ## what tools write into docs/ and deploy/
+	@for tool in architecture protocols_doc configuration_doc metrics_doc; do $(PY) tools/$$tool.py || exit 1; done
 
 sim: $(VENV)/.run ## enterprises with every fault, simulated (SEEDS=1000)
 	@$(VENV)/bin/mqis sim --seeds $(or $(SEEDS),1000)

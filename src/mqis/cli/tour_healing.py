@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 from mqis.cli.guide import Guide
+from mqis.cli.output import counted
 from mqis.cli.tour_site import WAIT_S, Tour
 from mqis.client.directory import DirectoryClient
 from mqis.protocol.authentication import AuthLevel
@@ -74,11 +75,12 @@ async def healing(guide: Guide, tour: Tour) -> Episode:
         f"{_AWAY} is back and agrees with all others after {monotonic() - began:.1f} s",
         status.converged,
     )
-    gone = _already_purged(Path(tour.node(_AWAY).journal))
+    rounds = int(healed.counters["sync0_rounds"])
+    gone = _already_purged(Path(tour.node(_AWAY).journal))[_PSC]
     guide.confirm(
-        f"it was told that its numbers are purged ({gone[_PSC]} message in its journal) and took "
-        f"the whole partition anew ({healed.counters['sync0_rounds']:.0f} sync0 round)",
-        gone[_PSC] > 0 and healed.counters["sync0_rounds"] > 0,
+        f"it was told that its numbers are purged ({counted(gone, 'message')} in its journal) "
+        f"and took the whole partition anew ({counted(rounds, 'sync0 round')})",
+        gone > 0 and rounds > 0,
     )
     return Episode(moment, QUEUES, Guid.parse(berlin.id))
 
