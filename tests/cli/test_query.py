@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mqis.services.presentation.properties import PropertyError
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.entropy import SystemEntropy
+from mqis.services.presentation.properties import PropertyError
 from mqis.services.stores import open_store
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

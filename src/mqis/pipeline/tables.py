@@ -22,10 +22,12 @@ from pyspark.sql import DataFrame, SparkSession
 from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.wire.errors import MqisError
 
+_ERRORS: tuple[type[Exception], ...] = (OSError, *SPARK_ERRORS)
 _POINTER = "CURRENT"
 _VERSION = re.compile(r"v(\d{6,})")
 #: The current one, and the one that somebody may still be reading.
 _KEPT = 2
+_UNWRITTEN: tuple[type[Exception], ...] = (OSError, *SPARK_ERRORS)
 
 
 class TableError(MqisError):
@@ -65,7 +67,7 @@ class Tables:
             writer = frame.write.mode("error")
             (writer.partitionBy(*by) if by else writer).parquet(str(target))
             self._point(place, version)
-        except (OSError, *SPARK_ERRORS) as error:
+        except _UNWRITTEN as error:
             shutil.rmtree(target, ignore_errors=True)
             raise TableError(f"{place}: cannot be written: {explained(error)}") from error
         self._sweep(place)
