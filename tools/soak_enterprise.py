@@ -263,7 +263,8 @@ class Memory:
             return
         now = time.monotonic()
         age = now - self._began.setdefault(told.pid, now)
-        changes = told.counters["changes_made"] + told.counters["changes_applied"]
+        # One that just started, and has no directory yet, has counted none.
+        changes = sum(told.counters.get(f"changes_{what}", 0) for what in ("made", "applied"))
         lives = self.lives.setdefault(node.name, {})
         lives.setdefault(told.pid, []).append(Sample(age, size, changes))
 
