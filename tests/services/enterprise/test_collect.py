@@ -152,3 +152,15 @@ def test_the_supervisor_knows_why_a_server_is_away(tmp_path: Path) -> None:
     lock.let_go()
     alone = Collector(tmp_path).collect()
     assert [s.state for s in alone.servers] == ["failed", "down"]
+
+
+def test_a_server_without_its_directory_is_neither_up_nor_equal(fakes: Fakes) -> None:
+    """It tells how it is before it takes calls, and has nothing that could be behind."""
+    empty = {**told("b", 0, authority=False), "partitions": []}
+    nodes = Nodes(
+        "Acme", (node("a", fakes.add(told("a", 5, authority=True))), node("b", fakes.add(empty)))
+    )
+    assert not collect(nodes).converged
+    found = collect(nodes, {"b": Supervised(State.STARTING, 1.0)})
+    assert [(s.up, s.state) for s in found.servers] == [(True, "ready"), (False, "starting")]
+    assert collect(nodes, {"b": Supervised(State.READY, 1.0)}).servers[1].up

@@ -90,9 +90,12 @@ class EnterpriseStatus:
 
     @property
     def converged(self) -> bool:
-        """Every server is up and lacks nothing."""
+        """Every server is up, has every partition that somebody has, and lacks nothing."""
+        known = {row.id for server in self.servers for row in server.partitions}
         return all(
-            server.up and all(row.behind == 0 for row in server.partitions)
+            server.up
+            and {row.id for row in server.partitions} == known
+            and all(row.behind == 0 for row in server.partitions)
             for server in self.servers
         )
 
@@ -168,12 +171,14 @@ class _Look:
         known = self._supervised.get(node.name)
         if isinstance(told, ServerStatus):
             since.pop((node.name, ""), None)
+            # It tells how it is before it takes calls: while it gets its directory.
+            starting = known is not None and known.state is State.STARTING
             return ServerRow(
                 *_first(node),
                 pid=told.pid,
                 restarts=node.restarts,
-                up=True,
-                state=State.READY.value,
+                up=not starting,
+                state=(State.STARTING if starting else State.READY).value,
                 since=told.started,
                 reason="",
                 partitions=tuple(self._replica(node.name, p, since) for p in told.partitions),
