@@ -78,8 +78,9 @@ KILL_EVERY_S = (8.0, 20.0)
 #: memory is flat.
 CALM = 0.4
 SAMPLE_S = 2.0
-#: A process that has seen fewer changes still fills its caches; the last ones fill slowly.
-FULL = 1.1 * MAX_REMEMBERED
+#: A process that has seen fewer changes still fills its caches: about three of four changes leave
+#: an object to remember.
+FULL = 2 * MAX_REMEMBERED
 #: And how long it has to be watched from then on.
 WATCHED_S = 30.0
 HEAL_S = 180.0

@@ -37,7 +37,7 @@ def test_what_was_acknowledged_and_is_not_there_is_found() -> None:
     assert lost(ledger, {}) == ["C14\\lost is None, but was acknowledged as ['7']"]
 
 
-def lives(step: int, rate: int = 500) -> Memory:
+def lives(step: int, rate: int = 1000) -> Memory:
     """Two lives, each growing by ``step`` bytes a second, and wildly while caches fill."""
     memory = Memory()
     for pid, size in ((1, 50_000_000), (2, 80_000_000)):
