@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.plugins.conformance", "tests.plugins.stores"]
+pytest_plugins = ["tests.plugins.conformance", "tests.plugins.stores", "tests.plugins.untraced"]
 
 # A run in the background of a script may have been told to ignore it, and programs that tests
 # start would inherit that.
@@ -16,3 +18,5 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # How fast anything is, is not for tests to judge: a busy machine is slow at everything.
 settings.register_profile("mqis", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mqis")
+
+os.environ.setdefault("KRB5_CONFIG", str(Path(__file__).parent / "data" / "krb5-offline.conf"))

@@ -1,4 +1,4 @@
-"""The tests in parts, each a process of its own, of which two run at a time.
+"""The tests in parts, each a process of its own, of which some run at a time.
 
 Together they are all of them: the last part is whatever the others do not name.
 """

@@ -22,11 +22,9 @@ from mqis.protocol.directory.exporting import exported_lines
 from mqis.protocol.replication.convergence import differences
 from mqis.services.transfer import import_file
 from mqis.sim.checkers import Picture, _is_authority
-from mqis.sim.mutations import mutated
 from mqis.sim.scenario import Scenario, draw
 from mqis.sim.steps import Backup, Restore
 from mqis.sim.trace import Trace
-from mqis.sim.violation import Violation
 from mqis.sim.world import _EPOCH, World
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.retention import retain
@@ -189,15 +187,3 @@ def test_a_healed_seed_differs_in_nothing(spark: SparkSession, run: Run, tmp_pat
     with pytest.raises(PipelineError, match="neither reaches back"):
         rebuild(tables, tmp_path / "nothing.jsonl", at_time=run.begin)
     assert not (tmp_path / "nothing.jsonl").exists()
-
-
-def test_a_rule_back_to_the_letter_is_found(spark: SparkSession, tmp_path: Path) -> None:
-    """Without tombstones what was deleted stays where the deletion was not heard (E12)."""
-    with mutated("E12"), simulated(13, tmp_path) as world:
-        world._suffer()
-        with pytest.raises(Violation):
-            world._heal()
-        seen = look(world, tmp_path / "seen")
-    assert seen.wrong
-    found, _ = audited(spark, tmp_path / "journals", seen, tmp_path / "tables")
-    assert found == seen.wrong

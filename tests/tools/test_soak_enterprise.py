@@ -25,7 +25,8 @@ def test_some_seconds_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert ledger.kills > 0
     assert outcome.restarts > 0
     assert ledger.acknowledged == done["create"] + done["update"] + done["delete"] > 50
-    assert all(outcome.load.through[node.name] for node in outcome.load.nodes)
+    used = [node.name for node in outcome.load.nodes if outcome.load.through[node.name]]
+    assert len(used) >= 3, "some may have been down for most of so short a time"
     assert outcome.memory.range_mb("ams-dir1")[0] > 10
 
 

@@ -122,6 +122,7 @@ _json = st.recursive(
 
 
 @given(st.text() | _json.map(json.dumps))
+@pytest.mark.untraced
 def test_garbage_raises_only_export_errors(text: str) -> None:
     for parse in (parse_header, lambda line: parse_entry(line, 3)):
         with pytest.raises(ExportError):

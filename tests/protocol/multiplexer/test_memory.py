@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
+import pytest
+
 from mqis.protocol.multiplexer.events import ConnectionRequested, NegotiateResources, SendBoxcar
 from mqis.protocol.multiplexer.limits import Limits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
@@ -36,6 +38,7 @@ def in_use() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.untraced
 def test_10_000_connections_on_one_session() -> None:
     here, there = Multiplexer(Limits(session_unread_bytes=1 << 30)), Multiplexer()
     here.session_up(0.0)
@@ -67,6 +70,7 @@ def test_10_000_connections_on_one_session() -> None:
     assert (closed - before) / CONNECTIONS / 2 < BOUND / 2
 
 
+@pytest.mark.untraced
 def test_connections_that_come_and_go_leave_nothing() -> None:
     machine = started(grants=10)
 

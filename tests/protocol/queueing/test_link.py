@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -104,6 +105,7 @@ TestLossyLink = LossyLink.TestCase
 
 @given(st.integers(1, 300), st.integers(0, 4000))
 @settings(deadline=None)
+@pytest.mark.untraced
 def test_a_cut_at_any_byte(messages: int, at: int) -> None:
     """Exactly so many bytes arrive each way, then the connection breaks."""
     wires = Wires(manager(PSC1, "PSC1"), manager(PSC2, "PSC2"))

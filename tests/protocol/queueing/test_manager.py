@@ -600,6 +600,7 @@ def test_nothing_is_read_while_the_application_takes_nothing(limits: Limits) -> 
     assert one.wants_data
 
 
+@pytest.mark.untraced
 def test_memory_does_not_grow_with_traffic() -> None:
     limits = Limits(sent_entries=10, duplicate_entries=50)
     wires, one, two = pair(limits, limits)

@@ -472,6 +472,7 @@ def test_an_older_acknowledgement_changes_nothing() -> None:
     assert len(session.unacknowledged()) == 1
 
 
+@pytest.mark.untraced
 def test_scenario_18_counters_wrap_after_70000_messages() -> None:
     """70,000 messages there and 66,000 back: 16 bits are passed in every counter."""
     session = opened(initiator=True)

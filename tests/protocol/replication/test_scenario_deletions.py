@@ -199,6 +199,7 @@ def test_scenario_11_nothing_is_purged_at_400() -> None:
     "MQDSRP-3.1.7.2.3-09",
 )
 @pytest.mark.parametrize("changes", [1300, 3000])
+@pytest.mark.untraced
 def test_scenario_11_all_but_the_last_1024_numbers_are_purged(changes: int) -> None:
     """Looked at every 256 numbers, with the acknowledgements that have come by then."""
     enterprise = two_sites()
@@ -213,6 +214,7 @@ def test_scenario_11_all_but_the_last_1024_numbers_are_purged(changes: int) -> N
 
 
 @pytest.mark.req("MQDSRP-3.1.7.2.9-03", "MQDSRP-1.3.2.4-01")
+@pytest.mark.untraced
 def test_scenario_11_a_missing_acknowledgement_stops_the_purge() -> None:
     enterprise = two_sites()
     enterprise.lose(carries(PscAck, sender="psc"))
@@ -225,6 +227,7 @@ def test_scenario_11_a_missing_acknowledgement_stops_the_purge() -> None:
 
 
 @pytest.mark.req("MQDSRP-3.2.7.4-02")
+@pytest.mark.untraced
 def test_scenario_11_acknowledgements_never_go_back() -> None:
     enterprise = two_sites()
     _churn(enterprise, 1300)
@@ -245,6 +248,7 @@ def test_scenario_11_acknowledgements_never_go_back() -> None:
 
 
 @pytest.mark.req("MQDSRP-3.1.7.2.9-03")
+@pytest.mark.untraced
 def test_scenario_11_without_neighbours_the_buffer_alone_counts() -> None:
     enterprise = Enterprise()
     pec = enterprise.add_pec("pec", "A")

@@ -115,6 +115,7 @@ def test_scenario_4_a_lost_request_or_reply(
     enterprise.check_converged()
 
 
+@pytest.mark.untraced
 def test_scenario_4_a_lost_already_purged() -> None:
     enterprise = Enterprise(Settings(purge_buffer=4, purge_step=2))
     enterprise.add_pec("pec", "A")
