@@ -70,7 +70,7 @@ java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 		echo "continuing without Java: everything but the pipeline works" >&2
 
 engines: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline on a cluster, through Connect, and its commands: minutes
-	@$(PY) -m pytest tests/pipeline/engines.py tests/pipeline/commands.py tests/pipeline/literal.py
+	@$(PY) -m pytest $(addprefix tests/pipeline/,engines.py commands.py simulations.py streaming.py)
 
 pipeline: $(VENV)/.pipeline java ## add what the pipeline needs: Spark, 500 MB
 

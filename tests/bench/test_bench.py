@@ -10,12 +10,7 @@ import pytest
 
 from bench.measure import Sample, contest, timed_alone, timed_tasks, timed_together
 from bench.results import Aim, Row
-from tests.bench.running import bench
-
-ENTRIES = [
-    *("stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "oletx", "rpc", "directory"),
-    *("replication", "journal", "discovery", "routing", "pipeline", "capture"),
-]
+from tests.bench.running import ENTRIES, RUN, bench
 
 
 def rows_of(report: dict[str, Any], entry: str) -> dict[tuple[str, str], dict[str, Any]]:
@@ -27,9 +22,9 @@ def rows_of(report: dict[str, Any], entry: str) -> dict[tuple[str, str], dict[st
 
 @pytest.mark.slow
 def test_every_entry_runs_and_measures_something(report: dict[str, Any]) -> None:
-    assert list(report["entries"]) == ENTRIES
+    assert list(report["entries"]) == RUN
     assert report["quick"] is True
-    for entry in ENTRIES:
+    for entry in RUN:
         for row in rows_of(report, entry).values():
             assert row["per_second"] > 0
             assert (row["ratio"] is None) == (row["peer"] is None)
@@ -74,13 +69,13 @@ def test_peers_stand_beside_what_they_are_compared_with(report: dict[str, Any]) 
 
 @pytest.mark.slow
 def test_aims_are_told_with_what_was_measured(report: dict[str, Any]) -> None:
-    goals = {entry: [aim["goal"] for aim in report["entries"][entry]["aims"]] for entry in ENTRIES}
+    goals = {entry: [aim["goal"] for aim in report["entries"][entry]["aims"]] for entry in RUN}
 
     assert ">= 3x one commit per write, 16 writers, SQLite" in goals["stores"]
     assert "<= 1/8 flush per write, 16 writers, SQLite" in goals["stores"]
     assert "indexed lookup among 1,000 queues < 1 ms (p50), SQLite" in goals["lookup100k"]
     assert goals["import"] == ["import 1,000 queues < 30 s", "restore 1,000 queues < 30 s"]
-    for entry in ENTRIES:
+    for entry in RUN:
         for aim in report["entries"][entry]["aims"]:
             assert aim["measured"]
             assert isinstance(aim["met"], bool)

@@ -15,6 +15,7 @@ from examples.pipeline import audit
 from mqis.cli.pipeline import NoSparkError
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.files import SourceError
+from tests.bench.running import bench
 from tests.cli.commands import run
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "pipeline.md"
@@ -120,3 +121,11 @@ def test_the_documents_program_runs(
     (program,) = re.findall(r"^```python\n(.*?)^```", DOC.read_text("utf-8"), re.M | re.S)
     exec(compile(program, str(DOC), "exec"), {})
     assert "queue different" in capsys.readouterr().out
+
+
+def test_the_benchmark_measures_something() -> None:
+    done = bench("--quick", "--json", "pipeline")
+    assert done.returncode == 0, done.stderr
+    entry = json.loads(done.stdout)["entries"]["pipeline"]
+    assert all(row["per_second"] > 0 for row in entry["rows"])
+    assert all(aim["measured"] for aim in entry["aims"])

@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from mqis.pipeline.jobs.audit import audit
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.rebuild import Rebuilt, rebuild
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
 from mqis.protocol.directory.exporting import exported_lines
 from mqis.protocol.replication.convergence import differences
@@ -177,13 +176,3 @@ def test_a_seed_that_is_stopped_differs_where_the_rule_says(
     # Unknown is what became of the objects that the enterprise was founded with.
     assert causes <= {"never_sent", "queued", "lost", "pending", "refused", "unknown"}
     check_rebuilt(Tables(spark, tmp_path), run.middle)
-
-
-def test_a_healed_seed_differs_in_nothing(spark: SparkSession, run: Run, tmp_path: Path) -> None:
-    assert not run.end.wrong
-    assert audited(spark, run.retained, run.end, tmp_path) == (set(), set())
-    tables = Tables(spark, tmp_path)
-    assert check_rebuilt(tables, run.end).snapshots
-    with pytest.raises(PipelineError, match="neither reaches back"):
-        rebuild(tables, tmp_path / "nothing.jsonl", at_time=run.begin)
-    assert not (tmp_path / "nothing.jsonl").exists()

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.jobs import stream as jobs
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.files import Share
 from mqis.pipeline.sources.journal import JournalSource
-from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms.live import divergence
-from mqis.wire.journal import RecordState, segment_header, walk
+from mqis.wire.journal import segment_header, walk
 from tests.pipeline.conftest import Enterprise
-from tests.pipeline.test_sources import whole_records
 
 
 def ends(path: Path) -> list[int]:
@@ -48,65 +42,6 @@ def test_offsets_stand_behind_whole_records(enterprise: Enterprise, tmp_path: Pa
     assert [row["lsn"] for row in rows] == [6, 7, 8, 9]
     assert reader.latestOffset(second, None) == second  # type: ignore[arg-type]
     assert reader.partitions(second, second) == []
-
-
-def test_a_stream_goes_on_where_it_ended(
-    spark: SparkSession, enterprise: Enterprise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A replica that is behind, a batch that fails when half is done, and the end."""
-    journals = tmp_path / "journals"
-    shutil.copytree(enterprise.journals, journals)
-    (behind,) = (journals / "s003-psc").glob("*.mqj")
-    octets = behind.read_bytes()
-    behind.write_bytes(octets[: len(octets) // 2])
-    tables = Tables(spark, tmp_path / "tables")
-
-    def run() -> list[int]:
-        batches: list[int] = []
-        query = jobs.stream(tables, str(journals), once=True)
-        jobs.follow(query, tables, lambda number, _: batches.append(number))
-        return batches
-
-    assert run() == [0]
-    live = tables.read("live").filter("server = 's003-psc'").collect()
-    assert sum(row.behind for row in live) > 0
-
-    behind.write_bytes(octets)
-    with monkeypatch.context() as patch:
-        patch.setattr(jobs, "compute", broken)
-        with pytest.raises(PipelineError, match=r"the stream ended: .*no room"):
-            run()
-    assert run() == [1]
-    assert run() == []
-    assert {row.behind for row in tables.read("live").collect()} == {0}
-    seen = spark.read.parquet(str(tmp_path / "tables" / "stream" / "batches"))
-    changes = seen.filter("kind = 2").select("server", "lsn").collect()
-    wanted = [
-        (server, entry.lsn)
-        for server, entry in whole_records(enterprise)
-        if entry.record.state in (RecordState.LOCAL, RecordState.APPLIED)
-    ]
-    assert sorted((row.server, row.lsn) for row in changes) == sorted(wanted)
-    check_divergence(tables, enterprise)
-
-
-def broken(tables: Tables, batches: Path) -> None:
-    raise OSError("no room")
-
-
-def check_divergence(tables: Tables, enterprise: Enterprise) -> None:
-    """What was passed over; what a journal does not show is for the audit, which sees exports."""
-    damaged = {damage["server"] for damage in enterprise.manifest["damage"]}
-    shown = ("lost", "never_sent", "refused", "expired")
-    planted = {
-        (f["server"], f["partition"], f["id"], f["type"], f["seq"])
-        for f in enterprise.manifest["faults"]
-        if f["cause"] in shown and f["server"] not in damaged
-    }
-    rows = [r for r in tables.read("live_divergence").collect() if r.server not in damaged]
-    assert {row.difference for row in rows} == {"passed_over"}
-    assert {(r.server, r.partition, r.id, r.type, r.seq) for r in rows} == planted
-    assert len(rows) == len(planted) > 0
 
 
 def test_messages_that_arrive_otherwise(spark: SparkSession) -> None:

@@ -1,0 +1,42 @@
+"""Simulated enterprises that healed, and that follow the letter of one rule: the audit agrees.
+
+Part of ``make engines``; the one that is stopped half-way is part of all tests.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqis.pipeline.jobs.rebuild import rebuild
+from mqis.pipeline.session import PipelineError
+from mqis.pipeline.tables import Tables
+from mqis.sim.mutations import mutated
+from mqis.sim.violation import Violation
+from tests.pipeline.test_sim import Run, audited, check_rebuilt, look, run, simulated
+
+__all__ = ["run"]
+
+
+def test_a_healed_seed_differs_in_nothing(spark: SparkSession, run: Run, tmp_path: Path) -> None:
+    assert not run.end.wrong
+    assert audited(spark, run.retained, run.end, tmp_path) == (set(), set())
+    tables = Tables(spark, tmp_path)
+    assert check_rebuilt(tables, run.end).snapshots
+    with pytest.raises(PipelineError, match="neither reaches back"):
+        rebuild(tables, tmp_path / "nothing.jsonl", at_time=run.begin)
+    assert not (tmp_path / "nothing.jsonl").exists()
+
+
+def test_a_rule_back_to_the_letter_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    """Without tombstones what was deleted stays where the deletion was not heard (E12)."""
+    with mutated("E12"), simulated(13, tmp_path) as world:
+        world._suffer()
+        with pytest.raises(Violation):
+            world._heal()
+        seen = look(world, tmp_path / "seen")
+    assert seen.wrong
+    found, _ = audited(spark, tmp_path / "journals", seen, tmp_path / "tables")
+    assert found == seen.wrong
