@@ -1,6 +1,6 @@
 """The tests in parts, each a process of its own, of which some run at a time.
 
-Together they are all of them: the last part is whatever the others do not name.
+Together they are all of them: ``rest`` is whatever the others do not name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ _NAMED = {
     "layers": ("protocol", "wire"),
     "pipeline": ("pipeline",),
     "commands": ("cli", "docs", "examples", "web"),
-    "directory": ("client", "runtime/directory"),
+    "rest": (),
     "sim": ("architecture", "fuzz", "sim"),
+    "directory": ("client", "runtime/directory"),
     "sockets": ("interop", "runtime/*"),
 }
 _REST = "rest"
@@ -39,7 +40,7 @@ def parts(root: Path) -> Mapping[str, Part]:
     named = {name for names in _NAMED.values() for name in names}
     opened = {name.partition("/")[0] for name in named if "/" in name}
     listed = [*_children(tests, opened), *(p for name in opened for p in _children(tests / name))]
-    found: dict[str, list[Path]] = {part: [] for part in (*_NAMED, _REST)}
+    found: dict[str, list[Path]] = {part: [] for part in _NAMED}
     for path in sorted(listed):
         found[_part_of(path.relative_to(tests).as_posix())].append(path)
     return {part: Part(tuple(paths), part in _TRACED) for part, paths in found.items()}
