@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 #: How many sources are looked at before a new one is turned away.
 _TRIES = 8
+#: Adding and taking away the same time leaves a little; it must not cost the last of a burst.
+_ROUNDING_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class RateLimiter:
     def __init__(self, limit: RateLimit) -> None:
         self.limit = limit
         self._interval_s = 1.0 / limit.per_second
-        self._tolerance_s = (limit.burst - 1) * self._interval_s
+        self._tolerance_s = (limit.burst - 1) * self._interval_s + _ROUNDING_S
         #: In the order in which they are looked at when room is needed.
         self._free_at: OrderedDict[str, float] = OrderedDict()
 
