@@ -15,16 +15,26 @@ _HELPERS = frozenset({"__pycache__", "data", "plugins", "strategies"})
 _NAMED = {
     "layers": ("protocol", "wire"),
     "pipeline": ("pipeline",),
-    "commands": ("cli", "docs", "examples", "web"),
-    "rest": (),
+    "commands": ("cli/*", "docs", "examples", "web"),
+    "rest": ("services/*", "storage/*"),
     "sim": ("architecture", "fuzz", "sim"),
-    "directory": ("client", "runtime/directory"),
+    "interfaces": (
+        "cli/test_decode.py",
+        "cli/test_journal.py",
+        "cli/test_transfer.py",
+        "client",
+        "runtime/directory",
+        "runtime/node",
+        "runtime/oletx",
+        "services/test_forwarding.py",
+        "storage/journal",
+    ),
     "sockets": ("interop", "runtime/*"),
 }
 _REST = "rest"
 #: Coverage is asked of wire and protocol. Tracing more than doubles what a test takes, so only
-#: their own tests are traced, and those of the directory service, which go through its interfaces.
-_TRACED = frozenset({"layers", "directory"})
+#: their own tests are traced, and those that prove them through the interfaces above them.
+_TRACED = frozenset({"layers", "interfaces"})
 
 
 @dataclass(frozen=True, slots=True)

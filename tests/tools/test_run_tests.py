@@ -39,6 +39,6 @@ def test_a_missing_part_or_another_tree_makes_no_whole() -> None:
 def test_the_layers_with_a_floor_are_the_ones_that_are_traced() -> None:
     lines = {name: command(name, part, coverage=True) for name, part in parts(ROOT).items()}
     traced = [name for name, line in lines.items() if "coverage" in line]
-    assert traced == ["layers", "directory"]
+    assert traced == ["layers", "interfaces"]
     assert {str(ROOT / "tests/wire"), str(ROOT / "tests/protocol")} <= set(lines["layers"])
     assert "coverage" not in command("layers", parts(ROOT)["layers"], coverage=False)
