@@ -16,7 +16,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How fast anything is, is not for tests to judge: a busy machine is slow at everything.
-settings.register_profile("mqis", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# MQIS_EXAMPLES=1000 looks deeper than there is time for in every run; each run draws anew.
+settings.register_profile(
+    "mqis",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=int(os.environ.get("MQIS_EXAMPLES", "60")),
+)
 settings.load_profile("mqis")
 
 os.environ.setdefault("KRB5_CONFIG", str(Path(__file__).parent / "data" / "krb5-offline.conf"))
