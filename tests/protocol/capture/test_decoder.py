@@ -385,19 +385,28 @@ def test_a_protocol_is_one_line_of_a_table() -> None:
     assert found[2].error == "no lines message: no line at offset 0"
 
 
-def test_what_a_protocol_has_to_say() -> None:
+def test_what_a_protocol_has_to_say_and_what_it_may_leave() -> None:
+    class Silent(Dissector):
+        NAME, HEAD = "silent", 1
+
+        @classmethod
+        def length(cls, head: bytes) -> int:
+            return len(head)
+
+        @classmethod
+        def find(cls, data: bytes | bytearray, at: int) -> int:
+            return at if data else -1
+
+        def message(self, side: int, data: bytes, place: Place) -> None:
+            raise AssertionError(side, data, place)
+
     def tell(_side: int, _place: Place, _length: int, _meaning: Meaning) -> None:
         raise AssertionError
 
-    base = Dissector(tell, Limits())
-    base.lost(0)
-    base.opened_by(0)
-    with pytest.raises(NotImplementedError):
-        base.length(b"")
-    with pytest.raises(NotImplementedError):
-        base.find(b"", 0)
-    with pytest.raises(NotImplementedError):
-        base.message(0, b"", Place(0, 0, None))
+    assert Dissector.__abstractmethods__ == {"length", "find", "message"}
+    silent = Silent(tell, Limits())
+    silent.lost(0)
+    silent.opened_by(0)
 
 
 def test_names_of_protocols_are_unique() -> None:

@@ -7,6 +7,7 @@ is looked for, as at the beginning of a stream that was captured from the middle
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import ClassVar
@@ -55,7 +56,7 @@ class _Side:
         return next(place for mark, place in self.marks if mark >= end)
 
 
-class Dissector:
+class Dissector(ABC):
     """Base of those that read one protocol; one object a connection."""
 
     NAME: ClassVar[str]
@@ -72,21 +73,22 @@ class Dissector:
     # --- what a protocol says -----------------------------------------------------------------
 
     @classmethod
+    @abstractmethod
     def length(cls, head: bytes) -> int:
         """Of the message that begins so; ``WireError`` if none does."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def find(cls, data: bytes | bytearray, at: int) -> int:
         """Where a message may begin from ``at`` on; -1 if nowhere, by what is there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def message(self, side: int, data: bytes, place: Place) -> None:
         """One whole message."""
-        raise NotImplementedError
 
     def lost(self, side: int) -> None:
-        """Messages of this side are missing, nobody knows how many."""
+        """Messages of this side are missing, nobody knows how many. Most protocols do not care."""
+        return
 
     # --- what a connection tells ----------------------------------------------------------------
 
