@@ -72,6 +72,8 @@ class History:
         #: Up to where each authority has forgotten deletions.
         self.purged: dict[Guid, SequenceNumber] = {}
         self._seen: dict[tuple[str, Guid], Partition] = {}
+        #: All of a server's partitions at the last look: most operations change none.
+        self._listed: dict[str, list[Partition]] = {}
         self._undo: list[Callable[[], object]] = []
 
     def of(self, partition: Guid) -> PartitionHistory:
@@ -81,6 +83,7 @@ class History:
         """A server has another disk: it may be anywhere."""
         for key in [key for key in self._seen if key[0] == server]:
             del self._seen[key]
+        self._listed.pop(server, None)
 
     def keep(self) -> None:
         self._undo.clear()
@@ -98,8 +101,12 @@ class History:
 
     def look(self, view: View, me: Server) -> bool:
         """Everything that an operation has changed in a store; whether it is anything."""
+        listed = view.partitions()
+        if listed == self._listed.get(me.name):
+            return False
+        self._put(self._listed, me.name, listed)
         news = False
-        for state in view.partitions():
+        for state in listed:
             key = me.name, state.id
             before = self._seen.get(key)
             if before == state:

@@ -48,6 +48,8 @@ class _Layer:
         self.trimmed: int = 0 if below is None else below.trimmed
         self.index: defaultdict[object, set[bytes]] = defaultdict(set)
         self.order: defaultdict[Guid, _Order] = defaultdict(list)
+        #: What ``listed`` has sorted, until a partition changes here.
+        self._listed: list[Partition] | None = None
 
     def chain(self) -> Iterator[_Layer]:
         layer: _Layer | None = self
@@ -60,6 +62,22 @@ class _Layer:
             if key in layer.items:
                 return layer.items[key]
         return None
+
+    def put_partition(self, id_: Guid, partition: Partition | None) -> None:
+        self.partitions[id_] = partition
+        self._listed = None
+
+    def listed(self) -> list[Partition]:
+        """The partitions in the order of their identifiers; whoever changes them copies it."""
+        if self.below is not None and not self.partitions:
+            return self.below.listed()
+        if self._listed is None:
+            merged: dict[Guid, Partition | None] = {}
+            for layer in reversed(list(self.chain())):
+                merged.update(layer.partitions)
+            found = (partition for partition in merged.values() if partition is not None)
+            self._listed = sorted(found, key=lambda partition: partition.id.big_endian)
+        return self._listed
 
     def candidates(self, term: object) -> list[bytes]:
         """Identifiers filed under an index term in any layer; the caller checks each again."""
@@ -89,7 +107,9 @@ class _Layer:
             self.put(key, change)
             if change is None and self.below is None:
                 del self.items[key]
-        self.partitions.update(upper.partitions)
+        if upper.partitions:
+            self.partitions.update(upper.partitions)
+            self._listed = None
         self.states.update(upper.states)
         self.outbox += upper.outbox
         self.last_lsn, self.trimmed = upper.last_lsn, upper.trimmed
@@ -190,11 +210,7 @@ class _LayerView:
         return None
 
     def partitions(self) -> list[Partition]:
-        merged: dict[Guid, Partition | None] = {}
-        for layer in reversed(list(self._top.chain())):
-            merged.update(layer.partitions)
-        found = (partition for partition in merged.values() if partition is not None)
-        return sorted(found, key=lambda partition: partition.id)
+        return self._top.listed().copy()
 
     def count(self, object_type: ObjectType) -> int:
         return sum(1 for _ in self.objects(object_type))
@@ -250,10 +266,10 @@ class _LayerView:
         self._top.put((_TOMBSTONE, id.raw), None)
 
     def put_partition(self, partition: Partition) -> None:
-        self._top.partitions[partition.id] = partition
+        self._top.put_partition(partition.id, partition)
 
     def drop_partition(self, id: Guid) -> None:  # noqa: A002
-        self._top.partitions[id] = None
+        self._top.put_partition(id, None)
 
     def purge(self, partition: Guid, through: SequenceNumber) -> int:
         listed = self._numbered(partition, lambda order: order[: _after(order, through)])

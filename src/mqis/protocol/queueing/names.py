@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from mqis.wire.guid import Guid
@@ -49,6 +50,7 @@ def machine_of(name: str, queue: str = MQIS_QUEUE) -> str | None:
     return head[3:] or None
 
 
+@lru_cache(maxsize=4096)
 def canonical(machine: str) -> str:
     """One spelling for NETBIOS and dns.name.of the same machine; addresses stay as they are."""
     folded = machine.casefold()

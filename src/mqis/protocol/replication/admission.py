@@ -35,14 +35,23 @@ def owns(view: View, me: Server, partition: Guid) -> bool:
     if me.is_bsc:
         return False
     state = view.partition(partition)
-    if state is None:  # a new server has yet to hear of its site, and of what was made there
+    # A new server has yet to hear of its site, and of what was made there.
+    return state is not None and owns_state(view, me, state)
+
+
+def owns_state(view: View, me: Server, state: Partition) -> bool:
+    """``owns``, for who has the partition's state at hand."""
+    if me.is_bsc:
         return False
-    mine = not state.owner or me.is_called(state.owner)
-    if partition == ENTERPRISE_PARTITION:
-        return me.is_pec and mine
-    if partition == me.site:
-        return mine
+    if state.id == ENTERPRISE_PARTITION:
+        return me.is_pec and _is_mine(me, state)
+    if state.id == me.site:
+        return _is_mine(me, state)
     return me.is_pec and _stands_in(view, state)
+
+
+def _is_mine(me: Server, state: Partition) -> bool:
+    return not state.owner or me.is_called(state.owner)
 
 
 def _stands_in(view: View, state: Partition) -> bool:
@@ -72,7 +81,7 @@ def may_change(work: Work, partition: Guid) -> bool:
 
 def refusal_of_change(work: Work, sender: Sender, state: Partition) -> str | None:
     """Why changes and numbers of a partition are not taken from a sender; None: they are."""
-    if owns(work.tx, work.me, state.id):
+    if owns_state(work.tx, work.me, state):
         return "this server is the authority of the partition"
     if sender.name is None:
         return f"{sender.id} is no server of this enterprise"

@@ -7,7 +7,7 @@ follow. A neighbour that does not keep up gets one message in each period of its
 from __future__ import annotations
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
-from mqis.protocol.replication.admission import owns
+from mqis.protocol.replication.admission import owns_state
 from mqis.protocol.replication.memory import Neighbor
 from mqis.protocol.replication.quarantine import complete_through
 from mqis.protocol.replication.work import Work
@@ -97,7 +97,7 @@ def numbers(work: Work, neighbor: Neighbor) -> Heartbeat:
     """SeqNumberHeader: another site hears of what we own, our own site of everything."""
     records = []
     for state in work.tx.partitions():
-        own = owns(work.tx, work.me, state.id)
+        own = owns_state(work.tx, work.me, state)
         if neighbor.intersite and not (own and _ours(work, state.id)):
             continue
         purged = state.purged_seq if own else state.allowed_purge_seq
