@@ -19,7 +19,9 @@ run: $(VENV)/.run $(VENV)/.pipeline java ## the tour: an enterprise of five serv
 	@mkdir -p .build
 	@$(VENV)/bin/mqis tour --directory .build/tour $(if $(ONCE),--once)
 
-test: lint types pytest ## every gate: style, types, layers, tests, coverage
+# Types are checked beside the tests: both leave the machine room. What fails is told at the end.
+test: lint $(VENV)/.pipeline java ## every gate: style, types, layers, tests, coverage
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=none types pytest
 
 lint: $(VENV)/.dev
 	@$(PY) -m ruff check --quiet .

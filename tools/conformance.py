@@ -3,7 +3,8 @@
 Usage: python tools/conformance.py [--json | --open TABLE]
 
 Results of a full test run of exactly this tree are reused, otherwise the tests are run first, with
-their output on stderr. Exit status: 0, or 1 if tests fail, or 2 if there is nothing to report from.
+their output on stderr. Exit status: 0, or 1 if tests fail or the README says what is not so, or 2
+if there is nothing to report from.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rich.text import Text
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tools.claims import wrong_claims
 from tools.ledger import (
     LEVELS,
     RESULTS,
@@ -137,7 +139,15 @@ def report(root: Path, *, json_only: bool, open_of: str | None) -> int:
         console.print(summary_table(counts))
     for nodeid in results.failed:
         print(f"failed: {nodeid}", file=sys.stderr)
-    return 1 if results.failed else 0
+    claims = [] if results.lacking else list(wrong_claims(_readme(root), counts))
+    for claim in claims:
+        print(claim, file=sys.stderr)
+    return 1 if results.failed or claims else 0
+
+
+def _readme(root: Path) -> str:
+    path = root / "README.md"
+    return path.read_text("utf-8") if path.exists() else ""
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -60,6 +60,11 @@ class Results:
     def failed(self) -> list[str]:
         return [nodeid for nodeid, test in self.tests.items() if test.outcome == "failed"]
 
+    @property
+    def lacking(self) -> bool:
+        """Whether something that would count was skipped, for want of a program or a right."""
+        return any(t.ids and not t.interop and t.outcome == "skipped" for t in self.tests.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Count:

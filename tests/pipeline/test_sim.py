@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from mqis.pipeline.jobs.audit import audit
 from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.jobs.progress import lag
 from mqis.pipeline.jobs.rebuild import Rebuilt, rebuild
 from mqis.pipeline.tables import Tables
 from mqis.protocol.directory.exporting import exported_lines
@@ -28,6 +29,7 @@ from mqis.sim.world import _EPOCH, World
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.retention import retain
 from mqis.storage.memory import MemoryStore
+from tests.pipeline import messages
 
 #: (server, partition, object, kind, properties)
 Wrong = set[tuple[str, str, str, str, tuple[int, ...]]]
@@ -167,12 +169,49 @@ def check_rebuilt(tables: Tables, seen: Seen) -> Rebuilt:
     return done
 
 
-def test_a_seed_that_is_stopped_differs_where_the_rule_says(
-    spark: SparkSession, run: Run, tmp_path: Path
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    tables: Tables
+    found: Wrong
+    causes: set[str]
+
+
+@pytest.fixture(scope="module")
+def stopped(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
+    place = tmp_path_factory.mktemp("stopped")
+    found, causes = audited(spark, run.then, run.middle, place)
+    return Stopped(Tables(spark, place), found, causes)
+
+
+def test_a_seed_that_is_stopped_differs_where_the_rule_says(run: Run, stopped: Stopped) -> None:
     assert run.middle.wrong
-    found, causes = audited(spark, run.then, run.middle, tmp_path)
-    assert found == run.middle.wrong
+    assert stopped.found == run.middle.wrong
     # Unknown is what became of the objects that the enterprise was founded with.
-    assert causes <= {"never_sent", "queued", "lost", "pending", "refused", "unknown"}
-    check_rebuilt(Tables(spark, tmp_path), run.middle)
+    assert stopped.causes <= {"never_sent", "queued", "lost", "pending", "refused", "unknown"}
+    check_rebuilt(stopped.tables, run.middle)
+
+
+def test_rounds_and_margins_are_what_the_messages_say(run: Run, stopped: Stopped) -> None:
+    tables = stopped.tables
+    lag(tables)
+    journals = messages.of(run.then)
+    rounds = tables.read("rounds").collect()
+    told = {
+        (r.server, r.peer): messages.Round(*(r[f.name] for f in fields(messages.Round)))
+        for r in rounds
+    }
+    assert told == messages.rounds(journals)
+    assert any(r.sync_rounds for r in told.values())
+    states = tables.read("partitions").collect()
+    margins = tables.read("margins").collect()
+    acked = messages.acked(journals)
+    assert any(acked.values())
+    for row in margins:
+        known = acked.get((row.authority, row.psc.lower(), row.partition), 0)
+        assert row.acked_seq == known
+        assert row.margin == known - row.purged_seq
+        assert row.behind == row.last_seq - known
+    own = [s for s in states if s.owner.lower() == s.server.lower()]
+    others = len({s.server for s in own}) - 1
+    assert others
+    assert len(margins) == len(own) * others

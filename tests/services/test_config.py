@@ -51,7 +51,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
         '[replication]\nlisten = "10.0.0.1"\nport = 1802\nping = true\nping_port = 3528\n'
         'pec = "pec1"\npsc = "psc1"\nid = "00000000-0000-0000-0000-000000000001"\n'
         'site_id = "00000000-0000-0000-0000-000000000002"\nseeds = ["pec1 x"]\n'
-        'signing = "require"\nkey = "k.pem"\njournal = "journal"\nnotify = false\n'
+        'signing = "require"\nkey = "k.pem"\njournal = "journal"\n'
+        "snapshot_records = 2000\nkeep_snapshots = 7\nnotify = false\n"
         "gather_ms = 1\nheartbeat_s = 2\nretry_s = 3\nreply_wait_s = 4\n"
         "recovery_wait_s = 5\nconnect_retry_s = 6\nroute = false\n"
         '[hosts]\nber-dir1 = "10.0.2.1:1802"\nx = "[::1]:5"\n'
@@ -87,6 +88,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
             SigningPolicy.REQUIRE,
             str(tmp_path / "k.pem"),
             str(tmp_path / "journal"),
+            2000,
+            7,
             False,
             1,
             2,

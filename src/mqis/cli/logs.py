@@ -58,15 +58,15 @@ def logs(
     alone = len(readers) == 1
     for line in chosen[-lines:] if lines else chosen:
         _show(line, alone=alone)
-    while follow:
-        sys.stdout.flush()
-        try:
+    try:
+        while follow:
+            sys.stdout.flush()
             time.sleep(_LOOK_S)
-        except KeyboardInterrupt:
-            return
-        for line in sorted((li for r in readers for li in r.more()), key=lambda li: li.time):
-            if _rank(line) >= least:
-                _show(line, alone=alone)
+            for line in sorted((li for r in readers for li in r.more()), key=lambda li: li.time):
+                if _rank(line) >= least:
+                    _show(line, alone=alone)
+    except KeyboardInterrupt:
+        return
 
 
 def _files(run: Path, server: str | None) -> Iterator[tuple[str, Path]]:

@@ -43,8 +43,8 @@ from mqis.services.presence import key_list as key_list  # noqa: PLC0414 -- aske
 from mqis.services.presence import publish
 from mqis.services.replication_section import ReplicationSection
 from mqis.services.sections import Config
-from mqis.storage.journal.appender import Appender
 from mqis.storage.journal.journal import Journal
+from mqis.storage.journal.keeping import Keeper
 from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -262,7 +262,8 @@ def _start_journal(
     stack.callback(journal.close)
     for text in journal.mended:
         log.warning("journal: %s", text)
-    thread = JournalThread(Appender(store, journal), _tell_journal)
+    keeper = Keeper(store, journal, every=section.snapshot_records, keep=section.keep_snapshots)
+    thread = JournalThread(keeper, _tell_journal)
     stack.push_async_callback(asyncio.to_thread, thread.close)
     return RunningJournal(journal, thread)
 

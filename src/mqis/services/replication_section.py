@@ -95,6 +95,22 @@ class ReplicationSection:
             "no journal is kept.",
         ),
     )
+    snapshot_records: int = field(
+        default=250_000,
+        metadata=about(
+            between(1_000, 1_000_000_000),
+            "After so many records the journal gets a snapshot of the directory, from which "
+            "history can begin.",
+        ),
+    )
+    keep_snapshots: int = field(
+        default=0,
+        metadata=about(
+            between(0, 10_000),
+            "So many snapshots of the journal stay, with all records behind the oldest of them; "
+            "what is older is deleted. 0: everything stays.",
+        ),
+    )
     notify: bool = field(
         default=True,
         metadata=about(

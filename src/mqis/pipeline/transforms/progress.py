@@ -219,7 +219,7 @@ def rounds(records: DataFrame) -> DataFrame:
         .agg(
             *(counted(operation) for operation in Operation),
             F.count_if(asked_for_all).alias("sync0_request"),
-            F.sum("length").alias("bytes"),
+            F.sum(F.length("body")).alias("bytes"),
         )
     )
     over = _octet(_COMPLETE_AT)

@@ -106,7 +106,7 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
     else:
         yield _JOURNAL.ok(f"{directory}: whole, {size // _MB:,} MB, {kept} snapshots")
     if size > _LARGE_JOURNAL:
-        todo = "take a snapshot and drop what lies before it (docs/journal.md)"
+        todo = "let replication.keep_snapshots say how much of it is to stay (docs/journal.md)"
         yield _JOURNAL.warning(f"{directory}: {size // _MB:,} MB", todo)
     yield _room(_JOURNAL, directory)
     if patient.store is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from pathlib import Path
 
@@ -12,13 +13,18 @@ from mqis.storage.journal.files import explained, flush, flush_directory, snapsh
 _LINES_A_WRITE = 500
 
 
+def _for_us_alone(path: str, flags: int) -> int:
+    """Like the segments: what only some may read in the directory, all could read here."""
+    return os.open(path, flags, 0o600)
+
+
 def write_snapshot(view: View, directory: Path, lsn: int) -> Path:
     """Under another name first, so that a snapshot that has its name is complete and on disk."""
     path = directory / snapshot_name(lsn)
     aside = path.with_name(f"{path.name}.part")
     with explained(path):
         try:
-            with aside.open("wb") as out:
+            with open(aside, "wb", opener=_for_us_alone) as out:
                 _, lines = exported_lines(view)
                 while batch := list(islice(lines, _LINES_A_WRITE)):
                     out.write(("\n".join(batch) + "\n").encode("ascii"))

@@ -1,0 +1,90 @@
+"""What journals say of messages, computed one record after another: tables have to say the same."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState, Whole, segment_header, walk
+from mqis.wire.mqdsrp.messages import (
+    ChangePropagation,
+    Message,
+    PscAck,
+    Sync0,
+    SyncReply,
+    SyncRequest,
+    decode_message,
+)
+
+Journals = list[tuple[str, JournalRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    change_propagation: int = 0
+    sync_request: int = 0
+    sync_reply: int = 0
+    sync0_request: int = 0
+    sync_rounds: int = 0
+    sync0_rounds: int = 0
+    parts: int = 0
+    bytes: int = 0
+
+
+def of(directory: Path) -> Journals:
+    """The messages of all journals under a directory, with whose journal it is."""
+    found: Journals = []
+    for path in sorted(directory.rglob("*.mqj")):
+        data = path.read_bytes()
+        header, start = segment_header(data)
+        for entry in walk(data, start):
+            if isinstance(entry, Whole) and entry.record.kind is RecordKind.MESSAGE:
+                found.append((header.server, entry.record))
+    return found
+
+
+def rounds(journals: Journals) -> dict[tuple[str, str], Round]:
+    counts: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for server, record in journals:
+        if record.state is RecordState.QUEUED:
+            count = counts[server, record.peer]
+            count["bytes"] += len(record.body)
+            count.update(_kinds(decode_message(record.body)))
+    for server, peer, message in _taken(journals):
+        if isinstance(message, SyncReply):
+            counts[server, peer][_ENDS[message.complete_sync0]] += 1
+    return {key: Round(**count) for key, count in counts.items()}
+
+
+_ENDS = {Sync0.NONE: "sync_rounds", Sync0.COMPLETE: "sync0_rounds", Sync0.MORE: "parts"}
+
+
+def _kinds(message: Message) -> Iterable[str]:
+    match message:
+        case ChangePropagation():
+            yield "change_propagation"
+        case SyncRequest():
+            yield "sync_request"
+            if message.is_sync0:
+                yield "sync0_request"
+        case SyncReply():
+            yield "sync_reply"
+
+
+def _taken(journals: Journals) -> Iterable[tuple[str, str, Message]]:
+    refused = {(s, r.message) for s, r in journals if r.state is RecordState.REFUSED}
+    for server, record in journals:
+        if record.state is RecordState.RECEIVED and (server, record.message) not in refused:
+            yield server, record.peer, decode_message(record.body)
+
+
+def acked(journals: Journals) -> dict[tuple[str, str, str], int]:
+    """(authority, PSC in lower case, partition) -> the highest number that was acknowledged."""
+    found: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+    for server, peer, message in _taken(journals):
+        if isinstance(message, PscAck):
+            key = server, peer.lower(), str(message.partition)
+            found[key] = max(found[key], message.seq.value)
+    return dict(found)

@@ -1,0 +1,40 @@
+"""What the README says of conformance, against what was counted.
+
+Its table has a row for each specification, with a cell like ``436 of 441``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tools.ledger import Count, Counts
+
+#: How the row of a specification begins -> the tables of its requirements.
+SPECIFICATIONS = {
+    "MS-MQDS": ("mqds-client", "mqds-server"),
+    "MC-MQDSRP": ("mqdsrp",),
+    "MS-MQSD": ("mqsd",),
+    "MS-MQBR": ("mqbr",),
+    "MS-CMP": ("cmp",),
+}
+_CELL = re.compile(r"\|\s*([\d,]+ of [\d,]+)\s*\|")
+
+
+def figures(counts: Counts, tables: tuple[str, ...]) -> str:
+    """Proved of all, those that are waived among them."""
+    of_all = [count for table in tables for count in counts.get(table, {}).values()]
+    total = sum(of_all, Count())
+    return f"{total.covered:,} of {total.covered + total.open + total.waived:,}"
+
+
+def wrong_claims(readme: str, counts: Counts) -> Iterator[str]:
+    """Each row that does not say what was counted."""
+    for name, tables in SPECIFICATIONS.items():
+        if counts.keys().isdisjoint(tables):
+            continue
+        row = re.search(rf"^\| {name}[ ,].*$", readme, re.MULTILINE)
+        cell = None if row is None else _CELL.search(row[0])
+        said, counted = None if cell is None else cell[1], figures(counts, tables)
+        if said != counted:
+            yield f"README.md: {name} says {said or 'nothing'}, counted are {counted}"
