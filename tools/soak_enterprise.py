@@ -53,7 +53,6 @@ from mqis.services.enterprise.nodes import NodePlace, Nodes, NodesError, load_no
 from mqis.services.stores import open_store
 from mqis.services.transfer import export_file
 from mqis.storage.journal.reader import journal_faults
-from mqis.storage.records import MAX_REMEMBERED
 from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -78,9 +77,11 @@ KILL_EVERY_S = (8.0, 20.0)
 #: memory is flat.
 CALM = 0.4
 SAMPLE_S = 2.0
+#: Objects that a server keeps in memory. Few, so that this is full soon, and what grows then leaks.
+REMEMBERED = 2048
 #: A process that has seen fewer changes still fills its caches: about three of four changes leave
 #: an object to remember.
-FULL = 2 * MAX_REMEMBERED
+FULL = 2 * REMEMBERED
 #: And how long it has to be watched from then on.
 WATCHED_S = 30.0
 HEAL_S = 180.0
@@ -403,7 +404,7 @@ async def soak(
     rng = random.Random(seed)
     run = directory / "run"
     plan = directory / "enterprise.toml"
-    plan.write_text(EXAMPLE, encoding="utf-8")
+    plan.write_text(f"{EXAMPLE}\n[options.store]\nremembered = {REMEMBERED}\n", encoding="utf-8")
     await asyncio.to_thread(mqis, "up", str(plan), "--run", str(run), "--detach")
     try:
         nodes = load_nodes(run)

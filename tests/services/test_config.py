@@ -41,7 +41,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         '[server]\nname = "ams-dir1"\nrole = "pec"\nsite = "Amsterdam"\n'
-        '[store]\nurl = "postgresql://mqis@db/mqis"\n[enterprise]\nname = "Meridian"\n'
+        '[store]\nurl = "postgresql://mqis@db/mqis"\nremembered = 99\n'
+        '[enterprise]\nname = "Meridian"\n'
         '[rpc]\nlisten = "::1"\nport = 2879\nmapper = false\nmapper_port = 1135\n'
         'max_connections = 5\n[security]\naccounts = "a.toml"\ndomain = "LAB"\n'
         'administrators = ["S-1-5-21-1-2-3-500", "S-1-5-32-544"]\ngss = "none"\n'
@@ -61,7 +62,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     )
     assert load(path) == Config(
         ServerSection("ams-dir1", Role.PEC, "Amsterdam"),
-        StoreSection("postgresql://mqis@db/mqis"),
+        StoreSection("postgresql://mqis@db/mqis", 99),
         EnterpriseSection("Meridian"),
         RpcSection("::1", 2879, False, 1135, 5),
         SecuritySection(

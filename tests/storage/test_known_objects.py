@@ -10,7 +10,15 @@ import pytest
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
-from mqis.storage.records import MAX_BODY_BYTES, ObjectRow, known_object, object_row, read_object
+from mqis.storage import records
+from mqis.storage.records import (
+    MAX_BODY_BYTES,
+    ObjectRow,
+    known_object,
+    object_row,
+    read_object,
+    remember,
+)
 from mqis.storage.sql import KEYS_AT_ONCE
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -44,6 +52,16 @@ def test_equal_rows_are_one_object() -> None:
 def test_rows_that_differ_anywhere_are_not(changed: DirectoryObject) -> None:
     assert known_object(row_of(queue(1))) == queue(1)
     assert known_object(row_of(changed)) == changed
+
+
+def test_no_more_are_remembered_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_known", dict(records._known))
+    remember(2)
+    first = known_object(row_of(queue(1)))
+    assert known_object(row_of(queue(1))) is first
+    for number in (2, 3):
+        known_object(row_of(queue(number)))
+    assert known_object(row_of(queue(1))) is not first
 
 
 def test_a_large_object_is_made_each_time() -> None:

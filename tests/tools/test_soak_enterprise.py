@@ -55,7 +55,7 @@ def lives(step: int, rate: int = 1000) -> Memory:
 def test_the_slope_is_that_of_full_caches() -> None:
     assert lives(0).slope("a") == 0.0
     assert lives(1000).slope("a") == pytest.approx(1000.0)
-    assert lives(1000, rate=50).slope("a") is None
+    assert lives(1000, rate=10).slope("a") is None
     assert Memory().slope("a") is None
     assert lives(0).longest_s("a") == 198.0
 

@@ -41,6 +41,7 @@ from mqis.services.monitoring.sources import Sources
 from mqis.services.replication import ReplicationService, start_replication
 from mqis.services.sections import Config, Gss, Role
 from mqis.services.stores import file_of, open_store
+from mqis.storage.records import remember
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
@@ -153,6 +154,7 @@ class DirectoryServer:
     async def _start(self) -> Ready:
         config = self.config
         self._accounts.use(Path(config.security.accounts))
+        remember(config.store.remembered)
         store = open_store(config.store.url)
         self._stack.callback(store.close)
         replicates = config.server.role is not Role.NONE

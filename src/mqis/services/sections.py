@@ -90,6 +90,13 @@ class StoreSection:
             "database; memory: forgets everything at the end.",
         ),
     )
+    remembered: int = field(
+        default=16_384,
+        metadata=about(
+            between(64, 10_000_000),
+            "So many objects that were read last are kept in memory, about 4 kB each.",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -60,11 +61,17 @@ def read_object(row: ObjectRow) -> DirectoryObject:
         raise _damaged_object(row, error) from error
 
 
-#: Objects that are remembered, and how large the body of each may be.
-MAX_REMEMBERED = 16_384
+#: How large the body of an object may be that is remembered.
 MAX_BODY_BYTES = 2_048
+_known: dict[str, Callable[[ObjectRow], DirectoryObject]] = {}
 
-_remembered_object = lru_cache(MAX_REMEMBERED)(read_object)
+
+def remember(objects: int) -> None:
+    """How many objects all stores of this process remember from now on."""
+    _known["object"] = lru_cache(objects)(read_object)
+
+
+remember(16_384)
 
 
 def known_object(row: ObjectRow) -> DirectoryObject:
@@ -75,7 +82,7 @@ def known_object(row: ObjectRow) -> DirectoryObject:
     """
     body = row[4]
     small = isinstance(body, bytes) and len(body) <= MAX_BODY_BYTES
-    return _remembered_object(row) if small else read_object(row)
+    return _known["object"](row) if small else read_object(row)
 
 
 def read_whole_object(row: ObjectRow) -> DirectoryObject:
