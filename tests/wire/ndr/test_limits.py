@@ -63,6 +63,7 @@ def test_a_claim_of_many_elements_takes_no_memory(name: str, claim: int, syntax:
     assert peak_of(ARRAYS[name], data, syntax) < 20_000
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("claim", [100_000, MAX_COUNT, 0xFFFFFFFF])
 def test_a_claim_of_many_varying_elements_takes_no_memory(claim: int) -> None:
     data = struct.pack("<III", claim, 0, claim) + bytes(64)
@@ -71,6 +72,7 @@ def test_a_claim_of_many_varying_elements_takes_no_memory(claim: int) -> None:
     assert peak_of(ndr.WSTRING, data, Syntax.NDR20) < 20_000
 
 
+@pytest.mark.untraced
 def test_elements_without_inline_bytes_are_counted_by_their_referents() -> None:
     """NDR20 sends nothing inline for reference pointers, so only the check stops the loop."""
     for claim in (100_000, MAX_COUNT):

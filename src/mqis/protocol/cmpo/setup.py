@@ -321,10 +321,6 @@ class SessionSetup:
             session.retry_due = None
             self._call(session)
 
-    def lost(self, session: Session, now: float) -> None:
-        """The partner is gone before the session was up."""
-        self._fail(session, CmResult.SESSION_DOWN, now)
-
     def abandoned(self, token: object, now: float) -> None:
         """The primary gave up its BuildContext."""
         for session in self._table.sessions.values():

@@ -178,9 +178,8 @@ class Traffic:
     def ring(self, session: Session, now: float) -> None:
         due = [entry for entry in session.again if entry[0] <= now]
         session.again = [entry for entry in session.again if entry[0] > now]
-        for _, kind, request in due:
-            if session.state is SessionState.ACTIVE:
-                self._invoke(session, kind, request)
+        for _, kind, request in due:  # leaving ACTIVE has cleared it
+            self._invoke(session, kind, request)
 
 
 _NO_RESOURCES = idl.ResourcesNegotiated(0, CmResult.SERVER_NOT_READY)

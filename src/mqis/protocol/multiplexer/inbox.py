@@ -39,9 +39,6 @@ class Inbox:
         self._slack = 0
         self._last: _Entry | None = None
 
-    def __len__(self) -> int:
-        return len(self._queue)
-
     @property
     def session_full(self) -> bool:
         """Whether the session or one of its connections has reached its limit."""

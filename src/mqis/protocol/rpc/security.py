@@ -136,8 +136,6 @@ class SecurityContexts:
 
     def unprotect(self, channel: Channel, pdu: Pdu) -> bytes:
         """The stub of a request, verified and without its padding."""
-        if pdu.auth is None:
-            return pdu.signed_parts[1]
         try:
             return channel.unprotect(pdu, sign_header=self.header_signing)
         except AuthenticationError:
