@@ -6,6 +6,7 @@ from __future__ import annotations
 _KINDS = (
     ("not a replication message", "malformed"),
     ("changes without identity", "malformed"),
+    ("changes without a type", "malformed"),
     ("nothing can be sent there", "unreachable"),
     ("in the name of", "impersonation"),
     (" answers for ", "impersonation"),

@@ -104,7 +104,10 @@ def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply
     for change in reply.changes:
         if change.guid is None or change.partition != reply.partition:
             return work.refuse("a copy has changes without identity")
-        survivor.holds[change.guid] = change
+        if _tells_type(change):
+            survivor.holds[change.guid] = change
+        else:  # no directory could hold it; the rest of the copy is none the worse
+            work.refuse("a copy has changes without a type", change)
     survivor.last_seq = survivor.from_seq = max(survivor.from_seq, reply.to_seq)
     survivor.purged_seq = reply.purged_seq
     if reply.complete_sync0 is Sync0.MORE:
@@ -112,6 +115,14 @@ def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply
     else:
         survivor.complete = True
     return None
+
+
+def _tells_type(change: DirectoryChange) -> bool:
+    try:
+        type_of(change)
+    except DirectoryError:
+        return False
+    return True
 
 
 # --- putting it together --------------------------------------------------------------------------
@@ -204,10 +215,7 @@ def _deletion(change: DirectoryChange, seq: SequenceNumber) -> DirectoryChange:
 
 
 def _label(work: Work, change: DirectoryChange) -> str:
-    try:
-        object_type = type_of(change)
-    except DirectoryError:
-        return str(change.guid)
+    object_type = type_of(change)
     obj = None if change.guid is None else work.tx.get(object_type, change.guid)
     return f"{object_type.label} {change.guid}" if obj is None else _name(obj)
 

@@ -1,0 +1,252 @@
+"""Sites, machines and enterprise objects that hardly ever come, and changes that are undone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState, Scope
+from mqis.protocol.replication.changes import deletion
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import ChangePropagation, Sync0, SyncReply, SyncRequest
+from mqis.wire.propvariant import PropVariant
+from mqis.wire.seqnum import SequenceNumber
+from tests.protocol.replication.enterprise import (
+    Enterprise,
+    Node,
+    guid_of,
+    machine_properties,
+    number,
+    site_properties,
+    text,
+)
+
+SITE_A, SITE_B, SITE_C, SITE_N = (guid_of(name) for name in "ABCN")
+MIN = SequenceNumber.MIN
+
+
+@pytest.fixture
+def enterprise() -> Enterprise:
+    made = Enterprise()
+    made.add_pec("pec", "A")
+    made.add_psc("psc", "B")
+    made.add_psc("far", "C")
+    made.run(130)
+    made.sent.clear()
+    for node in made.nodes.values():
+        node.told.clear()
+    return made
+
+
+def neighbors(node: Node) -> dict[str, Guid]:
+    return {n.name: n.site for n in node.machine.memory.neighbors.values()}
+
+
+def of_the_enterprise(
+    node: Node,
+    ahead: int,
+    command: Command,
+    guid: Guid,
+    *properties: tuple[int, PropVariant],
+) -> DirectoryChange:
+    """A change of the enterprise partition, ``ahead`` of what a node has."""
+    seq = node.last(ENTERPRISE_PARTITION) + ahead
+    return DirectoryChange(
+        command, None, guid, ENTERPRISE_PARTITION, number(seq - 1), number(seq), MIN, properties
+    )
+
+
+def tell(enterprise: Enterprise, sender: str, machine: str, change: DirectoryChange) -> None:
+    """Propagate it, as the one change of a message."""
+    before = enterprise.nodes[machine].last(ENTERPRISE_PARTITION)
+    site = enterprise.nodes[sender].server.site
+    enterprise.inject(sender, machine, ChangePropagation(site, (change,)))
+    assert enterprise.nodes[machine].last(ENTERPRISE_PARTITION) == before + 1
+
+
+def site_deleted(node: Node, ahead: int, site: Guid) -> DirectoryChange:
+    properties = deletion(ObjectType.SITE, Scope.ENTERPRISE)
+    return of_the_enterprise(node, ahead, Command.DELETE, site, *properties)
+
+
+# --- sites ----------------------------------------------------------------------------------------
+
+
+def test_a_site_without_an_identifier_does_not_take_the_enterprise_with_it(
+    enterprise: Enterprise,
+) -> None:
+    """The null identifier is that of the enterprise partition."""
+    psc = enterprise.nodes["psc"]
+    before = neighbors(psc)
+    named = ((PropId.S_PATHNAME, text("Nil")), (PropId.S_PSC, text("pec")))
+    tell(enterprise, "pec", "psc", of_the_enterprise(psc, 1, Command.SYNC, Guid.NULL, *named))
+    assert psc.find(ObjectType.SITE, "Nil") is not None
+    tell(enterprise, "pec", "psc", site_deleted(psc, 1, Guid.NULL))
+    assert psc.find(ObjectType.SITE, "Nil") is None
+    assert psc.partition(ENTERPRISE_PARTITION).owner == "pec"
+    assert psc.find(ObjectType.SITE, "A") is not None
+    assert neighbors(psc) == before
+
+
+def test_who_is_named_as_the_psc_of_another_site_takes_no_office_there(
+    enterprise: Enterprise,
+) -> None:
+    """A server decides about its own site: of the other one it neither asks nor decides."""
+    pec, psc = enterprise.nodes["pec"], enterprise.nodes["psc"]
+    before = neighbors(psc)
+    enterprise.create(pec, ObjectType.SITE, site_properties("N", "psc"))
+    enterprise.run(5)
+    assert psc.partition(SITE_N).owner == "psc"
+    assert neighbors(psc) == before
+    assert SITE_N not in psc.machine.memory.recoveries
+    assert [
+        r for r in enterprise.messages(SyncRequest, sender="psc") if r.partition == SITE_N
+    ] == []
+    asked = enterprise.create(psc, ObjectType.MACHINE, machine_properties("m", "N", 0))
+    assert asked is not None
+    assert psc.answers() == {asked: HResult.MQDS_UNKNOWN_SOURCE}
+
+
+def test_a_site_and_its_machine_deleted_in_one_transaction(enterprise: Enterprise) -> None:
+    """The partition goes with the first, and the second does not bring it back."""
+    pec, psc = enterprise.nodes["pec"], enterprise.nodes["psc"]
+    enterprise.create(pec, ObjectType.SITE, site_properties("N", "nobody"))
+    enterprise.create(pec, ObjectType.MACHINE, machine_properties("m", "N", 0))
+    enterprise.run(5)
+    assert psc.find(ObjectType.MACHINE, "m") is not None
+
+    def both(events: DirectoryEvents) -> None:
+        for object_type, path in ((ObjectType.SITE, "N"), (ObjectType.MACHINE, "m")):
+            found = events.transaction.find(object_type, path)
+            assert found is not None
+            events.delete_directory_object(found)
+
+    assert enterprise.change(pec, both) is None
+    enterprise.run(5)
+    for node in (pec, psc):
+        assert not node.knows(SITE_N)
+        assert node.find(ObjectType.MACHINE, "m") is None
+    enterprise.check_converged()
+
+
+def test_a_site_that_a_crash_left_to_be_forgotten_is_not_asked_for(enterprise: Enterprise) -> None:
+    """The sweep of the enterprise partition goes on at the start, and takes its partition (E40)."""
+    psc = enterprise.nodes["psc"]
+    enterprise.crash("psc")
+    with psc.store.write() as tx:
+        site, state = tx.find(ObjectType.SITE, "C"), tx.partition(ENTERPRISE_PARTITION)
+        assert site is not None
+        assert state is not None
+        tx.update(site, replace(site, seq=MIN))
+        tx.put_partition(replace(state, purge_state=PurgeState.COMPLETING_SYNC0))
+    enterprise.restart("psc")
+    assert not psc.knows(SITE_C)
+    assert psc.find(ObjectType.MACHINE, "far") is None
+    assert neighbors(psc) == {"pec": SITE_A}
+    asked = [request.partition for request in enterprise.messages(SyncRequest, sender="psc")]
+    assert sorted(asked) == sorted([ENTERPRISE_PARTITION, SITE_A])
+    assert psc.partition(ENTERPRISE_PARTITION).purge_state is PurgeState.NORMAL
+
+
+# --- the enterprise -------------------------------------------------------------------------------
+
+
+def test_an_enterprise_that_names_no_pec_keeps_its_authority(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    unnamed = (PropId.E_PECNAME, text(""))
+    tell(enterprise, "pec", "psc", of_the_enterprise(psc, 1, Command.UPDATE, Guid.NULL, unnamed))
+    found = psc.find(ObjectType.ENTERPRISE, "E")
+    assert found is not None
+    assert found.value(PropId.E_PECNAME) is None
+    assert psc.partition(ENTERPRISE_PARTITION).owner == "pec"
+
+
+def test_a_pec_that_gets_the_enterprise_back_asks_before_it_decides(
+    enterprise: Enterprise,
+) -> None:
+    """The other one may have used numbers that it has not heard of."""
+    pec = enterprise.nodes["pec"]
+    enterprise.update(pec, ObjectType.ENTERPRISE, "E", {PropId.E_PECNAME: text("far")})
+    enterprise.run(5)
+    assert ENTERPRISE_PARTITION not in pec.machine.memory.recoveries
+    enterprise.sent.clear()
+    named = (PropId.E_PECNAME, text("pec"))
+    tell(enterprise, "far", "pec", of_the_enterprise(pec, 1, Command.UPDATE, Guid.NULL, named))
+    assert pec.partition(ENTERPRISE_PARTITION).owner == "pec"
+    assert ENTERPRISE_PARTITION in pec.machine.memory.recoveries
+    asked = [p for p in enterprise.sent if isinstance(p.message, SyncRequest)]
+    assert {p.machine for p in asked} == {"psc", "far"}
+    enterprise.run(130)
+    assert [told.partition for told in pec.recovered()] == [str(ENTERPRISE_PARTITION)]
+    assert enterprise.create(pec, ObjectType.CN, {PropId.CN_NAME: text("n")}) is None
+
+
+# --- what is undone -------------------------------------------------------------------------------
+
+
+def undo(enterprise: Enterprise, *changes: DirectoryChange) -> None:
+    """A reply of the PEC to the PSC of site B whose last change cannot be applied."""
+    psc = enterprise.nodes["psc"]
+    before = psc.last(ENTERPRISE_PARTITION)
+    bad = of_the_enterprise(psc, 9, Command.SYNC, guid_of("bad"))
+    reply = SyncReply(
+        SITE_A, ENTERPRISE_PARTITION, number(before), bad.seq, MIN, Sync0.NONE, (*changes, bad)
+    )
+    enterprise.inject("pec", "psc", reply)
+    assert psc.last(ENTERPRISE_PARTITION) == before
+    assert psc.refusals()[-1] == "this change stops a whole reply"
+
+
+@pytest.fixture
+def asking(enterprise: Enterprise) -> Enterprise:
+    """The PSC of site B has just asked; the test answers for the PEC."""
+    enterprise.lose(lambda parcel: parcel.machine == "pec")
+    enterprise.crash("psc")
+    enterprise.restart("psc")
+    return enterprise
+
+
+def test_a_neighbour_that_an_undone_reply_took_away_is_one_again(asking: Enterprise) -> None:
+    psc = asking.nodes["psc"]
+    before = neighbors(psc)
+    kept = psc.machine.memory.neighbor("pec")
+    undo(asking, site_deleted(psc, 1, SITE_C))
+    assert neighbors(psc) == before == {"pec": SITE_A, "far": SITE_C}
+    assert psc.machine.memory.neighbor("pec") is kept, "what was known of the others is not lost"
+    assert psc.find(ObjectType.MACHINE, "far") is not None
+    asking.create_queue(psc, "psc\\q")
+    asking.run(1)
+    assert asking.nodes["far"].find(ObjectType.QUEUE, "psc\\q") is not None
+
+
+def test_an_office_that_an_undone_reply_gave_is_not_taken(enterprise: Enterprise) -> None:
+    """Its site names another PSC still, so nobody is to be asked for a copy."""
+    psc = enterprise.nodes["psc"]
+    pec = enterprise.nodes["pec"]
+    enterprise.update(pec, ObjectType.SITE, "B", {PropId.S_PSC: text("other")})
+    enterprise.run(5)
+    enterprise.lose(lambda parcel: parcel.machine == "pec")
+    enterprise.crash("psc")
+    enterprise.restart("psc")
+    back = (PropId.S_PSC, text("psc"))
+    undo(enterprise, of_the_enterprise(psc, 1, Command.UPDATE, SITE_B, back))
+    assert psc.partition(SITE_B).owner == "other"
+    assert psc.machine.memory.recoveries == {}
+    enterprise.run(130)
+    assert psc.recovered() == []
+
+
+def test_a_recovery_goes_on_when_a_reply_is_undone(asking: Enterprise) -> None:
+    psc = asking.nodes["psc"]
+    asking.crash("psc")
+    asking.restart("psc", restored=True)
+    undo(asking)
+    assert set(psc.machine.memory.recoveries) == {SITE_B}
+    asking.run(130)
+    assert [told.partition for told in psc.recovered()] == [str(SITE_B)]
