@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.objects import Scope
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Scope
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import Nacked
 from mqis.protocol.queueing.message import Message as Envelope
@@ -219,6 +219,20 @@ def test_a_request_that_comes_again_while_it_is_on_its_way_is_not_passed_on_agai
         enterprise.inject("bsc", "psc", request)
     assert enterprise.messages(ChangeRequest, to="pec") == [request]
     assert psc.machine.counters.relayed_requests == 1
+
+
+def test_a_site_of_the_null_guid_does_not_take_the_enterprise(enterprise: Enterprise) -> None:
+    """That is the name of the enterprise's own partition."""
+    psc = enterprise.nodes["psc"]
+    before = psc.partition(ENTERPRISE_PARTITION)
+    last = before.last_seq
+    names = ((PropId.S_PATHNAME, text("Null")), (PropId.S_PSC, text("psc")))
+    odd = DirectoryChange(
+        Command.SYNC, None, Guid.NULL, ENTERPRISE_PARTITION, last, last + 1, MIN, names
+    )
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (odd,), Heartbeat()))
+    assert any("has no GUID" in reason for reason in psc.refusals())
+    assert psc.partition(ENTERPRISE_PARTITION).owner == before.owner
 
 
 # --- who is a server ------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ def test_a_replaced_psc_whose_site_comes_back_to_it_asks_first() -> None:
     enterprise.check_converged()
 
 
-def test_a_pec_that_hands_over_and_takes_back() -> None:
+def test_a_pec_that_hands_over_asks_the_next_one() -> None:
     enterprise = built()
     pec = enterprise.nodes["pec"]
     enterprise.update(pec, ObjectType.ENTERPRISE, "E", {PropId.E_PECNAME: text("far")})

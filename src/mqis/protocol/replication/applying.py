@@ -151,14 +151,15 @@ def _identity(
     object_type: ObjectType, change: DirectoryChange, properties: dict[int, PropVariant]
 ) -> Guid:
     """A sync names the object by GUID (E18), a create has the identifier among its properties."""
-    if change.guid is not None:
-        return change.guid
-    found = properties.get(IDENTIFIER_PROPERTY[object_type])
-    if found is None or not isinstance(found.value, Guid) or not found.value:
+    given = properties.get(IDENTIFIER_PROPERTY[object_type])
+    found = change.guid
+    if found is None and given is not None and isinstance(given.value, Guid):
+        found = given.value
+    if not found:  # the null GUID is the enterprise's partition, and nobody's object
         raise DirectoryError(
             HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, f"the new {object_type.label} has no GUID"
         )
-    return found.value
+    return found
 
 
 def _make_way(tx: Transaction, new: DirectoryObject) -> None:
