@@ -78,17 +78,13 @@ def site_deleted(node: Node, ahead: int, site: Guid) -> DirectoryChange:
 # --- sites ----------------------------------------------------------------------------------------
 
 
-def test_a_site_without_an_identifier_does_not_take_the_enterprise_with_it(
+def test_the_deletion_of_a_site_without_an_identifier_does_not_take_the_enterprise_with_it(
     enterprise: Enterprise,
 ) -> None:
     """The null identifier is that of the enterprise partition."""
     psc = enterprise.nodes["psc"]
     before = neighbors(psc)
-    named = ((PropId.S_PATHNAME, text("Nil")), (PropId.S_PSC, text("pec")))
-    tell(enterprise, "pec", "psc", of_the_enterprise(psc, 1, Command.SYNC, Guid.NULL, *named))
-    assert psc.find(ObjectType.SITE, "Nil") is not None
     tell(enterprise, "pec", "psc", site_deleted(psc, 1, Guid.NULL))
-    assert psc.find(ObjectType.SITE, "Nil") is None
     assert psc.partition(ENTERPRISE_PARTITION).owner == "pec"
     assert psc.find(ObjectType.SITE, "A") is not None
     assert neighbors(psc) == before
