@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types pytest conformance bench fuzz crash chaos soak proof sim engines docs java pipeline kerberos audit lock clean
+.PHONY: help run install test lint format types pytest conformance bench fuzz crash chaos soak proof sim engines docs java pipeline kerberos audit lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -18,6 +18,9 @@ help: ## what there is
 run: $(VENV)/.run $(VENV)/.pipeline java ## the tour: an enterprise of five servers, looked at from all sides (ONCE=1: ends after it)
 	@mkdir -p .build
 	@$(VENV)/bin/mqis tour --directory .build/tour $(if $(ONCE),--once)
+
+install: $(VENV)/.dev $(VENV)/.run $(VENV)/.pipeline java ## everything that the others need
+	@mkdir -p .build
 
 # Types are checked beside the tests: both leave the machine room. What fails is told at the end.
 test: lint $(VENV)/.pipeline java ## every gate: style, types, layers, tests, coverage

@@ -75,7 +75,7 @@ def merge(found: Mapping[str, Results | None]) -> Results | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--coverage", action="store_true")
-    parser.add_argument("--at-once", type=int, default=3, help="processes")
+    parser.add_argument("--at-once", type=int, default=4, help="processes")
     arguments = parser.parse_args()
     known = parts(ROOT)
     for path in (ROOT / RESULTS, *(results_of(ROOT, name) for name in known)):
