@@ -58,12 +58,12 @@ def keep(target: Target, data: bytes) -> Path:
 
 
 def budget(seconds: float | None, inputs: int | None) -> Iterator[int]:
-    """Batches until the time is up or the inputs are done."""
+    """Batches until the time is up, of this process, or the inputs are done; one at least."""
     deadline = None if seconds is None else time.process_time() + seconds
     for done in count(0, BATCH):
         if inputs is not None and done >= inputs:
             return
-        if deadline is not None and time.monotonic() >= deadline:
+        if done and deadline is not None and time.process_time() >= deadline:
             return
         yield BATCH if inputs is None else min(BATCH, inputs - done)
 

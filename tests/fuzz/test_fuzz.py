@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.__main__ import Finding, fuzz
+from fuzz.__main__ import BATCH, Finding, fuzz
 from fuzz.targets import CORPUS, TARGETS, Target
 from mqis.wire.errors import WireError
 
@@ -44,6 +44,14 @@ def test_another_error_is_a_finding_and_its_input_is_kept(
     (kept,) = (tmp_path / ".build/fuzz").iterdir()
     with pytest.raises(IndexError):
         broken(kept.read_bytes())
+
+
+def test_time_is_used_up() -> None:
+    """And however little there is, every target gets a batch of inputs."""
+    seen: list[bytes] = []
+    target = Target("sid", seen.append)
+    assert sum(fuzz(target, seed=1, seconds=0.0, inputs=None)) == BATCH
+    assert sum(fuzz(target, seed=1, seconds=0.2, inputs=None)) > BATCH
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:
