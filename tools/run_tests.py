@@ -1,8 +1,8 @@
-"""Runs all tests, three parts at a time, and puts together what they recorded.
+"""Runs all tests, four parts at a time, and puts together what they recorded.
 
-Usage: python tools/run_tests.py [--coverage] [--at-once 3]
+Usage: python tools/run_tests.py [--coverage] [--at-once 4]
 
-Three, because tests of servers wait as much as they work: on two cores it is the shortest.
+Four, because tests of servers wait as much as they work.
 
 The output of a part comes when it is done. Exit status: 0 if every test passed.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.replication.memory import Survivor
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -63,16 +65,22 @@ def test_a_new_psc_waits_for_the_pec_however_long_that_takes() -> None:
     assert enterprise.create_queue(new, "new\\q") is None
 
 
+def asking() -> tuple[Enterprise, Callable[[], None], Survivor]:
+    """A restored PSC has asked the PEC for its copy, which the test answers; how to end that."""
+    enterprise = built()
+    silence = enterprise.lose(lambda parcel: parcel.machine == "psc")
+    enterprise.restore("psc", enterprise.backup("psc"), authority=True)
+    survivor = enterprise.nodes["psc"].machine.memory.recoveries[SITE_B].survivors["pec"]
+    probe = SyncReply(SITE_A, SITE_B, survivor.from_seq, survivor.from_seq, MIN, Sync0.COMPLETE)
+    enterprise.inject("pec", "psc", probe)
+    return enterprise, silence, survivor
+
+
 @pytest.mark.parametrize("what", ["another partition", "no identifier"])
 def test_a_copy_with_changes_that_it_cannot_have_is_not_taken(what: str) -> None:
     """The server that sent it counts as silent until it has sent a sound one."""
-    enterprise = built()
+    enterprise, silence, survivor = asking()
     psc = enterprise.nodes["psc"]
-    silence = enterprise.lose(lambda parcel: parcel.machine == "psc")
-    enterprise.restore("psc", enterprise.backup("psc"), authority=True)
-    survivor = psc.machine.memory.recoveries[SITE_B].survivors["pec"]
-    probe = SyncReply(SITE_A, SITE_B, survivor.from_seq, survivor.from_seq, MIN, Sync0.COMPLETE)
-    enterprise.inject("pec", "psc", probe)
     assert not survivor.probing
     name = (PropId.Q_PATHNAME, text("psc\\odd"))
     last = psc.partition(SITE_B).last_seq
@@ -95,13 +103,8 @@ def test_a_copy_with_changes_that_it_cannot_have_is_not_taken(what: str) -> None
 
 def test_a_copy_with_something_that_is_nothing_is_taken_without_it() -> None:
     """By its number we had it and deleted it, and a deletion names the type."""
-    enterprise = built()
+    enterprise, silence, survivor = asking()
     psc = enterprise.nodes["psc"]
-    silence = enterprise.lose(lambda parcel: parcel.machine == "psc")
-    enterprise.restore("psc", enterprise.backup("psc"), authority=True)
-    survivor = psc.machine.memory.recoveries[SITE_B].survivors["pec"]
-    probe = SyncReply(SITE_A, SITE_B, survivor.from_seq, survivor.from_seq, MIN, Sync0.COMPLETE)
-    enterprise.inject("pec", "psc", probe)
     last = psc.partition(SITE_B).last_seq
     odd = DirectoryChange(Command.SYNC, None, guid_of("odd"), SITE_B, MIN, last, MIN, ())
     enterprise.inject(
