@@ -118,6 +118,32 @@ def test_a_request_that_is_repeated_without_end() -> None:
         traffic.sent("BSC", "PSC", body, 10_003)
 
 
+def test_a_copy_in_many_parts_is_no_storm_and_asking_for_them_again_is() -> None:
+    def asking(from_seq: int) -> bytes:
+        seq, last = SequenceNumber(from_seq), SequenceNumber.MAX
+        return encode_message(SyncRequest(SITE, SITE, seq, last, last, True, 0, "PEC"))
+
+    traffic = Traffic()
+
+    def ask_for_all(at: float) -> None:
+        for body in (asking(1 << 63), *(asking(2 * part) for part in range(50))):
+            traffic.sent("PEC", "BSC", body, at)
+
+    ask_for_all(0.0)
+    with pytest.raises(Violation, match="PEC asks BSC 21 times"):
+        ask_for_all(5.0)
+
+
+def test_a_copy_that_went_with_its_site_may_begin_anew() -> None:
+    history = known(queue(7, seq=5))
+    look(history, store(queue(7, seq=5)), BSC)
+    with pytest.raises(Violation, match="goes back from 10 to 0"):
+        look(history, store(last_seq=0), BSC)
+    history.drop()
+    look(history, MemoryStore(), BSC)
+    look(history, store(last_seq=0), BSC)
+
+
 def test_fewest_steps() -> None:
     assert fewest(50, lambda kept: {3, 17} <= set(kept)) == (3, 17)
     assert fewest(8, lambda kept: True) == ()

@@ -109,3 +109,65 @@ def test_a_name_that_is_taken_still_passes_through_a_psc_to_its_bsc() -> None:
     )
     assert result.violation is None
     assert result.counts["set aside"] > 0
+
+
+# --- a PEC that was restored from before a PSC joined ---------------------------------------------
+
+
+def test_a_restored_pec_does_not_number_in_the_place_of_a_psc() -> None:
+    """Its BSC knows the PSC that it does not know, and it made machines of its own there."""
+    result = suffered(
+        (1, 0),
+        Backup(5.0, 0),
+        Join(20.0, 1),
+        *work(40.0, 1, 6, Change.CREATE_MACHINE, Change.CREATE_QUEUE, Change.DELETE_QUEUE),
+        Restore(100.0, 0, 5.0),
+        *work(110.0, 0, 30, Change.CREATE_MACHINE),
+        *work(300.0, 0, 30, Change.CREATE_MACHINE),
+    )
+    assert result.violation is None
+    assert result.counts["introduced again"] == 0
+
+
+def test_a_pec_restored_twice_makes_itself_no_authority() -> None:
+    """The second backup has the site and not its PSC, which another PSC knows all the time."""
+    result = suffered(
+        (0, 0, 0),
+        Backup(5.0, 0),
+        Join(20.0, 2),
+        *work(40.0, 2, 6, Change.CREATE_MACHINE),
+        Restore(100.0, 0, 5.0),
+        Backup(108.0, 0),
+        Restore(400.0, 0, 5.0),
+        *work(600.0, 0, 10, Change.CREATE_MACHINE),
+    )
+    assert result.violation is None
+
+
+def test_a_site_that_was_lost_and_introduced_again() -> None:
+    """Its copies go with it and begin anew, behind the number that they had reached."""
+    result = suffered(
+        (1, 0, 0),
+        Backup(5.0, 0),
+        Join(20.0, 1),
+        *work(40.0, 1, 6, Change.CREATE_MACHINE),
+        Cut(60.0, 0, 2, False, 400.0),
+        Cut(60.0, 0, 3, False, 400.0),
+        Restore(100.0, 0, 5.0),
+    )
+    assert result.violation is None
+    assert result.counts["introduced again"] > 0
+
+
+def test_a_site_that_takes_the_name_of_one_that_is_gone() -> None:
+    """The one that held the name goes with its partition."""
+    salts = [salt for salt in range(100) if Random(salt).randrange(8) == 0]
+    result = suffered(
+        (1,),
+        Backup(5.0, 0),
+        Operate(10.0, 0, Change.CREATE_SITE, salts[0]),
+        Cut(20.0, 0, 1, False, 400.0),
+        Restore(30.0, 0, 5.0),
+        Operate(200.0, 0, Change.CREATE_SITE, salts[1]),
+    )
+    assert result.violation is None

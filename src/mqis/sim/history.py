@@ -104,8 +104,12 @@ class History:
         listed = view.partitions()
         if listed == self._listed.get(me.name):
             return False
+        before_all = self._listed.get(me.name, [])
         self._put(self._listed, me.name, listed)
         news = False
+        for gone in {state.id for state in before_all} - {state.id for state in listed}:
+            # A site that is deleted takes its copies along; if it comes back they begin anew.
+            self._take(self._seen, (me.name, gone))
         for state in listed:
             key = me.name, state.id
             before = self._seen.get(key)
@@ -169,6 +173,11 @@ class History:
         else:
             self._undo.append(lambda: target.pop(key))
         target[key] = value
+
+    def _take(self, target: dict[_K, _V], key: _K) -> None:
+        if key in target:
+            old = target.pop(key)
+            self._undo.append(lambda: target.__setitem__(key, old))
 
     def _look_at(self, view: View, me: Server, state: Partition, before: Partition | None) -> None:
         own = owns(view, me, state.id)

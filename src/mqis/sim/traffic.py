@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from mqis.sim.violation import Violation
 from mqis.wire.mqdsrp.messages import Operation
+from mqis.wire.reader import Reader
+from mqis.wire.seqnum import SequenceNumber
 
 _OPERATION_AT = 17
 _PARTITION = slice(18, 34)
+_FROM = slice(34, 42)
 #: Without having got any further, one partition may be asked for so often in a minute.
 _MAX_REQUESTS = 20
 _WINDOW_S = 60.0
+#: A restored authority first asks from a number that nobody has.
+_NOBODYS = SequenceNumber(1 << 63)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One server's requests to another for one partition."""
+
+    times: deque[float] = field(default_factory=deque)
+    #: Who asks from a higher number than ever has got a part of the answer.
+    reached: SequenceNumber = SequenceNumber.MIN
 
 
 class Traffic:
@@ -20,14 +35,19 @@ class Traffic:
 
     def __init__(self, count: Callable[[str], None] = lambda kind: None) -> None:
         self._count = count
-        self._asked: dict[tuple[str, str, bytes], deque[float]] = {}
+        self._asked: dict[tuple[str, str, bytes], _Asked] = {}
         self.messages = 0
 
     def sent(self, sender: str, machine: str, body: bytes, now: float) -> None:
         self.messages += 1
         if body[_OPERATION_AT] != Operation.SYNC_REQUEST:
             return
-        times = self._asked.setdefault((sender, machine, body[_PARTITION]), deque())
+        asked = self._asked.setdefault((sender, machine, body[_PARTITION]), _Asked())
+        from_seq = SequenceNumber.decode(Reader(body[_FROM]))
+        if asked.reached < from_seq < _NOBODYS:
+            asked.reached = from_seq
+            asked.times.clear()
+        times = asked.times
         times.append(now)
         while times[0] < now - _WINDOW_S:
             times.popleft()
@@ -41,6 +61,5 @@ class Traffic:
 
     def progressed(self, server: str) -> None:
         """A server has something new: what it asks now is another question."""
-        for key, times in self._asked.items():
-            if key[0] == server:
-                times.clear()
+        for key in [key for key in self._asked if key[0] == server]:
+            del self._asked[key]

@@ -48,8 +48,9 @@ LIVENESS_S = 7200.0
 _JOIN_S = 600.0
 #: What a second attempt hears if the first one was made after all.
 _EXISTS = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
-#: Many times what the longest runs take.
+#: Many times what the longest runs take: some for every server and second, and a start.
 _MAX_EVENTS = 400_000
+_EVENTS_PER_SERVER_S = 1.0
 #: When an administrator looks whether everybody is known.
 _ADMINISTRATED = (300.0, 1200.0)
 _LOOKS = (5.0, 30.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, LIVENESS_S)
@@ -104,10 +105,13 @@ class World:
         while self._events and self._events[0][0] <= time:
             self.now, _, action = heappop(self._events)
             self._steps_done += 1
-            if self._steps_done > _MAX_EVENTS:
+            if self._steps_done > self._max_events():
                 raise Violation("bounded traffic", "the enterprise never comes to rest")
             action()
         self.now = max(self.now, time)
+
+    def _max_events(self) -> float:
+        return _MAX_EVENTS + _EVENTS_PER_SERVER_S * self.now * len(self.servers)
 
     def instant(self, server: SimServer) -> Instant:
         spread = self.scenario.skew_s

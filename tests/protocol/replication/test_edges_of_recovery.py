@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.memory import Survivor
 from mqis.wire.hresult import HResult
@@ -125,7 +124,6 @@ def test_a_restored_pec_that_learns_of_a_deleted_site_forgets_its_partition() ->
     enterprise = built()
     pec = enterprise.nodes["pec"]
     enterprise.create(pec, ObjectType.SITE, site_properties("N", "nobody"))
-    enterprise.create(pec, ObjectType.MACHINE, machine_properties("m", "N", ServiceBits.ROUTING))
     enterprise.run(5)
     backup = enterprise.backup("pec")
     enterprise.delete(pec, ObjectType.SITE, "N")
@@ -137,6 +135,5 @@ def test_a_restored_pec_that_learns_of_a_deleted_site_forgets_its_partition() ->
     restored = {told.partition for told in pec.recovered()}
     assert restored == {str(ENTERPRISE_PARTITION), str(SITE_A)}
     assert not pec.knows(SITE_N)
-    assert pec.find(ObjectType.MACHINE, "m") is None
     enterprise.run(130)
     enterprise.check_converged()

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState, Scope
 from mqis.protocol.replication.changes import deletion
 from mqis.wire.guid import Guid
@@ -107,28 +106,6 @@ def test_who_is_named_as_the_psc_of_another_site_takes_no_office_there(
     asked = enterprise.create(psc, ObjectType.MACHINE, machine_properties("m", "N", 0))
     assert asked is not None
     assert psc.answers() == {asked: HResult.MQDS_UNKNOWN_SOURCE}
-
-
-def test_a_site_and_its_machine_deleted_in_one_transaction(enterprise: Enterprise) -> None:
-    """The partition goes with the first, and the second does not bring it back."""
-    pec, psc = enterprise.nodes["pec"], enterprise.nodes["psc"]
-    enterprise.create(pec, ObjectType.SITE, site_properties("N", "nobody"))
-    enterprise.create(pec, ObjectType.MACHINE, machine_properties("m", "N", 0))
-    enterprise.run(5)
-    assert psc.find(ObjectType.MACHINE, "m") is not None
-
-    def both(events: DirectoryEvents) -> None:
-        for object_type, path in ((ObjectType.SITE, "N"), (ObjectType.MACHINE, "m")):
-            found = events.transaction.find(object_type, path)
-            assert found is not None
-            events.delete_directory_object(found)
-
-    assert enterprise.change(pec, both) is None
-    enterprise.run(5)
-    for node in (pec, psc):
-        assert not node.knows(SITE_N)
-        assert node.find(ObjectType.MACHINE, "m") is None
-    enterprise.check_converged()
 
 
 def test_a_site_that_a_crash_left_to_be_forgotten_is_not_asked_for(enterprise: Enterprise) -> None:

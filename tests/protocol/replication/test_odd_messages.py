@@ -245,8 +245,8 @@ def test_the_psc_of_a_site_is_a_server_whatever_its_machine_says(
     """A machine object need not have the bits yet; one that no site names gets nothing."""
     pec = enterprise.nodes["pec"]
     enterprise.create(pec, ObjectType.SITE, site_properties("N", "bare"))
-    for machine in ("plain", "bare"):
-        enterprise.create(pec, ObjectType.MACHINE, machine_properties(machine, "N", 0))
+    for machine, site in (("plain", "A"), ("bare", "N")):
+        enterprise.create(pec, ObjectType.MACHINE, machine_properties(machine, site, 0))
     asks = SyncRequest(SITE_N, SITE_A, MIN, MAX, MIN, False, 1, name)
     enterprise.inject(name, "pec", asks)
     assert len(enterprise.messages(SyncReply, to=name)) == answered

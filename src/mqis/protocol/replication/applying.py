@@ -44,6 +44,8 @@ class Applied:
 
     before: DirectoryObject | None
     after: DirectoryObject | None
+    #: Another object, which had the name until now.
+    displaced: DirectoryObject | None = None
 
 
 def type_of(change: DirectoryChange) -> ObjectType:
@@ -112,9 +114,9 @@ def _update(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -
     for propid in emptied(given):
         properties.pop(propid, None)
     new = DirectoryObject(object_type, old.id, change.partition, change.seq, properties)
-    _make_way(tx, new)
+    displaced = _make_way(tx, new)
     tx.update(old, new)
-    return Applied(old, new)
+    return Applied(old, new, displaced)
 
 
 def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> Applied:
@@ -138,13 +140,13 @@ def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> A
         other = enterprise(tx)
         if other is not None:
             tx.delete(other)
-    _make_way(tx, new)
+    displaced = _make_way(tx, new)
     if old is None:
         tx.insert(new)
     else:
         tx.update(old, new)
     tx.unbury(new.id)
-    return Applied(old, new)
+    return Applied(old, new, displaced)
 
 
 def _identity(
@@ -162,17 +164,18 @@ def _identity(
     return found
 
 
-def _make_way(tx: Transaction, new: DirectoryObject) -> None:
+def _make_way(tx: Transaction, new: DirectoryObject) -> DirectoryObject | None:
     """An object of the same partition that holds the name is one the authority has no more."""
     holder = None if new.path is None else tx.find(new.type, new.path)
     if holder is None or holder.id == new.id:
-        return
+        return None
     if holder.partition != new.partition:
         raise DirectoryError(
             HResult.MQ_ERROR_QUEUE_EXISTS,
             f"the name {new.path!r} is taken in partition {holder.partition}",
         )
     tx.delete(holder)
+    return holder
 
 
 def stored(properties: dict[int, PropVariant]) -> dict[int, PropVariant]:

@@ -27,7 +27,9 @@ from mqis.protocol.replication import (
     recovery,
     requests,
     serving,
+    standing_in,
     survivors,
+    sync0,
     synchronization,
     topology,
     transport,
@@ -124,7 +126,7 @@ class Replication:
             if admission.owns(work.tx, me, state.id):
                 self._take_office(work, state, restored)
             else:
-                synchronization.resume_sync0(work, state)
+                sync0.resume_sync0(work, state)
                 asking.ask(work, state.id)
         if me.is_bsc:
             memory.bsc_ack_at = work.now + self.settings.first_bsc_ack_s
@@ -136,7 +138,7 @@ class Replication:
         work.put(state)
         if restored:
             recovery.begin(work, state.id)
-        elif state.id in (ENTERPRISE_PARTITION, self.me.site):
+        elif not standing_in.is_another_site(work, state.id) or recovery.is_running(work, state.id):
             recovery.begin_if_new(work, state)
 
     # --- what happens -----------------------------------------------------------------------------
@@ -262,6 +264,8 @@ def _dispatch(work: Work, sender: Sender, message: Message) -> None:
 
 def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
     """Changes of ours: written down, told to neighbours, and heeded ourselves (E30)."""
+    changes = tuple(changes)
+    standing_in.check(work, changes)
     for change in changes:
         partition = change.obj.partition
         state = work.partition(partition)

@@ -104,6 +104,7 @@ def apply_one(work: Work, change: DirectoryChange) -> bool:
         return False
     work.counters.applied += 1
     obj = applied.after or applied.before
+    topology.after_change(work, applied.displaced, None)
     topology.after_change(work, applied.before, applied.after)
     if obj is not None:
         work.changed(obj.type)

@@ -45,3 +45,9 @@ def is_running(work: Work, partition: Guid) -> bool:
 def serve(work: Work, partition: Guid) -> None:
     work.tx.put_state(_FAMILY, partition.raw, _SERVING)
     work.memory.recoveries.pop(partition, None)
+
+
+def resign(work: Work, partition: Guid) -> None:
+    """Another server is the authority after all."""
+    work.tx.drop_state(_FAMILY, partition.raw)
+    work.memory.recoveries.pop(partition, None)

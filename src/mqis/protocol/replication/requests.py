@@ -21,6 +21,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.replication import standing_in
 from mqis.protocol.replication.admission import authority_of, is_controller, may_change, owns
 from mqis.protocol.replication.applying import find, type_of
 from mqis.protocol.replication.changes import requested
@@ -190,6 +191,7 @@ def _decide(work: Work, request: ChangeRequest, changed: Decide) -> int:
     try:
         with work.tx.savepoint():
             _make(events, request.change)
+            standing_in.check(work, made)
     except DirectoryError as error:
         return _decided(work, request, error.hresult, [])
     except NotAuthority:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mqis.protocol.directory.objects import DirectoryObject, Partition, PurgeState, Scope, name_key
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    DirectoryObject,
+    Partition,
+    PurgeState,
+    Scope,
+    name_key,
+)
 from mqis.protocol.ports import Change
 from mqis.protocol.replication.admission import is_controller
 from mqis.protocol.replication.changes import scope_of, synchronized
@@ -42,14 +49,20 @@ def _refusal(
         return f"{sender.label} asks in the name of {request.requester}"
     if state is None:
         return f"partition {request.partition} is unknown here"
-    if work.me.is_bsc and not _restores(request, state):
+    if work.me.is_bsc and not _restores(work, request, state):
         return "a backup controller serves nobody"
     return None
 
 
-def _restores(request: SyncRequest, state: Partition) -> bool:
-    """The authority that is being restored asks even its backup controllers."""
-    return request.is_sync0 and name_key(request.requester) == name_key(state.owner)
+def _restores(work: Work, request: SyncRequest, state: Partition) -> bool:
+    """The authority that is being restored asks even its backup controllers.
+
+    So does the PEC where it stands in for a PSC (``standing_in``).
+    """
+    enterprise = work.partition(ENTERPRISE_PARTITION)
+    pec = state.owner if enterprise is None else enterprise.owner
+    requester = name_key(request.requester)
+    return request.is_sync0 and requester in (name_key(state.owner), name_key(pec))
 
 
 def is_purged(request: SyncRequest, state: Partition) -> bool:
@@ -60,7 +73,7 @@ def is_purged(request: SyncRequest, state: Partition) -> bool:
 def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
     """Everything above From, whatever To says (E03), or as much as one message holds (E54)."""
     last = state.last_seq
-    if not _restores(request, state):
+    if not _restores(work, request, state):
         last = max(request.from_seq, complete_through(work, state))
     chosen, complete = _fitting(work, state, request, last)
     to_seq = last if complete else chosen[-1].seq

@@ -21,7 +21,7 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication import recovery
+from mqis.protocol.replication import recovery, standing_in
 from mqis.protocol.replication.applying import type_of
 from mqis.protocol.replication.changes import synchronized
 from mqis.protocol.replication.effects import Recovered
@@ -39,23 +39,30 @@ _MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
 
 def advance(work: Work) -> None:
     """Ask who has not answered; go into service when all have, or have had their time."""
-    for partition, running in list(work.memory.recoveries.items()):
-        for neighbor in work.memory.neighbors.values():
-            key = name_key(neighbor.name)
-            if key not in running.survivors:
-                running.survivors[key] = Survivor(
-                    neighbor.name, not neighbor.intersite, _nobodys(work)
-                )
-        silent = [s for s in running.survivors.values() if not s.complete]
-        if _may_finish(work, partition, running):
-            if not silent or work.now >= running.deadline:
-                finish(work, partition, running)
-                continue
-        elif work.now >= running.deadline:
-            running.deadline = work.now + work.settings.recovery_retry_s
-        for survivor in silent:
-            if work.now >= survivor.asked_at + work.settings.recovery_retry_s:
-                _ask(work, partition, survivor)
+    recoveries, looked_at = work.memory.recoveries, set[Guid]()
+    while fresh := [p for p in recoveries if p not in looked_at]:
+        # One at a time: its end may begin others, or take one away.
+        looked_at.add(fresh[0])
+        _advance(work, fresh[0], recoveries[fresh[0]])
+
+
+def _advance(work: Work, partition: Guid, running: Recovery) -> None:
+    for neighbor in work.memory.neighbors.values():
+        key = name_key(neighbor.name)
+        if key not in running.survivors:
+            running.survivors[key] = Survivor(neighbor.name, not neighbor.intersite, _nobodys(work))
+    if standing_in.ended(work, partition, running):
+        return
+    silent = [s for s in running.survivors.values() if not s.complete]
+    if _may_finish(work, partition, running):
+        if not silent or work.now >= running.deadline:
+            finish(work, partition, running)
+            return
+    elif work.now >= running.deadline:
+        running.deadline = work.now + work.settings.recovery_retry_s
+    for survivor in silent:
+        if work.now >= survivor.asked_at + work.settings.recovery_retry_s:
+            _ask(work, partition, survivor)
 
 
 def _may_finish(work: Work, partition: Guid, running: Recovery) -> bool:
@@ -143,6 +150,9 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
     state = work.partition(partition)
     if state is None:
         work.memory.recoveries.pop(partition, None)
+        return
+    if standing_in.is_another_site(work, partition) and state.last_seq == _MIN:
+        recovery.serve(work, partition)  # a site that nobody knows a PSC of
         return
     answers = [s for s in running.survivors.values() if s.complete]
     own = _Copy(state.last_seq, dict(_own_holdings(work, state)), True)

@@ -1,4 +1,4 @@
-"""Answers to sync requests (3.3.7.5, 3.3.7.7) and the full synchronisation of a partition (sync0).
+"""Answers to sync requests (3.3.7.5, 3.3.7.7).
 
 A reply is one unit: all of its changes and the new last number, or nothing (E04). Changes that
 came meanwhile wait and are looked at afterwards.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition, PurgeState, name_key
-from mqis.protocol.directory.partitions import mark, objects_of
 from mqis.protocol.replication import topology
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
@@ -18,6 +17,7 @@ from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.quarantine import set_aside, take_back
 from mqis.protocol.replication.receiving import apply_one, drain, is_ahead
 from mqis.protocol.replication.survivors import receive_copy
+from mqis.protocol.replication.sync0 import complete_sync0, start_sync0, tell_backups
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.change import DirectoryChange
@@ -161,7 +161,7 @@ def _go_on(work: Work, progress: Progress, reply: SyncReply) -> None:
     state = work.partition(reply.partition)
     if state is not None:
         acknowledge(work, state, always=True)
-        _tell_backups(work)
+        tell_backups(work)
         drain(work, state.id)
 
 
@@ -184,62 +184,3 @@ def receive_already_purged(work: Work, sender: Sender, message: AlreadyPurged) -
         return work.refuse(f"number {message.purged_seq} is out of all proportion")
     start_sync0(work, state, message.purged_seq)
     return None
-
-
-def start_sync0(work: Work, state: Partition, purged_seq: SequenceNumber) -> None:
-    """Start Sync0 State (3.3.7.10): mark everything, then ask for everything.
-
-    Marking is part of this transaction, so the state between the two is never seen; a store that
-    has it all the same goes on from there (E40).
-    """
-    state = work.put(
-        replace(
-            state,
-            purge_state=PurgeState.STARTING_SYNC0,
-            last_seq=SequenceNumber.MIN,
-            purged_seq=purged_seq,
-        )
-    )
-    work.counters.sync0_started += 1
-    progress = work.memory.progress(state.id)
-    progress.pending.clear()
-    progress.in_round = False
-    mark(work.tx, state.id)
-    work.tx.purge(state.id, SequenceNumber.MAX)
-    work.put(replace(state, purge_state=PurgeState.IN_SYNC0))
-    answered(progress)
-    ask(work, state.id, again=True)
-
-
-def complete_sync0(work: Work, state: Partition) -> None:
-    """Complete Sync0 State (3.3.7.11): what still bears the mark is not at the authority."""
-    work.counters.sync0_completed += 1
-    work.put(replace(state, purge_state=PurgeState.COMPLETING_SYNC0))
-    for obj in list(objects_of(work.tx, state.id)):
-        if obj.seq == SequenceNumber.MIN:
-            work.tx.delete(obj)
-            work.changed(obj.type)
-            topology.after_change(work, obj, None)
-    current = work.partition(state.id)
-    if current is not None:
-        work.put(replace(current, purge_state=PurgeState.NORMAL))
-        _tell_backups(work)
-
-
-def _tell_backups(work: Work) -> None:
-    """Our BSCs hear of a synchronisation by the numbers and ask for it themselves.
-
-    Its changes skip what others have replaced, so they count only as a whole (E04): a BSC that got
-    them one by one could put a part of an older change, which it has kept, between them.
-    """
-    for neighbor in work.memory.neighbors.values():
-        if not neighbor.intersite:
-            neighbor.heartbeat_at = work.now
-
-
-def resume_sync0(work: Work, state: Partition) -> None:
-    """After a start, in whatever state a crash has left the partition (E40)."""
-    if state.purge_state is PurgeState.STARTING_SYNC0:
-        start_sync0(work, state, state.purged_seq)
-    elif state.purge_state is PurgeState.COMPLETING_SYNC0:
-        complete_sync0(work, state)

@@ -84,6 +84,9 @@ def _introduce(work: Work, state: Partition) -> None:
         return
     if work.me.is_psc and state.owner:
         add_neighbor(work, state.owner, state.id, intersite=True)
+    if ENTERPRISE_PARTITION in work.memory.recoveries and owns(work.tx, work.me, state.id):
+        # A site that a restored PEC hears of only now: its PSC may be in office long since.
+        recovery.begin(work, state.id)
     ask(work, state.id)
 
 

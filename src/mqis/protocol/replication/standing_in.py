@@ -1,0 +1,110 @@
+"""The PEC in the place of a new site's PSC, which could not create its own machine (3.1.3.1).
+
+It makes that machine and nothing else. Then the PSC decides, which numbers on from there.
+
+A PEC that was restored may not know that a PSC is in office long since: it has lost the machine, or
+never had it. So it asks around before it makes anything in the site's partition, and whoever knows
+the machine has a copy of the partition that serves until the PSC sends its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, name_key
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.directory.partitions import objects_of
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.replication import recovery, topology
+from mqis.protocol.replication.applying import type_of
+from mqis.protocol.replication.asking import ask
+from mqis.protocol.replication.memory import Recovery, Survivor
+from mqis.protocol.replication.quarantine import set_aside
+from mqis.protocol.replication.receiving import apply_one
+from mqis.protocol.replication.sync0 import start_sync0
+from mqis.protocol.replication.work import Work
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.seqnum import SequenceNumber
+
+
+def is_another_site(work: Work, partition: Guid) -> bool:
+    return partition not in (ENTERPRISE_PARTITION, work.me.site)
+
+
+def check(work: Work, changes: Iterable[OwnChange]) -> None:
+    """Whether changes that this server has made as an authority are its own to make."""
+    for change in changes:
+        state = work.partition(change.obj.partition)
+        if state is None or not is_another_site(work, state.id):
+            continue
+        if change.kind is not ChangeKind.CREATE or not _is_machine_of(state, change):
+            raise DirectoryError(
+                HResult.MQ_ERROR_DS_ERROR,
+                f"{state.owner} decides about this site, and its machine is not known here; "
+                f"create machine {state.owner} first",
+            )
+
+
+def _is_machine_of(state: Partition, change: OwnChange) -> bool:
+    obj = change.obj
+    return obj.type is ObjectType.MACHINE and name_key(obj.path or "") == name_key(state.owner)
+
+
+def ended(work: Work, partition: Guid, running: Recovery) -> bool:
+    """Whether somebody knows the machine of the site's PSC: then there is one, and it decides."""
+    state = work.partition(partition)
+    if state is None or not is_another_site(work, partition):
+        return False
+    # A copy that is behind ours may show a machine that was deleted since.
+    known = [s for s in running.survivors.values() if s.complete and s.last_seq >= state.last_seq]
+    best = max(
+        (s for s in known if any(_names(change, state.owner) for change in s.holds.values())),
+        key=lambda survivor: survivor.last_seq,
+        default=None,
+    )
+    if best is None:
+        return False
+    _hand_over(work, state, best)
+    return True
+
+
+def _names(change: DirectoryChange, machine: str) -> bool:
+    if change.command is Command.DELETE or type_of(change) is not ObjectType.MACHINE:
+        return False
+    path = dict(change.properties).get(PropId.QM_PATHNAME)
+    return path is not None and name_key(str(path.value)) == name_key(machine)
+
+
+def _hand_over(work: Work, state: Partition, survivor: Survivor) -> None:
+    """Hold what the survivor holds, and ask the PSC for what came after."""
+    recovery.resign(work, state.id)
+    if not _tells_deletions(survivor):
+        machine = next(c for c in survivor.holds.values() if _names(c, state.owner))
+        apply_one(work, machine)
+        start_sync0(work, state, max(state.purged_seq, survivor.purged_seq))
+        return
+    for obj in list(objects_of(work.tx, state.id)):
+        if obj.id not in survivor.holds:
+            work.tx.delete(obj)
+            work.changed(obj.type)
+            topology.after_change(work, obj, None)
+    work.tx.purge(state.id, SequenceNumber.MAX)
+    for change in sorted(survivor.holds.values(), key=lambda change: change.seq):
+        if not apply_one(work, change) and change.guid is not None:
+            set_aside(work, state.id, change.guid, change.seq)
+    purged = max(state.purged_seq, survivor.purged_seq)
+    current = work.partition(state.id) or state
+    work.put(replace(current, last_seq=survivor.last_seq, purged_seq=purged))
+    ask(work, state.id)
+
+
+def _tells_deletions(survivor: Survivor) -> bool:
+    """BSCs keep no tombstones; where every number has its object there are none."""
+    purged = survivor.purged_seq
+    numbers = {change.seq for change in survivor.holds.values() if change.seq > purged}
+    return not survivor.is_bsc or len(numbers) == survivor.last_seq.value - purged.value

@@ -1,0 +1,75 @@
+"""The full synchronisation of a partition (sync0).
+
+Everything that a replica holds is marked, the authority sends what it has, and what still bears the
+mark then is gone there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mqis.protocol.directory.objects import Partition, PurgeState
+from mqis.protocol.directory.partitions import mark, objects_of
+from mqis.protocol.replication import topology
+from mqis.protocol.replication.asking import answered, ask
+from mqis.protocol.replication.work import Work
+from mqis.wire.seqnum import SequenceNumber
+
+
+def start_sync0(work: Work, state: Partition, purged_seq: SequenceNumber) -> None:
+    """Start Sync0 State (3.3.7.10): mark everything, then ask for everything.
+
+    Marking is part of this transaction, so the state between the two is never seen; a store that
+    has it all the same goes on from there (E40).
+    """
+    state = work.put(
+        replace(
+            state,
+            purge_state=PurgeState.STARTING_SYNC0,
+            last_seq=SequenceNumber.MIN,
+            purged_seq=purged_seq,
+        )
+    )
+    work.counters.sync0_started += 1
+    progress = work.memory.progress(state.id)
+    progress.pending.clear()
+    progress.in_round = False
+    mark(work.tx, state.id)
+    work.tx.purge(state.id, SequenceNumber.MAX)
+    work.put(replace(state, purge_state=PurgeState.IN_SYNC0))
+    answered(progress)
+    ask(work, state.id, again=True)
+
+
+def complete_sync0(work: Work, state: Partition) -> None:
+    """Complete Sync0 State (3.3.7.11): what still bears the mark is not at the authority."""
+    work.counters.sync0_completed += 1
+    work.put(replace(state, purge_state=PurgeState.COMPLETING_SYNC0))
+    for obj in list(objects_of(work.tx, state.id)):
+        if obj.seq == SequenceNumber.MIN:
+            work.tx.delete(obj)
+            work.changed(obj.type)
+            topology.after_change(work, obj, None)
+    current = work.partition(state.id)
+    if current is not None:
+        work.put(replace(current, purge_state=PurgeState.NORMAL))
+        tell_backups(work)
+
+
+def tell_backups(work: Work) -> None:
+    """Our BSCs hear of a synchronisation by the numbers and ask for it themselves.
+
+    Its changes skip what others have replaced, so they count only as a whole (E04): a BSC that got
+    them one by one could put a part of an older change, which it has kept, between them.
+    """
+    for neighbor in work.memory.neighbors.values():
+        if not neighbor.intersite:
+            neighbor.heartbeat_at = work.now
+
+
+def resume_sync0(work: Work, state: Partition) -> None:
+    """After a start, in whatever state a crash has left the partition (E40)."""
+    if state.purge_state is PurgeState.STARTING_SYNC0:
+        start_sync0(work, state, state.purged_seq)
+    elif state.purge_state is PurgeState.COMPLETING_SYNC0:
+        complete_sync0(work, state)
