@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -160,6 +161,15 @@ def test_the_ordinary_is_decoded_side_by_side(monkeypatch: pytest.MonkeyPatch) -
     assert [p["text"] for p in rows[2]["properties"]] == [str(ID), "orders", None, None]
     assert rows[3]["object_type"] == ObjectType.QUEUE
     assert [row["reached_seq"] for row in rows] == [None] * 5 + [9, 9]
+
+
+@pytest.mark.parametrize("label", ["l" * 1200, "ä" * 1200], ids=["many at once", "one by one"])
+def test_a_body_is_not_copied_for_every_change_in_it(label: str) -> None:
+    """A full synchronisation has thousands: with copies it would be more than a batch can hold."""
+    one = change(Command.SYNC, (PropId.Q_LABEL, PropVariant(VarType.LPWSTR, label)))
+    reply = replace(REPLY, changes=(one,) * 1000)
+    made = list(bodies._decoded(batch_of([of_message(reply)]), False))
+    assert sum(batch.num_rows for batch in made) == 1000
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def _decoded(batch: pa.RecordBatch, properties: bool) -> Iterator[pa.RecordBatch
     odd = found.row[not_ascii(found, properties=properties)]
     rest[odd] = True
     made = columns_of(found, rest, properties=properties)
-    chosen = batch.take(pa.array(made.row))
+    chosen = _headers(batch, made.row)
     made.columns["reached_seq"] = _reached(bodies, made.row)
     about = {name: chosen.column(name) for name in ("object_id", "object_type")}
     arrays = []
@@ -148,6 +148,12 @@ def _decoded(batch: pa.RecordBatch, properties: bool) -> Iterator[pa.RecordBatch
     yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
     if rest.any():
         yield _batch(batch.filter(pa.array(rest)), properties)
+
+
+def _headers(batch: pa.RecordBatch, row: Ints) -> pa.RecordBatch:
+    """What changes have of their records, without the bodies: one may hold thousands of them."""
+    names = [name for name in NEEDED if name not in ("kind", "body")]
+    return batch.select(names).take(pa.array(row))
 
 
 def _reached(bodies: Bodies, row: Ints) -> pa.Array:
@@ -181,7 +187,7 @@ def _batch(batch: pa.RecordBatch, properties: bool) -> pa.RecordBatch:
     wanted = [batch.column(name).to_pylist() for name in names]
     for index, record in enumerate(zip(*wanted, strict=True)):
         _record(rows, index, record, properties)
-    chosen = batch.take(pa.array(rows.source, pa.int64()))
+    chosen = _headers(batch, np.array(rows.source, np.int64))
     arrays = [_column(name, chosen, rows) for name in _ARROW.names]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
