@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
@@ -9,7 +11,9 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.messages import SyncReply
+from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import (
     Enterprise,
@@ -17,6 +21,7 @@ from tests.protocol.replication.enterprise import (
     guid_of,
     machine_properties,
     site_properties,
+    text,
 )
 
 SITE_N = guid_of("N")
@@ -41,6 +46,8 @@ def restored(enterprise: Enterprise, *, deletions: bool = False) -> Enterprise:
     enterprise.run(130)
     for n in range(3):
         enterprise.create_queue(new, rf"new\q{n}")
+    quota = {PropId.QM_QUOTA: PropVariant(VarType.UI4, 5)}
+    enterprise.update(new, ObjectType.MACHINE, "new", quota)
     if deletions:
         enterprise.delete(new, QUEUE, r"new\q1")
     enterprise.run(130)
@@ -192,6 +199,31 @@ def test_a_copy_that_is_behind_shows_a_machine_that_was_deleted_since() -> None:
     assert SITE_N not in pec.machine.memory.recoveries
 
 
+def test_what_the_copy_no_longer_has_goes() -> None:
+    """The backup is from an earlier attempt at the site, of which nothing is left."""
+    enterprise = built(psc=True)
+    pec = enterprise.nodes["pec"]
+    enterprise.create(pec, ObjectType.SITE, site_properties("N", "new"))
+    backup = enterprise.backup("pec")
+    with backup.write() as tx:
+        state, like = tx.partition(SITE_N), tx.find(ObjectType.MACHINE, "pec")
+        assert state is not None
+        assert like is not None
+        seq = SequenceNumber(1)
+        named = like.with_properties({PropId.QM_PATHNAME: text("old")}, seq)
+        tx.insert(replace(named, id=guid_of("old"), partition=SITE_N))
+        tx.put_partition(replace(state, last_seq=seq))
+    enterprise.delete(pec, ObjectType.SITE, "N")
+    enterprise.run(5)
+    enterprise.add_psc("new", "N")
+    enterprise.run(130)
+    enterprise.restore("pec", backup, authority=True)
+    assert pec.find(ObjectType.MACHINE, "old") is not None
+    enterprise.run(200)
+    assert pec.find(ObjectType.MACHINE, "old") is None
+    enterprise.check_converged()
+
+
 def test_what_cannot_be_taken_from_the_copy_is_set_aside_and_asked_for() -> None:
     """A machine has moved meanwhile, and its old place is all that the copy knows."""
     enterprise = built(psc=True)
@@ -203,15 +235,13 @@ def test_what_cannot_be_taken_from_the_copy_is_set_aside_and_asked_for() -> None
     enterprise.restore("pec", backup, authority=True)
     pec = enterprise.nodes["pec"]
     with pec.store.write() as tx:  # as if it had been made here under that name
-        state = tx.partition(guid_of("A"))
+        state, like = tx.partition(guid_of("A")), tx.find(ObjectType.MACHINE, "pec")
         assert state is not None
-        found = tx.find(ObjectType.MACHINE, "pec")
-        assert found is not None
+        assert like is not None
         seq = state.last_seq.increment()
-        properties = {**found.properties, 203: machine_properties("taken", "A", 0)[203]}
-        obj = type(found)(ObjectType.MACHINE, guid_of("other"), guid_of("A"), seq, properties)
-        tx.insert(obj)
-        tx.put_partition(type(state)(state.id, state.owner, seq))
+        named = like.with_properties({PropId.QM_PATHNAME: text("taken")}, seq)
+        tx.insert(replace(named, id=guid_of("other")))
+        tx.put_partition(replace(state, last_seq=seq))
 
     def sent_by_new(parcel: Parcel) -> bool:
         return parcel.sender == "new" and isinstance(parcel.message, SyncReply)
