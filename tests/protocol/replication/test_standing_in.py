@@ -46,7 +46,7 @@ def restored(enterprise: Enterprise, *, deletions: bool = False) -> Enterprise:
     enterprise.run(130)
     for n in range(3):
         enterprise.create_queue(new, rf"new\q{n}")
-    quota = {PropId.QM_QUOTA: PropVariant(VarType.UI4, 5)}
+    quota: dict[int, PropVariant] = {PropId.QM_QUOTA: PropVariant(VarType.UI4, 5)}
     enterprise.update(new, ObjectType.MACHINE, "new", quota)
     if deletions:
         enterprise.delete(new, QUEUE, r"new\q1")
