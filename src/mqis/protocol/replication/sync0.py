@@ -45,11 +45,11 @@ def complete_sync0(work: Work, state: Partition) -> None:
     """Complete Sync0 State (3.3.7.11): what still bears the mark is not at the authority."""
     work.counters.sync0_completed += 1
     work.put(replace(state, purge_state=PurgeState.COMPLETING_SYNC0))
-    for obj in list(objects_of(work.tx, state.id)):
-        if obj.seq == SequenceNumber.MIN:
-            work.tx.delete(obj)
-            work.changed(obj.type)
-            topology.after_change(work, obj, None)
+    marked = [obj for obj in objects_of(work.tx, state.id) if obj.seq == SequenceNumber.MIN]
+    for obj in marked:
+        work.tx.delete(obj)
+        work.changed(obj.type)
+        topology.after_change(work, obj, None)
     current = work.partition(state.id)
     if current is not None:
         work.put(replace(current, purge_state=PurgeState.NORMAL))
