@@ -6,23 +6,10 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import (
-    MAPPER_PORT,
-    AnonymousOption,
-    DiscoverOption,
-    Level,
-    LevelOption,
-    MapperPortOption,
-    Provider,
-    ProviderOption,
-    ServerOption,
-    UserOption,
-    VerifyOption,
-    connected,
-    login,
-)
+from mqis.cli.login import Access, connected
 from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import print_json, say
+from mqis.cli.spread import spread
 from mqis.protocol.directory.objects import NAME_PROPERTY
 from mqis.services.presentation.properties import PropertyError, parse_assignments
 from mqis.wire.guid import Guid
@@ -37,6 +24,7 @@ _Values = Annotated[
 ]
 
 
+@spread
 def create(
     kind: TypeArgument,
     words: Annotated[
@@ -47,14 +35,7 @@ def create(
         ),
     ] = None,
     *,
-    server: ServerOption = None,
-    discover: DiscoverOption = False,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
     security: Annotated[
         str | None,
         typer.Option(metavar="SDDL", help="The permissions of a queue; default: the server's."),
@@ -65,17 +46,7 @@ def create(
     object_type = kind.object_type
     path, assignments = _split(object_type, words or [])
     descriptor = None if security is None else sddl(security)
-    who = login(
-        server,
-        mapper_port,
-        user,
-        level,
-        auth,
-        anonymous=anonymous,
-        verify=verify,
-        discover=discover,
-    )
-    with connected(who) as remote:
+    with connected(access.login()) as remote:
         properties = parse_assignments(object_type, assignments, remote)
         if object_type is ObjectType.ROUTINGLINK:
             path = _link_path(properties)
@@ -115,61 +86,29 @@ def sddl(text: str) -> bytes:
         raise PropertyError(f"{text!r} is no descriptor: {error}") from None
 
 
+@spread
 def set_(
     kind: TypeArgument,
     name: NameArgument,
     values: _Values,
     *,
-    server: ServerOption = None,
-    discover: DiscoverOption = False,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
 ) -> None:
     """Change properties of an object: all of them, or none."""
     object_type = kind.object_type
-    who = login(
-        server,
-        mapper_port,
-        user,
-        level,
-        auth,
-        anonymous=anonymous,
-        verify=verify,
-        discover=discover,
-    )
-    with connected(who) as remote:
+    with connected(access.login()) as remote:
         remote.set(object_type, name, parse_assignments(object_type, values, remote))
     say(f"changed {object_type.label} {name}")
 
 
+@spread
 def delete(
     kind: TypeArgument,
     name: NameArgument,
     *,
-    server: ServerOption = None,
-    discover: DiscoverOption = False,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
 ) -> None:
     """Delete an object."""
-    who = login(
-        server,
-        mapper_port,
-        user,
-        level,
-        auth,
-        anonymous=anonymous,
-        verify=verify,
-        discover=discover,
-    )
-    with connected(who) as remote:
+    with connected(access.login()) as remote:
         remote.delete(kind.object_type, name)
     say(f"deleted {kind.object_type.label} {name}")

@@ -10,21 +10,10 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import (
-    MAPPER_PORT,
-    Level,
-    LevelOption,
-    MapperPortOption,
-    Provider,
-    ProviderOption,
-    ServerOption,
-    UserOption,
-    VerifyOption,
-    connected,
-    login,
-)
+from mqis.cli.login import Account, connected
 from mqis.cli.options import ConfigOption, ListenOption
 from mqis.cli.output import say
+from mqis.cli.spread import spread
 from mqis.protocol.queueing.names import canonical, queue_path
 from mqis.protocol.replication.server import Role
 from mqis.runtime.node.signer import MachineKey
@@ -50,15 +39,11 @@ class JoinRole(StrEnum):
     BSC = "bsc"
 
 
+@spread
 def join(
     *,
     pec: Annotated[str, typer.Option(metavar="NAME", help="The machine name of the PEC.")],
-    server: ServerOption = None,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    verify: VerifyOption = True,
+    account: Account,
     role: Annotated[
         JoinRole, typer.Option(help="psc: the authority of a new site; bsc: a backup in one.")
     ] = JoinRole.PSC,
@@ -102,7 +87,7 @@ def join(
     known = override(known, {"server": {"name": own}}, "command line")
     key = MachineKey.open(path.absolute().parent / known.replication.key)
     wanted = Wanted(own, Role(role.value), site, pec, key.public, _published(known))
-    who = login(server, mapper_port, user, level, auth, verify=verify)
+    who = account.login()
     with connected(who) as remote:
         member = make_member(remote, wanted)
     first = who.servers[0].rpartition(":")[0] if ":" in who.servers[0] else who.servers[0]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -112,32 +112,64 @@ class Login:
         return f"{self.domain}\\{self.name}" if self.domain else self.name
 
 
-def login(
-    server: list[str] | None,
-    mapper_port: int = MAPPER_PORT,
-    user: str | None = None,
-    level: Level = Level.PRIVACY,
-    auth: Provider = Provider.NEGOTIATE,
-    *,
-    anonymous: bool = False,
-    verify: bool = True,
-    discover: bool = False,
-) -> Login:
-    """What the options say."""
-    words = [word.strip() for text in server or () for word in text.split(",")]
-    servers = tuple(word for word in words if word)
-    if discover:
-        from mqis.cli.discover import discovered  # noqa: PLC0415
+@dataclass(frozen=True)
+class Account:
+    """The options of a command that has to log on."""
 
-        servers += tuple(map(str, discovered(mapper_port)))
-    if not servers:
-        raise typer.BadParameter(
-            "name a directory server with --server HOST[:PORT], or have one looked for: --discover"
-        )
-    if anonymous or not user:
-        return Login(servers, mapper_port)
-    domain, name = split_user(user)
-    return Login(servers, mapper_port, domain, name, AuthLevel[level.name], _TYPES[auth], verify)
+    _MISSING: ClassVar = "name a directory server with --server HOST[:PORT]"
+
+    server: ServerOption = None
+    mapper_port: MapperPortOption = MAPPER_PORT
+    user: UserOption = None
+    level: LevelOption = Level.PRIVACY
+    auth: ProviderOption = Provider.NEGOTIATE
+    verify: VerifyOption = True
+
+    def login(self) -> Login:
+        """What the options say."""
+        servers = self.servers()
+        if not servers:
+            raise typer.BadParameter(self._MISSING)
+        if self.is_nobody:
+            return Login(servers, self.mapper_port)
+        domain, name = split_user(self.user or "")
+        level, provider = AuthLevel[self.level.name], _TYPES[self.auth]
+        return Login(servers, self.mapper_port, domain, name, level, provider, self.verify)
+
+    def servers(self) -> tuple[str, ...]:
+        words = [word.strip() for text in self.server or () for word in text.split(",")]
+        return tuple(word for word in words if word)
+
+    @property
+    def is_nobody(self) -> bool:
+        return not self.user
+
+
+@dataclass(frozen=True)
+class Access(Account):
+    """The options of a command that strangers may use too."""
+
+    _MISSING: ClassVar = f"{Account._MISSING}, or have one looked for: --discover"
+
+    anonymous: AnonymousOption = False
+    discover: DiscoverOption = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a server is to be asked, rather than a store read."""
+        return bool(self.server) or self.discover
+
+    def servers(self) -> tuple[str, ...]:
+        found = super().servers()
+        if self.discover:
+            from mqis.cli.discover import discovered  # noqa: PLC0415
+
+            found += tuple(map(str, discovered(self.mapper_port)))
+        return found
+
+    @property
+    def is_nobody(self) -> bool:
+        return self.anonymous or super().is_nobody
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, counted, error_console, print_json, say, table
+from mqis.cli.spread import spread
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 
@@ -59,9 +60,18 @@ MemoryOption = Annotated[str, typer.Option(help="For Spark, if it runs here.")]
 TunedOption = Annotated[
     bool, typer.Option("--tuned/--untuned", help="Start a local Spark the quick way.")
 ]
-_HERE = Path("tables")
-_MEMORY = "2g"
 _SEQ = re.compile(r"\d{1,15}|[0-9a-fA-F]{16}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the tables are, and what works them out."""
+
+    tables: TablesOption = Path("tables")
+    master: MasterOption = "local[*]"
+    remote: RemoteOption = ""
+    memory: MemoryOption = "2g"
+    tuned: TunedOption = True
 
 
 class NoSparkError(MqisError):
@@ -69,9 +79,7 @@ class NoSparkError(MqisError):
 
 
 @contextmanager
-def _tables(
-    directory: Path, master: str, remote: str, memory: str, tuned: bool, *inputs: str
-) -> Iterator[Tables]:
+def _tables(place: Place, *inputs: str) -> Iterator[Tables]:
     """The tables, in the one session of the command, with a progress bar.
 
     How much there is in them and in ``inputs`` decides how Java is started.
@@ -86,7 +94,8 @@ def _tables(
     from mqis.pipeline.tables import Tables  # noqa: PLC0415
     from mqis.pipeline.watching import watched  # noqa: PLC0415
 
-    engine = Engine(master, remote, tuned, memory, large=is_much(directory, *inputs))
+    large = is_much(place.tables, *inputs)
+    engine = Engine(place.master, place.remote, place.tuned, place.memory, large=large)
     target = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
@@ -97,24 +106,21 @@ def _tables(
                 bar.update(task, description="computing", completed=done, total=total)
 
             with watched(opened, tell):
-                yield Tables(opened, directory)
+                yield Tables(opened, place.tables)
 
 
 @app.command()
+@spread
 def run(
     *,
     journals: JournalsOption = "",
     exports: ExportsOption = "",
     captures: CapturesOption = "",
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
     json: JsonOption = False,
 ) -> None:
     """Do everything that the input allows, in one session."""
-    with _tables(tables, master, remote, memory, tuned, journals, exports, captures) as opened:
+    with _tables(place, journals, exports, captures) as opened:
         from mqis.pipeline.jobs.audit import audit as audit_job  # noqa: PLC0415
         from mqis.pipeline.jobs.conversations import (  # noqa: PLC0415
             conversations as conversations_job,
@@ -142,7 +148,7 @@ def run(
     if json:
         print_json({**done, "divergence": rows})
         return
-    _say_ingested(done["ingest"], tables)
+    _say_ingested(done["ingest"], place.tables)
     if "audit" in done:
         _say_audited(done["audit"], rows)
         findings = sum(done["hygiene"].values())
@@ -154,45 +160,39 @@ def run(
 
 
 @app.command()
+@spread
 def ingest(
     *,
     journals: JournalsOption = "",
     exports: ExportsOption = "",
     captures: CapturesOption = "",
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
     json: JsonOption = False,
 ) -> None:
     """Read journals, exports and captures into the tables records, objects, partitions, packets
     and errors."""
-    with _tables(tables, master, remote, memory, tuned, journals, exports, captures) as opened:
+    with _tables(place, journals, exports, captures) as opened:
         from mqis.pipeline.jobs.ingest import ingest as job  # noqa: PLC0415
 
         done = asdict(job(opened, journals, exports, captures))
     if json:
         print_json(done)
     else:
-        _say_ingested(done, tables)
+        _say_ingested(done, place.tables)
 
 
 @app.command()
+@spread
 def audit(
     *,
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
     json: JsonOption = False,
 ) -> None:
     """Compare all replicas with their authorities, and say why they differ.
 
     Exit status 1 if they do.
     """
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(place) as opened:
         from mqis.pipeline.jobs.audit import audit as job  # noqa: PLC0415
 
         done = asdict(job(opened))
@@ -206,17 +206,14 @@ def audit(
 
 
 @app.command()
+@spread
 def lag(
     *,
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
     json: JsonOption = False,
 ) -> None:
     """How long changes take to each replica, which numbers are missing, who synchronises."""
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(place) as opened:
         from mqis.pipeline.jobs.progress import lag as job  # noqa: PLC0415
 
         done = asdict(job(opened))
@@ -231,17 +228,14 @@ def lag(
 
 
 @app.command()
+@spread
 def hygiene(
     *,
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
     json: JsonOption = False,
 ) -> None:
     """What is wrong with the directory although all replicas agree: orphans, duplicates, ..."""
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(place) as opened:
         from mqis.pipeline.jobs.hygiene import hygiene as job  # noqa: PLC0415
 
         job(opened)
@@ -254,17 +248,14 @@ def hygiene(
 
 
 @app.command()
+@spread
 def routes(
     *,
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
     json: JsonOption = False,
 ) -> None:
     """Every pair of sites: what a message costs, its next hop and its path."""
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(place) as opened:
         from mqis.pipeline.jobs.routes import routes as job  # noqa: PLC0415
 
         done = asdict(job(opened))
@@ -280,18 +271,15 @@ def routes(
 
 
 @app.command("what-if")
+@spread
 def what_if(
     *,
-    tables: TablesOption = _HERE,
+    place: Place,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The worst to show.")] = 20,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
     json: JsonOption = False,
 ) -> None:
     """Every single link and gate: which pairs of sites its failure cuts off, or makes dearer."""
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(place) as opened:
         from mqis.pipeline.jobs.routes import what_if as job  # noqa: PLC0415
 
         done = asdict(job(opened))
@@ -304,6 +292,7 @@ def what_if(
 
 
 @app.command()
+@spread
 def traffic(
     *,
     messages: Annotated[
@@ -318,16 +307,12 @@ def traffic(
         str,
         typer.Option(metavar="LINK", help="As if it failed: 'SITE - SITE'.", show_default=False),
     ] = "",
-    tables: TablesOption = _HERE,
+    place: Place,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The busiest to show.")] = 20,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
     json: JsonOption = False,
 ) -> None:
     """What links and gates carry, and what they would if a link failed."""
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(place) as opened:
         from mqis.pipeline.jobs.traffic import traffic as job  # noqa: PLC0415
 
         done = asdict(job(opened, messages, failed=without))
@@ -339,6 +324,7 @@ def traffic(
 
 
 @app.command()
+@spread
 def rebuild(
     out: Annotated[Path, typer.Argument(help="The export to write.", show_default=False)],
     *,
@@ -352,16 +338,12 @@ def rebuild(
     partition: Annotated[
         str, typer.Option(metavar="GUID", help="One partition alone.", show_default=False)
     ] = "",
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
     json: JsonOption = False,
 ) -> None:
     """Write the directory as it was, for 'mqis import --restore'."""
     chosen, time, seq = _point(at, partition)
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(place) as opened:
         from mqis.pipeline.jobs.rebuild import rebuild as job  # noqa: PLC0415
 
         done = job(opened, out, at_time=time, partition=chosen, at_seq=seq)
@@ -385,17 +367,14 @@ def _point(at: str, partition: str) -> tuple[Guid | None, datetime | None, int |
 
 
 @app.command()
+@spread
 def report(
     out: Annotated[Path, typer.Argument(help="The HTML file to write.")] = Path("report.html"),
     *,
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
 ) -> None:
     """Write one HTML file with charts of what the tables say; it opens offline."""
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(place) as opened:
         from mqis.pipeline.report import report as job  # noqa: PLC0415
 
         sections = job(opened, out)
@@ -403,23 +382,20 @@ def report(
 
 
 @app.command()
+@spread
 def stream(
     *,
     journals: JournalsOption,
     once: Annotated[bool, typer.Option("--once", help="What is there, then end.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1)] = 2.0,
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
     json: JsonOption = False,
 ) -> None:
     """Follow journals as they grow: who is behind, who holds something else.
 
     Ctrl-C ends it for now; the next time it goes on from there.
     """
-    with _tables(tables, master, remote, memory, tuned, journals) as opened:
+    with _tables(place, journals) as opened:
         from mqis.pipeline.jobs.stream import follow  # noqa: PLC0415
         from mqis.pipeline.jobs.stream import stream as job  # noqa: PLC0415
 
@@ -442,19 +418,16 @@ def stream(
 
 
 @app.command()
+@spread
 def show(
     name: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)],
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
-    tables: TablesOption = _HERE,
-    master: MasterOption = "local[*]",
-    remote: RemoteOption = "",
-    memory: MemoryOption = _MEMORY,
-    tuned: TunedOption = True,
+    place: Place,
     json: JsonOption = False,
 ) -> None:
     """Show some rows of a table."""
-    with _tables(tables, master, remote, memory, tuned) as opened:
+    with _tables(place) as opened:
         rows = [row.asDict() for row in opened.read(name).limit(limit).collect()]
     if json:
         print_json([_plain(row) for row in rows])

@@ -7,21 +7,10 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import (
-    MAPPER_PORT,
-    Level,
-    LevelOption,
-    MapperPortOption,
-    Provider,
-    ProviderOption,
-    ServerOption,
-    UserOption,
-    VerifyOption,
-    connected,
-    login,
-)
+from mqis.cli.login import Account, connected
 from mqis.cli.options import ConfigOption, JsonOption, ListenOption
 from mqis.cli.output import cell, console, print_json, say, table
+from mqis.cli.spread import spread
 from mqis.services.config import DEFAULT_NAME
 from mqis.services.promote.following import plan_follow
 from mqis.services.promote.plan import Plan
@@ -29,6 +18,7 @@ from mqis.services.promote.rebuilding import Wish, plan_rebuild
 from mqis.services.promote.takeover import plan_takeover
 
 
+@spread
 def promote(
     *,
     follow: Annotated[
@@ -69,12 +59,7 @@ def promote(
     force: Annotated[
         bool, typer.Option("--force", help="Although the lost server seems to answer.")
     ] = False,
-    server: ServerOption = None,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    verify: VerifyOption = True,
+    account: Account,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -98,7 +83,7 @@ def promote(
         if not dry_run:
             following.carry_out()
     else:
-        with connected(login(server, mapper_port, user, level, auth, verify=verify)) as remote:
+        with connected(account.login()) as remote:
             takeover = plan_takeover(file, remote, force=force)
             _show(takeover.plan, json=json, dry_run=dry_run)
             if not dry_run:

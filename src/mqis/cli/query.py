@@ -5,26 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from mqis.cli.login import (
-    MAPPER_PORT,
-    AnonymousOption,
-    DiscoverOption,
-    Level,
-    LevelOption,
-    MapperPortOption,
-    Provider,
-    ProviderOption,
-    ServerOption,
-    UserOption,
-    VerifyOption,
-    connected,
-    login,
-)
+from mqis.cli.login import Access, connected
 from mqis.cli.options import (
     ConfigOption,
     JsonOption,
@@ -35,6 +21,7 @@ from mqis.cli.options import (
     store_url,
 )
 from mqis.cli.output import cell, console, counted, print_json, say, table
+from mqis.cli.spread import spread
 from mqis.protocol.directory.export import value_to_json
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.directory.query import Order, SortKey
@@ -54,20 +41,14 @@ from mqis.wire.mqds.propid import PropId
 # --- get ------------------------------------------------------------------------------------------
 
 
+@spread
 def get(
     kind: TypeArgument,
     name: NameArgument,
     *,
     store: StoreOption = None,
     config: ConfigOption = None,
-    server: ServerOption = None,
-    discover: DiscoverOption = False,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
     prop: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Just this property; may be given several times."),
@@ -76,9 +57,7 @@ def get(
 ) -> None:
     """Show one object: all that is stored of it, or the properties asked for."""
     chosen = [find_property(kind.object_type, word) for word in prop or ()]
-    options = mapper_port, user, level, auth
-    flags = {"anonymous": anonymous, "verify": verify, "discover": discover}
-    with source(store, config, server, *options, **flags) as found_in:
+    with source(store, config, access) as found_in:
         record = found_in.get(kind.object_type, name, chosen)
         if json:
             print_json(object_as_json(record))
@@ -87,14 +66,12 @@ def get(
 
 
 @contextmanager
-def source(
-    store: str | None, config: Path | None, server: list[str] | None, *options: Any, **flags: Any
-) -> Iterator[Source]:
+def source(store: str | None, config: Path | None, access: Access) -> Iterator[Source]:
     """The server if one is named or to be found, else the store."""
-    if server or flags["discover"]:
+    if access.is_wanted:
         if store is not None:
             raise typer.BadParameter("--store and --server exclude each other")
-        with connected(login(server, *options, **flags)) as remote:
+        with connected(access.login()) as remote:
             yield remote
     else:
         with opened(store_url(store, config)) as from_store, from_store.read() as view:
@@ -136,19 +113,13 @@ def object_as_table(record: Record, names: Names, *, everything: bool = True) ->
 # --- lookup ---------------------------------------------------------------------------------------
 
 
+@spread
 def lookup(
     kind: TypeArgument,
     *,
     store: StoreOption = None,
     config: ConfigOption = None,
-    server: ServerOption = None,
-    discover: DiscoverOption = False,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
     where: Annotated[
         list[str] | None,
         typer.Option(metavar="CONDITION", help="label=x, cost>=5, site_id=Berlin ... All must be."),
@@ -165,9 +136,7 @@ def lookup(
     """List the objects of a type, those that meet all conditions."""
     object_type = kind.object_type
     chosen = _columns(object_type, columns)
-    options = mapper_port, user, level, auth
-    flags = {"anonymous": anonymous, "verify": verify, "discover": discover}
-    with source(store, config, server, *options, **flags) as found_in:
+    with source(store, config, access) as found_in:
         restrictions = [parse_condition(object_type, text, found_in) for text in where or ()]
         found = found_in.lookup(object_type, chosen, restrictions, _sort_keys(object_type, sort))
         rows = found[:limit]

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from mqis.cli.login import (
-    MAPPER_PORT,
-    AnonymousOption,
-    Level,
-    LevelOption,
-    MapperPortOption,
-    Provider,
-    ProviderOption,
-    ServerOption,
-    UserOption,
-    VerifyOption,
-    connected,
-    login,
-)
+from mqis.cli.login import Access, connected
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import print_json, say
+from mqis.cli.spread import spread
 from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
@@ -54,6 +42,7 @@ SvgOption = Annotated[
 ]
 
 
+@spread
 def route(
     source: Annotated[str, typer.Argument(metavar="FROM", help="A machine, or a site: its gate.")],
     destination: Annotated[str, typer.Argument(metavar="TO", help="A machine, or a site.")],
@@ -67,22 +56,13 @@ def route(
     directory: DirectoryOption = None,
     store: StoreOption = None,
     config: ConfigOption = None,
-    server: ServerOption = None,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
 ) -> None:
     """Show the way of a message from one machine to another (MS-MQBR).
 
     The status is 1 if there is none, and what breaks it is named.
     """
-    options = mapper_port, user, level, auth
-    snapshot = read_directory(
-        directory, store, config, server, *options, anonymous=anonymous, verify=verify
-    )
+    snapshot = read_directory(directory, store, config, access)
     ends = find_machine(snapshot, source), find_machine(snapshot, destination)
     removed = [link for text in without or () for link in find_links(snapshot, text)]
     before = explain(snapshot, *ends) if removed else None
@@ -98,25 +78,17 @@ def route(
         raise typer.Exit(1)
 
 
+@spread
 def map_(
     *,
     svg: Annotated[Path, typer.Option(metavar="FILE", help="Where to.", show_default=False)],
     directory: DirectoryOption = None,
     store: StoreOption = None,
     config: ConfigOption = None,
-    server: ServerOption = None,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
 ) -> None:
     """Draw the enterprise: sites, links with their costs, gates."""
-    options = mapper_port, user, level, auth
-    snapshot = read_directory(
-        directory, store, config, server, *options, anonymous=anonymous, verify=verify
-    )
+    snapshot = read_directory(directory, store, config, access)
     _draw(snapshot, None, svg)
     say(f"wrote {svg}: {len(snapshot.sites)} sites, {len(snapshot.links)} links")
 
@@ -125,20 +97,15 @@ def map_(
 
 
 def read_directory(
-    directory: Path | None,
-    store: str | None,
-    config: Path | None,
-    server: list[str] | None,
-    *options: Any,
-    **more: Any,
+    directory: Path | None, store: str | None, config: Path | None, access: Access
 ) -> Snapshot:
     """The file, the server or the store: whichever is named, else the configuration's store."""
-    if sum(given is not None for given in (directory, store, server or None)) > 1:
+    if sum(given is not None for given in (directory, store, access.is_wanted or None)) > 1:
         raise typer.BadParameter("--directory, --store and --server exclude each other")
     if directory is not None:
         return snapshot_of_export(directory)
-    if server:
-        with connected(login(server, *options, **more)) as remote:
+    if access.is_wanted:
+        with connected(access.login()) as remote:
             return snapshot_of_server(remote)
     with opened(store_url(store, config)) as found, found.read() as view:
         return Snapshot.read(view)

@@ -7,23 +7,10 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import (
-    MAPPER_PORT,
-    AnonymousOption,
-    DiscoverOption,
-    Level,
-    LevelOption,
-    MapperPortOption,
-    Provider,
-    ProviderOption,
-    ServerOption,
-    UserOption,
-    VerifyOption,
-    connected,
-    login,
-)
+from mqis.cli.login import Access, connected
 from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import cell, console, print_json, say, table
+from mqis.cli.spread import spread
 from mqis.protocol.security.information import SecurityInformation as Part
 from mqis.services.presentation.permissions import permissions, remark, who
 from mqis.services.presentation.properties import PropertyError
@@ -35,18 +22,12 @@ _PARTS = {str(part.name).lower(): part for part in (Part.OWNER, Part.GROUP, Part
 _SHOWN = Part.OWNER | Part.GROUP | Part.DACL
 
 
+@spread
 def security(
     kind: TypeArgument,
     name: NameArgument,
     *,
-    server: ServerOption = None,
-    discover: DiscoverOption = False,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
     sddl: Annotated[
         str | None,
         typer.Option("--set", metavar="SDDL", help="Set what this text says, and show it then."),
@@ -64,17 +45,7 @@ def security(
     object_type = kind.object_type
     asked = None if part is None else _parse_parts(part)
     new = None if sddl is None else _parse(sddl)
-    who_asks = login(
-        server,
-        mapper_port,
-        user,
-        level,
-        auth,
-        anonymous=anonymous,
-        verify=verify,
-        discover=discover,
-    )
-    with connected(who_asks) as remote:
+    with connected(access.login()) as remote:
         if new is not None:
             chosen = _settable(new, asked)
             remote.set_security(object_type, name, chosen, new.to_bytes())

@@ -10,21 +10,11 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import (
-    MAPPER_PORT,
-    AnonymousOption,
-    Level,
-    LevelOption,
-    MapperPortOption,
-    Provider,
-    ProviderOption,
-    ServerOption,
-    UserOption,
-    VerifyOption,
-)
+from mqis.cli.login import Access
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.route import DirectoryOption, WithoutOption, read_directory
+from mqis.cli.spread import spread
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import Explanation, explain
@@ -41,6 +31,7 @@ from mqis.wire.mqds.propid import PropId
 Queue = PrivateQueue | PublicQueue
 
 
+@spread
 def send(
     source: Annotated[str, typer.Argument(metavar="FROM", help="A machine, or a site: its gate.")],
     destination: Annotated[
@@ -57,13 +48,7 @@ def send(
     directory: DirectoryOption = None,
     store: StoreOption = None,
     config: ConfigOption = None,
-    server: ServerOption = None,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
 ) -> None:
     """Send a message through the enterprise, and compare its way with the explained one.
 
@@ -71,12 +56,9 @@ def send(
     for itself whom it sends to. The status is 1 if the message does not arrive, or goes another way
     than the explained one.
     """
-    if server and "\\" in destination:
+    if access.is_wanted and "\\" in destination:
         raise typer.BadParameter("a queue is looked up in a store or a file, not at --server")
-    options = mapper_port, user, level, auth
-    snapshot = read_directory(
-        directory, store, config, server, *options, anonymous=anonymous, verify=verify
-    )
+    snapshot = read_directory(directory, store, config, access)
     start = find_machine(snapshot, source)
     if "\\" in destination:
         queue: Queue = _public_queue(destination, directory, store, config)

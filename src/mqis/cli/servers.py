@@ -2,49 +2,20 @@
 
 from __future__ import annotations
 
-from mqis.cli.login import (
-    MAPPER_PORT,
-    AnonymousOption,
-    DiscoverOption,
-    Level,
-    LevelOption,
-    MapperPortOption,
-    Provider,
-    ProviderOption,
-    ServerOption,
-    UserOption,
-    VerifyOption,
-    connected,
-    login,
-)
+from mqis.cli.login import Access, connected
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, table
+from mqis.cli.spread import spread
 
 
+@spread
 def servers(
     *,
-    server: ServerOption = None,
-    discover: DiscoverOption = False,
-    mapper_port: MapperPortOption = MAPPER_PORT,
-    user: UserOption = None,
-    level: LevelOption = Level.PRIVACY,
-    auth: ProviderOption = Provider.NEGOTIATE,
-    anonymous: AnonymousOption = False,
-    verify: VerifyOption = True,
+    access: Access,
     json: JsonOption = False,
 ) -> None:
     """List the directory servers of every site, the authority of each site first."""
-    who = login(
-        server,
-        mapper_port,
-        user,
-        level,
-        auth,
-        anonymous=anonymous,
-        verify=verify,
-        discover=discover,
-    )
-    with connected(who) as remote:
+    with connected(access.login()) as remote:
         sites = remote.servers()
     if json:
         print_json(
