@@ -75,8 +75,9 @@ def follow(query: StreamingQuery, tables: Tables, told: Told) -> None:
         except SPARK_ERRORS as error:
             raise PipelineError(f"the stream ended: {explained(error)}") from error
         progress = query.lastProgress
-        number = -1 if progress is None else int(progress["batchId"])
-        done = number > last and progress is not None and progress["numInputRows"] > 0
+        number = -1 if progress is None else progress.batchId
+        # By name: through Connect, the number under that key is missing.
+        done = number > last and progress is not None and progress.numInputRows > 0
         if done and tables.has("live"):
             last = number
             told(number, tables.read("live"))
