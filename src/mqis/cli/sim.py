@@ -35,6 +35,8 @@ class _Summary(NamedTuple):
     seconds: float
     healed: list[float]
     messages: int
+    #: What each took the processor.
+    each: list[float]
 
 
 def sim(
@@ -167,6 +169,7 @@ def _many(seeds: range, options: Options, jobs: int, *, keep_going: bool, json: 
                 "seeds": summary.results,
                 "start": seeds.start,
                 "seconds": round(summary.seconds, 3),
+                "median_s": round(median(summary.each), 3),
                 "messages": summary.messages,
                 "failed": [_as_json(result) for result in summary.failed],
                 "counts": dict(sorted(summary.counts.items())),
@@ -183,19 +186,20 @@ def _many(seeds: range, options: Options, jobs: int, *, keep_going: bool, json: 
 def _run(seeds: range, options: Options, jobs: int, keep_going: bool) -> _Summary:
     began = perf_counter()
     counts: Counter[str] = Counter()
-    failed, healed, messages, done = [], [], 0, 0
+    failed, healed, each, messages, done = [], [], [], 0, 0
     with _bar(len(seeds)) as advance:
         for result in run_many(seeds, options, jobs=jobs):
             done += 1
             counts.update(result.counts)
             messages += result.messages
             healed.append(result.healed_s)
+            each.append(result.seconds)
             advance()
             if result.violation is not None:
                 failed.append(result)
                 if not keep_going:
                     break
-    return _Summary(done, failed, counts, perf_counter() - began, healed, messages)
+    return _Summary(done, failed, counts, perf_counter() - began, healed, messages, each)
 
 
 @contextmanager
@@ -218,7 +222,8 @@ def _show(summary: _Summary) -> None:
     out.print(cell(f"not seen: {', '.join(unseen) or 'nothing'}"), soft_wrap=True)
     out.print(
         cell(
-            f"{counted(summary.results, 'seed')} in {summary.seconds:.1f} s, "
+            f"{counted(summary.results, 'seed')} in {summary.seconds:.1f} s "
+            f"({median(summary.each):.2f} s of the processor for one, median), "
             f"{summary.messages} messages, agreement after {median(summary.healed):.0f} simulated "
             f"seconds (median), {counted(len(summary.failed), 'violation')}"
         ),

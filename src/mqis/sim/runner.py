@@ -11,6 +11,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import process_time
 from traceback import extract_tb
 
 from mqis.sim.minimise import fewest
@@ -50,6 +51,8 @@ class Result:
     messages: int
     counts: Counter[str] = field(default_factory=Counter)
     lines: tuple[str, ...] = ()
+    #: How long it took the processor, which no two runs have in common.
+    seconds: float = field(default=0.0, compare=False)
 
 
 def scenario_of(seed: int, options: Options) -> Scenario:
@@ -66,6 +69,7 @@ def run_seed(seed: int, options: Options = PLAIN) -> Result:
 
 
 def run(scenario: Scenario, options: Options = PLAIN) -> Result:
+    began = process_time()
     trace = Trace(keep=options.keep_lines)
     violation = None
     with TemporaryDirectory(prefix="mqis-sim-") as directory, mutated(options.mutation):
@@ -90,6 +94,7 @@ def run(scenario: Scenario, options: Options = PLAIN) -> Result:
         world.traffic.messages,
         trace.counts,
         tuple(trace.lines or ()),
+        process_time() - began,
     )
 
 
