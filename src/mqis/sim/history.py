@@ -102,12 +102,12 @@ class History:
     def look(self, view: View, me: Server) -> bool:
         """Everything that an operation has changed in a store; whether it is anything."""
         listed = view.partitions()
-        if listed == self._listed.get(me.name):
+        known = self._listed.get(me.name, [])
+        if listed == known:
             return False
-        before_all = self._listed.get(me.name, [])
         self._put(self._listed, me.name, listed)
         news = False
-        for gone in {state.id for state in before_all} - {state.id for state in listed}:
+        for gone in {state.id for state in known} - {state.id for state in listed}:
             # A site that is deleted takes its copies along; if it comes back they begin anew.
             self._take(self._seen, (me.name, gone))
         for state in listed:

@@ -56,6 +56,16 @@ def restored(enterprise: Enterprise, *, deletions: bool = False) -> Enterprise:
     return enterprise
 
 
+def without_its_last_site() -> Enterprise:
+    """After its backup the PEC has created a site, whose PSC has not joined yet."""
+    enterprise = built(psc=True)
+    backup = enterprise.backup("pec")
+    enterprise.create(enterprise.nodes["pec"], ObjectType.SITE, site_properties("N", "new"))
+    enterprise.run(5)
+    enterprise.restore("pec", backup, authority=True)
+    return enterprise
+
+
 # --- what it may change ---------------------------------------------------------------------------
 
 
@@ -145,12 +155,8 @@ def test_a_copy_without_gaps_serves_at_once() -> None:
 
 def test_a_site_that_nobody_knows_a_psc_of_waits_for_its_machine() -> None:
     """The first number is its machine's again, as it was before the disk was lost."""
-    enterprise = built(psc=True)
+    enterprise = without_its_last_site()
     pec = enterprise.nodes["pec"]
-    backup = enterprise.backup("pec")
-    enterprise.create(pec, ObjectType.SITE, site_properties("N", "new"))
-    enterprise.run(5)
-    enterprise.restore("pec", backup, authority=True)
     with pytest.raises(DirectoryError, match="being restored"):
         enterprise.create(pec, ObjectType.SITE, site_properties("M", "late"))
     enterprise.run(2)
@@ -165,12 +171,8 @@ def test_a_site_that_nobody_knows_a_psc_of_waits_for_its_machine() -> None:
 
 
 def test_a_crash_while_it_asks_around_does_not_put_it_into_office() -> None:
-    enterprise = built(psc=True)
+    enterprise = without_its_last_site()
     pec = enterprise.nodes["pec"]
-    backup = enterprise.backup("pec")
-    enterprise.create(pec, ObjectType.SITE, site_properties("N", "new"))
-    enterprise.run(5)
-    enterprise.restore("pec", backup, authority=True)
     enterprise.run(2)
     assert SITE_N in pec.machine.memory.recoveries
     enterprise.crash("pec")

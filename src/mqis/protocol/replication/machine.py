@@ -149,7 +149,13 @@ class Replication:
 
     def changed(self, tx: Transaction, changes: Iterable[OwnChange], at: Instant) -> list[Effect]:
         """Propagate Directory Change (3.1.7.1.2): what this server has changed, in this ``tx``."""
-        return self._run(tx, at, lambda work: _changed(work, changes))
+        made = tuple(changes)
+
+        def operation(work: Work) -> None:
+            standing_in.check(work, made)
+            _changed(work, made)
+
+        return self._run(tx, at, operation)
 
     def request(self, tx: Transaction, change: OwnChange, local: int, at: Instant) -> list[Effect]:
         """Change Remote Object (3.1.7.1.1): another server decides, ``Answered`` says how."""
@@ -264,8 +270,6 @@ def _dispatch(work: Work, sender: Sender, message: Message) -> None:
 
 def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
     """Changes of ours: written down, told to neighbours, and heeded ourselves (E30)."""
-    changes = tuple(changes)
-    standing_in.check(work, changes)
     for change in changes:
         partition = change.obj.partition
         state = work.partition(partition)

@@ -90,9 +90,7 @@ def _hand_over(work: Work, state: Partition, survivor: Survivor) -> None:
         return
     for obj in list(objects_of(work.tx, state.id)):
         if obj.id not in survivor.holds:
-            work.tx.delete(obj)
-            work.changed(obj.type)
-            topology.after_change(work, obj, None)
+            topology.forget_object(work, obj)
     work.tx.purge(state.id, SequenceNumber.MAX)
     for change in sorted(survivor.holds.values(), key=lambda change: change.seq):
         if not apply_one(work, change) and change.guid is not None:

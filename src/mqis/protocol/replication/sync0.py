@@ -47,9 +47,7 @@ def complete_sync0(work: Work, state: Partition) -> None:
     work.put(replace(state, purge_state=PurgeState.COMPLETING_SYNC0))
     marked = [obj for obj in objects_of(work.tx, state.id) if obj.seq == SequenceNumber.MIN]
     for obj in marked:
-        work.tx.delete(obj)
-        work.changed(obj.type)
-        topology.after_change(work, obj, None)
+        topology.forget_object(work, obj)
     current = work.partition(state.id)
     if current is not None:
         work.put(replace(current, purge_state=PurgeState.NORMAL))

@@ -46,6 +46,13 @@ def after_change(work: Work, before: DirectoryObject | None, after: DirectoryObj
         _machine(work, before, after)
 
 
+def forget_object(work: Work, obj: DirectoryObject) -> None:
+    """Remove what the authority has no more, with what follows from that; no tombstone is left."""
+    work.tx.delete(obj)
+    work.changed(obj.type)
+    after_change(work, obj, None)
+
+
 # --- sites ----------------------------------------------------------------------------------------
 
 
