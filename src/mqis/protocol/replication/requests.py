@@ -158,9 +158,7 @@ def receive_change_request(
     return None
 
 
-def decide_once(
-    work: Work, requester: Requester, request: ChangeRequest, changed: Decide
-) -> int:
+def decide_once(work: Work, requester: Requester, request: ChangeRequest, changed: Decide) -> int:
     """The first answer to this request, given now or before."""
     key = name_key(request.requester).encode() + b"\0" + request.request_id.to_bytes(4, "big")
     known = work.tx.state(_FAMILY, key)
