@@ -230,6 +230,23 @@ class SecuritySection:
             live=True,
         ),
     )
+    challenge_machines: bool = field(
+        default=False,
+        metadata=about(
+            as_flag,
+            "Whether machines have to sign a challenge before they change their own properties. "
+            "Few clients can, so leave it off.",
+            live=True,
+        ),
+    )
+    machine_policy: MachinePolicy = field(
+        default=MachinePolicy.EVERYONE,
+        metadata=about(
+            one_of(MachinePolicy),
+            "Who has full control of a new machine: everyone, as MS-MQDS has it, or its owner.",
+            live=True,
+        ),
+    )
     min_level: MinLevel = field(
         default=MinLevel.INTEGRITY,
         metadata=about(
@@ -277,23 +294,6 @@ class SecuritySection:
         metadata=about(
             between(1, 86_400),
             "The longest wait, in seconds; after each such time one failure is forgotten.",
-        ),
-    )
-    challenge_machines: bool = field(
-        default=False,
-        metadata=about(
-            as_flag,
-            "Whether machines have to sign a challenge before they change their own properties. "
-            "Few clients can, so leave it off.",
-            live=True,
-        ),
-    )
-    machine_policy: MachinePolicy = field(
-        default=MachinePolicy.EVERYONE,
-        metadata=about(
-            one_of(MachinePolicy),
-            "Who has full control of a new machine: everyone, as MS-MQDS has it, or its owner.",
-            live=True,
         ),
     )
 
