@@ -12,6 +12,7 @@ a caller the object is not there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -117,6 +118,12 @@ class Guard:
     def judged(self) -> int:
         """How many judgements it remembers."""
         return len(self._judged)
+
+    def with_audit(self, audit: Callable[[Denial], None]) -> Guard:
+        """The same checks with the same memory, whose denials ``audit`` hears."""
+        guard = copy(self)
+        guard.audit = audit
+        return guard
 
     def allows(self, obj: DirectoryObject, access: Access, view: View) -> bool:
         """Whether the caller may, without a word in the audit trail."""
