@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from mqis.protocol.authentication import AuthLevel
-from mqis.protocol.directory.limits import Limits
+from mqis.protocol.directory.allowance import Allowance
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.discovery.limiter import RateLimit
@@ -326,7 +326,7 @@ def _settings(config: Config, own_site: Guid | None, port: int) -> DirectorySett
     return DirectorySettings(
         administrators=frozenset(security.administrators),
         machine_policy=security.machine_policy,
-        limits=Limits(
+        allowance=Allowance(
             security.max_owned, security.max_certificates, security.max_certificate_bytes
         ),
         own_site=own_site,

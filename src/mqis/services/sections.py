@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.directory.allowance import Allowance
 from mqis.protocol.directory.descriptors import MachinePolicy
-from mqis.protocol.directory.limits import Limits
 from mqis.services.checks import (
     about,
     as_address,
@@ -249,7 +249,7 @@ class SecuritySection:
         ),
     )
     max_owned: int = field(
-        default=Limits().max_owned,
+        default=Allowance().max_owned,
         metadata=about(
             between(1, 100_000_000),
             "So many objects may have one account as their owner, unless it is an administrator's.",
@@ -257,13 +257,13 @@ class SecuritySection:
         ),
     )
     max_certificates: int = field(
-        default=Limits().max_certificates,
+        default=Allowance().max_certificates,
         metadata=about(
             between(1, 1024), "So many certificates a user may have in the directory.", live=True
         ),
     )
     max_certificate_bytes: int = field(
-        default=Limits().max_certificate_bytes,
+        default=Allowance().max_certificate_bytes,
         metadata=about(
             between(1024, 1 << 30), "So many bytes all of them may have together.", live=True
         ),

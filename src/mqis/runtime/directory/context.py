@@ -12,10 +12,10 @@ from functools import partial
 from typing import TypeVar
 
 from mqis.protocol.authentication import Authenticator, Identity, token_for
+from mqis.protocol.directory.allowance import DEFAULTS, Allowance
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import Denial, Guard
-from mqis.protocol.directory.limits import DEFAULTS, Limits
 from mqis.protocol.directory.notification import (
     ChangeNotice,
     LocalQueueManager,
@@ -69,7 +69,7 @@ class DirectorySettings:
     #: Global catalogs that S_DSGetGCListInDomain names, by domain. This server is none.
     global_catalogs: Mapping[str, tuple[ServerSpec, ...]] = field(default_factory=dict)
     #: How much of the directory one caller may take up.
-    limits: Limits = DEFAULTS
+    allowance: Allowance = DEFAULTS
     #: Open lookups of one client, and the objects in those of all clients.
     max_lookups: int = 64
     max_lookup_rows: int = 1_000_000
@@ -134,7 +134,7 @@ class DirectoryContext:
         if judge is None or judge.judged > MAX_JUDGED:
             token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
             settings = self.settings
-            judge = Guard(token, settings.administrators, limits=settings.limits)
+            judge = Guard(token, settings.administrators, allowance=settings.allowance)
             self._judges[identity] = judge
             if len(self._judges) > MAX_GUARDS:
                 self._judges.popitem(last=False)
