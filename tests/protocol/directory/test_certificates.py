@@ -32,7 +32,7 @@ from tests.protocol.directory.world import (
 )
 
 ALICE, BOB = Sid.from_bytes(ALICE_SID), Sid.from_bytes(BOB_SID)
-SECOND = {702: blob(SECOND_CERTIFICATE), 705: guids(digest(SECOND_CERTIFICATE))}
+SECOND = {702: blob(certificates(SECOND_CERTIFICATE)), 705: guids(digest(SECOND_CERTIFICATE))}
 
 
 def changed(world: World, properties: Properties) -> OwnChange:
