@@ -68,6 +68,14 @@ def test_who_has_to_wait_is_refused_even_with_the_right_password(door: Door) -> 
 
 
 @pytest.mark.req("SEC-5-03")
+def test_other_spellings_of_a_name_are_no_further_guesses(door: Door) -> None:
+    assert not door.knock("wrong", domain="LAB", name="alice")
+    assert not door.knock("wrong", domain="", name="ALICE@lab")
+    assert not door.knock("wrong", domain="SRV1", name="Alice")
+    assert not door.knock(domain="", name="alice")
+
+
+@pytest.mark.req("SEC-5-03")
 def test_attempts_while_waiting_are_not_judged_and_extend_nothing(door: Door) -> None:
     for _ in range(50):
         assert not door.knock("wrong")

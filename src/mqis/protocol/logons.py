@@ -55,6 +55,7 @@ class _Count:
     failures: int = 0
     #: Since when none of them has been forgiven.
     since: float = 0.0
+    #: The end of the wait.
     until: float = 0.0
 
     def age(self, now: float, forgive_s: float) -> None:
@@ -77,15 +78,8 @@ class _Table:
         count = self._counts.get(key)
         return 0.0 if count is None else max(0.0, count.until - now)
 
-    def failures(self, key: str, now: float) -> int:
-        count = self._counts.get(key)
-        if count is None:
-            return 0
-        count.age(now, self._limits.wait_s)
-        return count.failures
-
-    def add(self, key: str, most: int, now: float) -> float:
-        """Count one more; how long the key has to wait from now on."""
+    def add(self, key: str, most: int, now: float) -> _Count:
+        """Count one more, after which the key has to wait if there have been ``most``."""
         count = self._counts.setdefault(key, _Count())
         self._counts.move_to_end(key)
         while len(self._counts) > self._limits.remembered:
@@ -93,11 +87,9 @@ class _Table:
         count.age(now, self._limits.wait_s)
         count.failures += 1
         excess = count.failures - most
-        if excess < 0:
-            return 0.0
-        wait_s = min(self._limits.wait_s, 2.0 ** min(excess, _MOST_DOUBLINGS))
-        count.until = now + wait_s
-        return wait_s
+        if excess >= 0:
+            count.until = now + min(self._limits.wait_s, 2.0 ** min(excess, _MOST_DOUBLINGS))
+        return count
 
     def forget(self, key: str) -> None:
         self._counts.pop(key, None)
@@ -129,17 +121,16 @@ class FailedLogons:
 
         An ``exempt`` address never waits as a whole, only its accounts do.
         """
-        wait_s = 0.0
+        until = now
         if not exempt:
-            wait_s = self._addresses.add(address, self.limits.per_address, now)
+            until = max(until, self._addresses.add(address, self.limits.per_address, now).until)
         if not account:
-            return Counted(wait_s)
+            return Counted(until - now)
         attacked = _ATTACK * self.limits.per_account
-        self._accounts.add(account, attacked, now)
-        failures = self._accounts.failures(account, now)
+        failures = self._accounts.add(account, attacked, now).failures
         most = self.limits.per_account if failures <= attacked else 1
-        wait_s = max(wait_s, self._pairs.add(_pair(address, account), most, now))
-        return Counted(wait_s, failures if _is_alarming(failures, attacked) else 0)
+        until = max(until, self._pairs.add(_pair(address, account), most, now).until)
+        return Counted(until - now, failures if _is_alarming(failures, attacked) else 0)
 
     def succeeded(self, address: str, account: str) -> None:
         """Forget the failures of an account at an address."""
