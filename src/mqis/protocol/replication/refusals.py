@@ -30,6 +30,8 @@ _KINDS = (
     ("leaves a gap", "inconsistent"),
     ("ends before it starts", "inconsistent"),
     ("with changes of another partition", "inconsistent"),
+    ("that ends before its changes do", "inconsistent"),
+    ("is behind this replica", "inconsistent"),
     ("from before the purge", "outdated"),
     ("a purge that this replica is past", "outdated"),
 )
