@@ -55,6 +55,9 @@ class Settings:
     #: Answers to change requests that are remembered, and for how long.
     max_replies: int = 10_000
     reply_memory_s: float = 86_400.0
+    #: A request whose requester's clock is further ahead of ours is refused. Not more than the
+    #: above: what is forgotten then is never in the future, so it locks nobody out.
+    max_ahead_s: float = 86_400.0
 
 
 DEFAULTS = Settings()
