@@ -301,4 +301,5 @@ def test_a_forged_copy_does_not_move_the_numbers_of_a_restored_authority(
     enterprise.inject("pec", "psc", probe)
     enterprise.inject("pec", "psc", copy)
     assert reason in psc.refusals()[-1]
-    assert not survivor.complete and survivor.holds == {}
+    assert not survivor.complete
+    assert survivor.holds == {}

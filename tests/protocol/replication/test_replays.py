@@ -170,10 +170,9 @@ def test_a_requester_that_was_built_anew_is_served(enterprise: Enterprise) -> No
 def test_the_time_of_requests_rises_though_the_clock_goes_back(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
     unix = enterprise.at.unix
-    stamps = []
+    clocks = (unix, unix + 3600, unix, unix, unix + 7200)
     with psc.store.write() as tx:
-        for clock in (unix, unix + 3600, unix, unix, unix + 7200):
-            stamps.append(next_stamp(work_of(enterprise, psc, tx, clock)).value)
+        stamps = [next_stamp(work_of(enterprise, psc, tx, clock)).value for clock in clocks]
     ahead = int((unix + 3600) * 1e6)
     assert stamps[1:4] == [ahead, ahead + 1, ahead + 2]
     assert stamps == sorted(set(stamps))
