@@ -37,7 +37,7 @@ from mqis.protocol.replication.effects import (
 )
 from mqis.protocol.replication.identity import request_id
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.refusals import kind_of
+from mqis.protocol.replication.refusals import HARMLESS, kind_of
 from mqis.runtime import changelog
 from mqis.runtime.changelog import Origin
 from mqis.runtime.histogram import CALL_SECONDS, Histogram
@@ -295,11 +295,8 @@ class NodeDriver:
                 self._answers.answered(request, hresult)
             case Changed(object_types):
                 self.members.changed(object_types)
-            case Refusal(sender, reason, session):
-                self.statistics.refusals += 1
-                self.statistics.refusal_kinds[kind_of(reason)] += 1
-                now = self._loop.time()
-                self._refusals.message_refused(session, sender, reason, now)
+            case Refusal():
+                self._refused(outcome)
             case Recovered(partition, unique, asked, silent):
                 log.info(
                     "partition %s serves again: asked %s, no answer from %s, here alone: %s",
@@ -323,6 +320,14 @@ class NodeDriver:
                 log.debug("no session with %s: %s", machine, reason)
             case _:
                 pass
+
+    def _refused(self, refusal: Refusal) -> None:
+        kind = kind_of(refusal.reason)
+        self.statistics.refusals += 1
+        self.statistics.refusal_kinds[kind] += 1
+        level = logging.INFO if kind in HARMLESS else logging.WARNING
+        now = self._loop.time()
+        self._refusals.message_refused(refusal.session, refusal.sender, refusal.reason, now, level)
 
     def _opened(self, session: SessionOpened) -> None:
         self._refusals.opened(session)

@@ -51,20 +51,22 @@ class RefusalLog:
 
     def session_refused(self, event: SessionClosed, now: float) -> None:
         """A stranger: the address is all that is known of it, whatever it calls itself."""
-        host = event.address.rpartition(":")[0] or event.address
-        self._note(host, f"refused a session from {event.address}", event.reason, now)
+        text = f"connection from {event.address}"
+        self._note(event.address, text, event.reason, now, logging.WARNING)
 
-    def message_refused(self, session: int, sender: str, reason: str, now: float) -> None:
+    def message_refused(
+        self, session: int, sender: str, reason: str, now: float, level: int = logging.WARNING
+    ) -> None:
         """``sender`` is who replication takes it for; empty: the session tells."""
         peer, address = self._sessions.get(session, (None, ""))
         name = sender or ("" if peer is None else self._name_of(peer) or str(peer))
         where = f" at {address}" if address else ""
         who = name or "nobody"
-        self._note(who, f"refused from {who}{where}", reason, now)
+        self._note(who, f"refused from {who}{where}", reason, now, level)
 
     # --- how often --------------------------------------------------------------------------------
 
-    def _note(self, key: str, text: str, reason: str, now: float) -> None:
+    def _note(self, key: str, text: str, reason: str, now: float, level: int) -> None:
         self.tell_left_out(now)
         if key not in self._peers and len(self._peers) >= _MAX_PEERS:
             key = _OTHERS
@@ -76,7 +78,7 @@ class RefusalLog:
         peer.reasons[reason] += 1
         peer.lines += 1
         self._lines += 1
-        log.warning("%s: %s", text, reason)
+        log.log(level, "%s: %s", text, reason)
 
     def tell_left_out(self, now: float) -> None:
         """Begin another minute if this one is over."""
