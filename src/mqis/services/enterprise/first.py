@@ -45,7 +45,7 @@ def found_pec(plan: Plan, nodes: Nodes) -> None:
     key = MachineKey.open(home / "signing.key")
     journaled = bool(read(Path(place.config)).replication.journal)
     with closing(open_store(str(draft), create=True)) as store:
-        found(store, plan.enterprise.name, place.site, place.name, place.address, key.public)
+        found(store, plan.enterprise.name, place.site, place.name, place.address, key=key.public)
         with store.write() as tx:
             made = [_creation(obj) for kind in ObjectType for obj in tx.objects(kind)]
             made.sort(key=lambda change: change.obj.seq)
