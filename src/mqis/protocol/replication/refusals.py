@@ -15,6 +15,10 @@ _KINDS = (
     ("is no server of this enterprise", "stranger"),
     ("is no neighbour that acknowledges", "stranger"),
     ("is no backup controller of this site", "stranger"),
+    ("that is too old, or by a clock", "replayed"),
+    ("without the time that", "replayed"),
+    ("from before this server was the authority", "replayed"),
+    ("seconds ahead of ours", "clock"),
     ("is the authority of the partition", "own_partition"),
     ("is not who this server takes the partition from", "wrong_source"),
     ("a backup controller serves nobody", "wrong_source"),
@@ -30,11 +34,15 @@ _KINDS = (
     ("leaves a gap", "inconsistent"),
     ("ends before it starts", "inconsistent"),
     ("with changes of another partition", "inconsistent"),
+    ("that ends before its changes do", "inconsistent"),
+    ("is behind this replica", "inconsistent"),
     ("from before the purge", "outdated"),
     ("a purge that this replica is past", "outdated"),
 )
 #: What the directory said when a change was to be made; the words are its own.
 NOT_APPLIED = "not_applied"
+#: Kinds that come up among servers that mean well: messages cross each other, or come late.
+HARMLESS = frozenset({"unsolicited", "outdated", "unknown_partition", "unreachable", NOT_APPLIED})
 KINDS = (*dict.fromkeys(kind for _, kind in _KINDS), NOT_APPLIED)
 
 
