@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.groups import AssociationGroup, AssociationGroups, HandleBudget
+from mqis.protocol.budget import Budget, Quota
+from mqis.protocol.rpc.groups import AssociationGroup, AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.wire.guid import Guid
 from tests.protocol.rpc.talk import ECHO, OTHER, STRICT, Counting, Talk, make_endpoint
@@ -86,7 +87,9 @@ def test_a_connection_that_never_bound_leaves_nothing() -> None:
 
 
 def test_budgets_of_a_group_and_of_all_together() -> None:
-    groups = AssociationGroups(Counting(), HandleBudget(per_group=3, total=5))
+    groups = AssociationGroups(
+        Counting(), Budget(Quota(connection=3, address=5, anonymous=5, process=5))
+    )
     one, two = new_group(groups), new_group(groups)
 
     def refused(group: AssociationGroup) -> None:

@@ -47,6 +47,8 @@ class SecurityContexts:
         self.header_signing = False
         #: An authentication failed where no answer was possible; every request is refused.
         self.spoiled = False
+        #: Somebody with an identity has authenticated.
+        self.known = False
 
     @property
     def negotiating(self) -> bool:
@@ -121,6 +123,7 @@ class SecurityContexts:
 
     def _completed(self, channel: Channel) -> None:
         self._unfinished.discard(channel.id)
+        self.known = self.known or self.identity(channel) is not None
         if channel.level == AuthLevel.CONNECT:
             self._latest_connect = channel
 

@@ -28,9 +28,11 @@ from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Store, View
 from mqis.runtime import changelog
+from mqis.runtime.budgets import Budgets
 from mqis.runtime.changelog import Origin
 from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.directory.views import SharedViews
+from mqis.runtime.directory.walks import Walks
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.writer import GroupCommitWriter
@@ -66,9 +68,6 @@ class DirectorySettings:
     anonymous_in_everyone: bool = True
     #: Global catalogs that S_DSGetGCListInDomain names, by domain. This server is none.
     global_catalogs: Mapping[str, tuple[ServerSpec, ...]] = field(default_factory=dict)
-    #: Open lookups of one client, and the objects in those of all clients.
-    max_lookups: int = 64
-    max_lookup_rows: int = 1_000_000
     clock: Callable[[], float] = time.time
 
 
@@ -82,7 +81,10 @@ class DirectoryContext:
     settings: DirectorySettings = field(default_factory=DirectorySettings)
     #: Makes the contexts of S_DSValidateServer; None: only the empty context.
     gss: Authenticator | None = None
-    handles: HandleTable = field(default_factory=HandleTable)
+    #: What callers may hold; shared with the RPC server that calls come through.
+    budgets: Budgets = field(default_factory=Budgets)
+    handles: HandleTable = field(init=False)
+    walks: Walks = field(init=False)
     #: The queue manager beside this server; without one nobody is notified.
     local: LocalQueueManager | None = None
     #: Who decides where this server is not the authority; without it there is no other server.
@@ -96,6 +98,8 @@ class DirectoryContext:
 
     def __post_init__(self) -> None:
         self._views = SharedViews(self.store)
+        self.handles = HandleTable(self.budgets)
+        self.walks = Walks(self.view, self.budgets.walks)
 
     def check_ready(self) -> None:
         """Raise ``DirectoryError`` unless there is a directory to serve (1.5)."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mqis.protocol.authentication import AuthLevel, Identity
+from mqis.protocol.budget import Caller
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.interface import Interface
+from mqis.runtime.peers import peer_key
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.syntax import SyntaxId
 
@@ -24,6 +26,11 @@ class IncomingCall:
     #: The address of the client.
     peer: str
     _call_back: Callable[[Call, int, bytes], Awaitable[tuple[bytes, bool]]]
+
+    @property
+    def caller(self) -> Caller:
+        """Whose account this call's handles and lookups are on."""
+        return Caller(self.group.id, peer_key(self.peer), self.identity is None)
 
     @property
     def opnum(self) -> int:

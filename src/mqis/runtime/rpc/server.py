@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from ipaddress import ip_address
+from math import inf
 
 from mqis.protocol.authentication import Authenticator
+from mqis.protocol.budget import Caller, Charge, Shortage
 from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
 from mqis.protocol.ports import Entropy
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.limits import Limits
+from mqis.runtime.budgets import Budgets
+from mqis.runtime.peers import peer_key
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.incoming import Service
 from mqis.runtime.rpc.statistics import Served
+
+log = logging.getLogger(__name__)
+
+#: How often a shortage of memory is worth a line in the log.
+TOLD_EVERY_S = 10.0
 
 
 def is_loopback(address: str) -> bool:
@@ -26,6 +36,11 @@ def is_loopback(address: str) -> bool:
         return ip_address(address.partition("%")[0]).is_loopback
     except ValueError:
         return False
+
+
+def _address_of(peer: Hashable) -> Hashable:
+    """What the handles of a peer are counted under, which is (transport, address)."""
+    return peer_key(str(peer[1])) if isinstance(peer, tuple) else peer
 
 
 class RpcServer:
@@ -45,9 +60,13 @@ class RpcServer:
         max_connections_per_peer: int = 1024,
         rate: RateLimit | None = None,
         exempt: Callable[[str], bool] = lambda _peer: False,
+        budgets: Budgets | None = None,
     ) -> None:
         """``rate`` bounds the new connections of each address; those of an ``exempt`` one count
-        neither for that nor for ``max_connections_per_peer``."""
+        neither for that nor for ``max_connections_per_peer``. ``budgets`` exempt nobody."""
+        budgets = budgets or Budgets()
+        self._memory = budgets.memory
+        self._told_at = -inf
         self._served = {service.interface.syntax: Served(service) for service in services}
         #: Connections since the start.
         self.accepted = 0
@@ -60,7 +79,7 @@ class RpcServer:
         self._listener: asyncio.Server | None = None
         self.endpoint = ServerEndpoint(
             tuple(service.interface for service in services),
-            AssociationGroups(entropy),
+            AssociationGroups(entropy, budgets.handles, _address_of),
             authenticator,
             limits=limits or Limits(),
         )
@@ -107,6 +126,17 @@ class RpcServer:
         if self._peers[peer] >= self._max_per_peer:
             return False
         return self._limiter is None or self._limiter.allows(peer, time.monotonic())
+
+    def charge(self, connection: ServerProtocol, *, anonymous: bool = True) -> Charge:
+        """The account of a connection's memory."""
+        return Charge(self._memory, Caller(connection, peer_key(connection.peer), anonymous))
+
+    def short_of_memory(self, peer: str, shortage: Shortage) -> None:
+        """Log why a call or a connection is refused; not more often than once a while."""
+        now = time.monotonic()
+        if now - self._told_at >= TOLD_EVERY_S:
+            self._told_at = now
+            log.warning("refused a call of %s: %s bytes of rpc.memory_mb", peer, shortage)
 
     def forget(self, connection: ServerProtocol) -> None:
         if connection in self._connections:
