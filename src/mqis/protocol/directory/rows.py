@@ -8,13 +8,15 @@ the garbage collector has nothing to search. A column that a client names twice 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.reading import reader_of
+from mqis.protocol.directory.reading import COMPUTED, reader_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.propertybag import PropertyBag
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.reader import Reader
 
@@ -25,8 +27,8 @@ ROW_BYTES = 48
 #: The values of one object, with those of columns that are named twice. More is not answered.
 MAX_ROW_BYTES = 4 * 1024 * 1024
 
-_NULL = PropVariant(VarType.NULL, None)
 _TAGS = {vt: int(vt).to_bytes(2, "little") for vt in VarType}
+_NULL = _TAGS[VarType.NULL]
 
 
 class RowFormat:
@@ -43,11 +45,10 @@ class RowFormat:
 
     def packer(self, view: View) -> Callable[[DirectoryObject], bytes]:
         """From an object to its row; a column without a value is VT_NULL."""
-        reads = [reader_of(propid) for propid in dict.fromkeys(self.columns)]
+        packs = [_pack_of(propid) for propid in dict.fromkeys(self.columns)]
 
         def pack(obj: DirectoryObject) -> bytes:
-            values = [read(obj, view) or _NULL for read in reads]
-            packed = [_TAGS[value.vt] + value.packed() for value in values]
+            packed = [pack_one(obj, view) for pack_one in packs]
             row = b"".join(packed)
             if len(row) * len(self.columns) > MAX_ROW_BYTES:
                 self._check_size(packed)
@@ -76,4 +77,25 @@ class RowFormat:
         """The values in the order of the columns."""
         reader = Reader(row)
         values = [PropVariant.decode_tagged(reader) for _ in range(self._kept)]
+        reader.expect_end("the row")
         return tuple([values[place] for place in self._places])
+
+
+_Pack = Callable[[DirectoryObject, View], bytes]
+
+
+@cache
+def _pack_of(propid: PropId) -> _Pack:
+    """How one column is made: what is computed from its value, what is stored as it is stored."""
+    read = reader_of(propid)
+
+    def pack_value(obj: DirectoryObject, view: View) -> bytes:
+        value = read(obj, view)
+        return _NULL if value is None else _TAGS[value.vt] + value.packed()
+
+    def pack_stored(obj: DirectoryObject, view: View) -> bytes:
+        stored = obj.properties
+        found = stored.tagged(propid) if isinstance(stored, PropertyBag) else None
+        return pack_value(obj, view) if found is None else found
+
+    return pack_value if propid in COMPUTED else pack_stored
