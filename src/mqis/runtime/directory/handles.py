@@ -59,12 +59,15 @@ class HandleTable:
     def charged(self, call: IncomingCall, size: int) -> Charges:
         """Memory for what a handle will stand for; refused if there is not enough."""
         charges = Charges(self.memory(call), Charge(self._budgets.lookups, call.caller))
-        _expect(charges.memory.change(size), "memory (bytes)")
+        _expect(charges.memory.change(size), "bytes of memory")
         return charges
 
     @contextmanager
     def lookup(self, call: IncomingCall) -> Iterator[Charges]:
         """One more lookup, whose rows are charged as they come; ended if the block raises."""
+        handle = Charge(call.group.budget, call.caller)
+        _expect(handle.change(1), "context handles")  # before the walk, not behind it
+        handle.end()
         charges = self.charged(call, LOOKUP_BYTES)
         try:
             _expect(charges.lookup.change(1), "open lookups")
@@ -119,5 +122,5 @@ def _expect(shortage: Shortage | None, what: str) -> None:
     if shortage is not None:
         raise DirectoryError(
             HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-            f"too much {what}: {shortage}; end lookups and close handles that are not needed",
+            f"no more {what}: {shortage}; end lookups and close handles that are not needed",
         )
