@@ -91,6 +91,13 @@ class Attacker:
         self.send(call)
         return self.answer()
 
+    def send_stub(self, opnum: int, stub: bytes) -> None:
+        """A call of any length, in fragments, without a wait for its answer."""
+        room = MAX_FRAG - 24
+        for at in range(0, len(stub), room):
+            flags = (0 if at else FIRST) | (LAST if at + room >= len(stub) else 0)
+            self.socket.sendall(request(opnum, stub[at : at + room], flags))
+
     def begin_stub(self, size: int) -> int:
         """Fragments of a call that never ends; how many bytes until the server hung up."""
         part = bytes(4096)

@@ -16,7 +16,9 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.services import demo
 from mqis.services.accounts import AccountsFile
 from mqis.services.stores import open_store
+from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sddl import parse_sddl
 from tests.cli.running import CONFIG, Running, prepare, serving
@@ -147,6 +149,23 @@ class TestTheLoop:
             assert not all(attacker.has_answer() for attacker in greedy)
             assert [result_of(attacker.answer()) for attacker in greedy] == [OK] * 8
 
+    @pytest.mark.req("SEC-7-01")
+    def test_a_call_that_takes_long_to_decode_does_not_hold_the_reads_of_others(
+        self, server: Running
+    ) -> None:
+        strings = PropVariant(VarType.VECTOR_LPWSTR, ("",) * 65_536)
+        create = dscomm.CreateObject(1, "a\\b", None, (1, 2, 3), (strings,) * 3, None)
+        stub = dscomm.CREATE_OBJECT.request.encode(create, Syntax.NDR20)
+        with Attacker(port_of(server)) as greedy, Attacker(port_of(server)) as reader:
+            reader.validate()
+            greedy.send_stub(0, stub)
+            between = 0
+            while not greedy.has_answer():
+                assert reader.read(PATH, 103, 108) == OK
+                between += 1
+            assert result_of(greedy.answer()) != OK
+            assert between > 5
+
 
 class TestHandles:
     @pytest.mark.req("SEC-7-03")
@@ -215,6 +234,7 @@ class TestMemory:
     ) -> None:
         with Attacker(port_of(small)) as attacker:
             attacker.begin_stub(7 * MEGABYTE // 2)
+            attacker.socket.settimeout(20)  # much less than such a call may take to arrive
             with pytest.raises((Fault, ConnectionError)):
                 attacker.answer()
 

@@ -58,7 +58,7 @@ class Shortage:
     most: int
 
     def __str__(self) -> str:
-        return f"{self.level} holds {self.held} of {self.most}"
+        return f"{self.level}: {self.held} of {self.most} held"
 
 
 class Budget:
@@ -73,9 +73,6 @@ class Budget:
         self._anonymous = 0
         self._addresses: Counter[Hashable] = Counter()
         self._connections: Counter[Hashable] = Counter()
-
-    def held_by(self, connection: Hashable) -> int:
-        return self._connections[connection]
 
     def take(self, caller: Caller, amount: int = 1) -> Shortage | None:
         """Count ``amount`` for ``caller``; if it does not fit, count nothing and tell why."""
@@ -96,7 +93,7 @@ class Budget:
             ("this server", self.used, quota.process),
         ]
         if caller.anonymous:
-            levels.append(("all anonymous callers", self._anonymous, quota.anonymous))
+            levels.append(("all anonymous callers together", self._anonymous, quota.anonymous))
         for level, held, most in levels:
             if held + amount > most:
                 return Shortage(level, held, most)

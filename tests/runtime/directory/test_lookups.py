@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mqis.client.authentication import Callbacks, SignatureError
-from mqis.protocol.directory import signature
 from mqis.protocol.budget import Quota
+from mqis.protocol.directory import signature
 from mqis.protocol.directory.retrieval import LookupState
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.testing.security import SharedSecret

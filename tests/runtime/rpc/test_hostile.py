@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
 from mqis.protocol.budget import Quota
+from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
 from mqis.protocol.rpc.limits import Limits
 from mqis.runtime.rpc import connection as driver
 from mqis.runtime.rpc.typed import invoke

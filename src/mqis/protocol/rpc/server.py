@@ -194,12 +194,12 @@ class ServerConnection:
 
     @property
     def held(self) -> int:
-        """Bytes of the client that wait: PDUs, fragments, calls before their turn."""
+        """Bytes of the client that wait: PDUs, fragments, stubs that nobody has decoded yet."""
         held = len(self._buffer) + self._requests.held
-        if self._waiting:
-            held += sum(len(call.stub) for call in self._waiting)
-        if self._calling_back:
-            held += sum(len(call.returning or b"") for call in self._running)
+        for call in self._waiting:
+            held += len(call.stub)
+        for call in self._running:
+            held += len(call.stub) + len(call.returning or b"")
         return held
 
     @property

@@ -47,9 +47,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
 
-#: Guards kept, one for each caller seen lately, and descriptors each has judged.
+#: Guards kept, one for each caller seen lately.
 MAX_GUARDS = 256
-MAX_JUDGED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ class DirectoryContext:
     def guard(self, call: IncomingCall) -> Guard:
         identity = call.identity
         guard = self._guards.get(identity)
-        if guard is None or guard.judged > MAX_JUDGED:
+        if guard is None:
             token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
             guard = Guard(token, self.settings.administrators, self._denied)
             self._guards[identity] = guard

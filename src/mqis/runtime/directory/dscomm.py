@@ -320,9 +320,9 @@ class DscommService(TypedService):
     def lookup_next(self, call: IncomingCall, request: dscomm.LookupNext) -> dscomm.LookupGot:
         auth = self._directory.server_auth(call, request.auth)
         state = self._directory.handles.find(call, request.handle, LookupState)
-        rows = state.page(request.size)
-        values = tuple(chain.from_iterable(rows))
         try:
+            rows = state.page(request.size)
+            values = tuple(chain.from_iterable(rows))
             signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
         except _REFUSALS as error:  # the client asks again with a larger buffer
             return dscomm.LookupGot((), bytes(request.signature_size), result_of(error))

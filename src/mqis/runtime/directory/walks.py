@@ -74,9 +74,9 @@ class Walks:
                 while True:
                     async with self._turn:
                         done = _slice(walk, charge)
-                    if done is not None:
-                        return done.value
-                    await asyncio.sleep(0)
+                        if done is not None:
+                            return done.value
+                        await asyncio.sleep(0)  # kept until then: one slice a turn, of one walk
 
     @asynccontextmanager
     async def _place(self, caller: Caller) -> AsyncIterator[None]:
@@ -113,6 +113,7 @@ def _slice(walk: Generator[int, None, T], charge: Charge) -> Finished[T] | None:
     added = 0
     done: Finished[T] | None = None
     try:
+        added += next(walk)  # one step at least, also where the machine is busy elsewhere
         while perf_counter() < until:
             added += next(walk)
     except StopIteration as end:
