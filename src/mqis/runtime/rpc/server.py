@@ -18,7 +18,7 @@ from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.limits import Limits
-from mqis.runtime.budgets import Budgets
+from mqis.runtime.budgets import Budgets, memory_budget
 from mqis.runtime.peers import peer_key
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.incoming import Service
@@ -63,9 +63,10 @@ class RpcServer:
         budgets: Budgets | None = None,
     ) -> None:
         """``rate`` bounds the new connections of each address; those of an ``exempt`` one count
-        neither for that nor for ``max_connections_per_peer``. ``budgets`` exempt nobody."""
-        budgets = budgets or Budgets()
-        self._memory = budgets.memory
+        neither for that nor for ``max_connections_per_peer``. ``budgets`` exempt nobody; without
+        them there are as many handles as ``AssociationGroups`` has by default."""
+        self._memory = memory_budget() if budgets is None else budgets.memory
+        handles = None if budgets is None else budgets.handles
         self._told_at = -inf
         self._served = {service.interface.syntax: Served(service) for service in services}
         #: Connections since the start.
@@ -79,7 +80,7 @@ class RpcServer:
         self._listener: asyncio.Server | None = None
         self.endpoint = ServerEndpoint(
             tuple(service.interface for service in services),
-            AssociationGroups(entropy, budgets.handles, _address_of),
+            AssociationGroups(entropy, handles, _address_of),
             authenticator,
             limits=limits or Limits(),
         )

@@ -70,6 +70,9 @@ class TypedService:
     tells what a response owes to its request, for arrays that the request sizes.
     """
 
+    #: Bytes of the largest stub that is decoded in the event loop.
+    decoded_at_once = DECODED_AT_ONCE
+
     def __init__(
         self,
         description: InterfaceDescription,
@@ -104,7 +107,7 @@ class TypedService:
         syntax = _SYNTAXES[call.context.transfer]
         # Whoever decodes the stub drops it: a call may run for long, and has no more use for it.
         stub, call.stub = call.stub, b""
-        if len(stub) > DECODED_AT_ONCE:
+        if len(stub) > self.decoded_at_once:
             return _decoded_apart(incoming, method, syntax, stub)
         request = method.decode(stub, syntax, big_endian=call.big_endian)
         given = method.given(request)
