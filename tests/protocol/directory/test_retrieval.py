@@ -170,6 +170,18 @@ class TestLookup:
         row = lookup_directory_next(state)
         assert row[1] == PropVariant(VarType.NULL, None)
 
+    def test_a_sorted_lookup_leaves_out_what_does_not_match_or_is_not_admitted(
+        self, world: World
+    ) -> None:
+        crowd(world, 20)
+        some = Restriction(Relation.GE, PropId.Q_LABEL, text("label 5"))
+        query = Query.make([103], [some], [SortKey(PropId.Q_LABEL)])
+        with world.store.read() as view:
+            expected = [obj.path for obj in query.objects(view) if obj.path != OUT]
+            state = begin_directory_lookup(view, query, lambda obj: obj.path != OUT)
+        assert [row[0] for row in _values(state)] == expected
+        assert len(expected) == 12
+
     def test_only_what_is_admitted(self, world: World) -> None:
         with world.store.read() as view:
             state = begin_directory_lookup(view, Query.make([203]), lambda obj: obj.path == "C15")
@@ -230,6 +242,7 @@ class TestLookup:
             state.position += len(rows)
         assert sum(pages) == len(state.rows)
         assert max(pages) < 40  # and not 100: each has 120,000 bytes
+        assert len(_begin(world, Query.make([108] * 30 + [101] * 98)).rows) == len(state.rows)
         code = refusal(lambda: _begin(world, Query.make([108] * 128)))
         assert code == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
