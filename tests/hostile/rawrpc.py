@@ -141,10 +141,6 @@ class Attacker:
         self.send(lookup_begin(self.auth, columns, sort))
         return result_of(self.answer())
 
-    def read(self, path: str, *ids: int) -> int:
-        """S_DSGetProps of a queue."""
-        return result_of(self.call(get_props(self.auth, path, ids)))
-
 
 def lookup_begin(auth: bytes, columns: tuple[int, ...], sort: int = 0) -> NDRCALL:
     call = mqds.S_DSLookupBegin()
