@@ -28,6 +28,7 @@ from mqis.protocol.ports import Store, View
 from mqis.protocol.rpc.limits import Limits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
+from mqis.runtime.budgets import Budgets, handle_budget, lookup_budget, memory_budget
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
@@ -107,6 +108,7 @@ class _Bounds(TypedDict):
     max_connections_per_peer: int
     rate: RateLimit
     exempt: Callable[[str], bool]
+    budgets: Budgets
 
 
 class DirectoryServer:
@@ -119,6 +121,11 @@ class DirectoryServer:
         self.config = config
         self._restored = restored
         self._grace_s = grace_s
+        self._budgets = Budgets(
+            handle_budget(config.rpc.max_handles),
+            lookup_budget(config.rpc.max_lookups),
+            memory_budget(config.rpc.memory_mb * 1024 * 1024),
+        )
         self._stack = AsyncExitStack()
         self._accounts = LiveAccounts(Path(config.security.accounts))
         self._directory: DirectoryContext | None = None
@@ -194,6 +201,7 @@ class DirectoryServer:
             _settings(config, place.site.id, 0),
             gss=authenticator if config.security.gss is Gss.NEGOTIATE else None,
             node=None if self._replication is None else self._replication.driver,
+            budgets=self._budgets,
         )
         if self._replication is not None and (notifier := self._replication.notifier) is not None:
             directory.local, directory.notify = self._replication.local, notifier.notify
@@ -304,6 +312,7 @@ class DirectoryServer:
             max_connections_per_peer=section.max_connections_per_address,
             rate=RateLimit(section.connection_rate, section.connection_burst),
             exempt=is_loopback,
+            budgets=self._budgets,
         )
 
     async def _listen(self, server: RpcServer, port: int, key: str) -> int:

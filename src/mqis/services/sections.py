@@ -177,6 +177,31 @@ class RpcSection:
         default=200,
         metadata=about(between(1, 1_000_000), "New connections of one address at once."),
     )
+    memory_mb: int = field(
+        default=256,
+        metadata=about(
+            between(1, 1_000_000),
+            "Megabytes that the requests, open lookups and unread answers of all callers may take. "
+            "Callers who have not logged on get half of it together, one address half, one "
+            "connection three eighths. This computer's own programs are counted too.",
+        ),
+    )
+    max_handles: int = field(
+        default=8192,
+        metadata=about(
+            between(1, 1_000_000),
+            "Context handles of all callers: half of them for those who have not logged on, an "
+            "eighth for one address, one in 32 for one connection.",
+        ),
+    )
+    max_lookups: int = field(
+        default=1024,
+        metadata=about(
+            between(1, 1_000_000),
+            "Open lookups of all callers: half of them for those who have not logged on, a quarter "
+            "for one address, one in 16 for one connection.",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ from mqis.wire.seqnum import SequenceNumber
 
 T = TypeVar("T")
 
-PAGE = 500
+#: Rows of one statement: what a walk in an event loop reads between two of its turns.
+PAGE = 128
 #: Databases bound the parameters of one statement.
 KEYS_AT_ONCE = 100
 

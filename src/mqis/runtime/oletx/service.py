@@ -32,6 +32,9 @@ class OpenCall:
 class IXnRemoteService(TypedService):
     """The eight methods. All but BuildContext are answered at once, as a rule."""
 
+    #: Stubs are octets, which take no time to decode, and the order of messages counts.
+    decoded_at_once = 1 << 32
+
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._machine = transport.machine

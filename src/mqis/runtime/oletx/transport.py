@@ -234,7 +234,10 @@ class Transport:
         """A handle for a session, in the place of an older one."""
         self.revoke(session)
         handle = call.group.create_handle(
-            session, call.interface, lambda: self._rundown(session, handle)
+            session,
+            call.interface,
+            lambda: self._rundown(session, handle),
+            anonymous=call.identity is None,
         )
         self._issued[session] = (call.group, handle)
         return handle
