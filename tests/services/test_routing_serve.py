@@ -144,6 +144,7 @@ class Row:
         home = self._home / name
         home.mkdir()
         blob = PropVariant(VarType.BLOB, key_list(MachineKey.open(home / "key").public))
+        pec_key = MachineKey.open(self._home / "pec1" / "key").public
         async with client_of(self.a) as client:
             values: dict[int, PropVariant] = {PropId.S_PSC: text(name), PropId.S_PSC_SIGNPK: blob}
             site_id = await client.create(SITE, site, values)
@@ -170,7 +171,7 @@ class Row:
                 "pec": "pec1",
                 "id": str(machine),
                 "site_id": str(site_id),
-                "seeds": [seed_text(Seed("pec1", find(self.a, MACHINE, "pec1")))],
+                "seeds": [seed_text(Seed("pec1", find(self.a, MACHINE, "pec1"), pec_key))],
             },
         )
         return await self._stack.enter_async_context(DirectoryServer(config, grace_s=1))
