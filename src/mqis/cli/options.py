@@ -13,8 +13,32 @@ import typer
 from mqis.protocol.ports import Store
 from mqis.services.config import DEFAULT_NAME, ConfigError, load
 from mqis.services.sections import Config
-from mqis.services.stores import open_store
+from mqis.services.stores import holds_password, open_store
 from mqis.wire.mqds.objecttype import ObjectType
+
+
+def refuse_password(store: str | None) -> str | None:
+    """Refuse a store's URL with a password: everybody on the computer can read command lines."""
+    try:
+        secret = store is not None and holds_password(store)
+    except ValueError:  # no store at all, as whoever opens it says
+        secret = False
+    if secret:
+        raise ConfigError(
+            "--store: a password on the command line is shown to everybody on this computer; "
+            "leave it out of the URL and put it into ~/.pgpass (or the file that PGPASSFILE "
+            "names), or write the URL as store.url into a configuration of mode 0600. Choose "
+            "another password: this one has been seen"
+        )
+    return store
+
+
+def refuse_passwords(stores: list[str] | None) -> list[str] | None:
+    """``refuse_password`` for an option that may be given several times."""
+    for store in stores or ():
+        refuse_password(store)
+    return stores
+
 
 StoreOption = Annotated[
     str | None,
@@ -24,6 +48,7 @@ StoreOption = Annotated[
         metavar="STORE",
         help="PATH of an SQLite file, postgresql://..., or memory:. "
         "Default: the store of the configuration.",
+        callback=refuse_password,
         show_default=False,
     ),
 ]

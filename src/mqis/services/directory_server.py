@@ -40,7 +40,7 @@ from mqis.services.monitoring.service import start_monitoring
 from mqis.services.monitoring.sources import Sources
 from mqis.services.replication import ReplicationService, start_replication
 from mqis.services.sections import Config, Gss, Role
-from mqis.services.stores import file_of, open_store
+from mqis.services.stores import file_of, open_store, without_passwords
 from mqis.storage.records import remember
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -370,7 +370,7 @@ def find_place(config: Config, store: Store) -> Place:
         root = enterprise(view)
         if root is None or not view.count(ObjectType.SITE):
             lacking = "enterprise" if root is None else "site"
-            where = file_of(config.store.url) or config.store.url
+            where = file_of(config.store.url) or without_passwords(config.store.url)
             raise ServeError(
                 f"{where}: holds no {lacking}, so there is no directory to serve; "
                 "'mqis import FILE' brings one in, 'mqis tour' makes one to try"

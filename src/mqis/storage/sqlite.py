@@ -6,9 +6,10 @@ what a caller was told is done survives the loss of the process and of the machi
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,8 @@ class SqliteStore(DatabaseStore):
         if not create and not self.path.exists():
             raise StorageError(f"{self.path}: there is no store; make one with 'mqis import'")
         self._create = create
+        if create:
+            make_private(self.path)
         super().__init__()
         self._create = False  # a file that vanishes later is an error, not a new store
 
@@ -119,6 +122,7 @@ class SqliteStore(DatabaseStore):
         """The store as it is now in another file, which must not be there; nobody has to wait."""
         with closing(self._connect()) as session:
             try:
+                make_private(path)
                 session.run("VACUUM INTO ?", (str(path),))
             except StorageError as error:
                 path.unlink(missing_ok=True)
@@ -154,6 +158,16 @@ class SqliteStore(DatabaseStore):
     def _damage(self, session: Session) -> list[str]:
         found = session.run("PRAGMA integrity_check(20)")
         return [row[0] for row in found if row[0] != "ok"]
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file of mode 0600 unless there is one; SQLite gives its log the same mode."""
+    with suppress(OSError):  # SQLite, which comes next, says what is wrong in better words
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(number, 0o600)
+        finally:
+            os.close(number)
 
 
 def is_in_use(path: Path) -> bool:

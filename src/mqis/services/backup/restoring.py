@@ -25,6 +25,7 @@ from mqis.services.backup.mark import put_mark
 from mqis.services.backup.taking import numbers_of
 from mqis.services.config import DEFAULT_NAME, load, parse, relative
 from mqis.services.identity import server_name
+from mqis.services.privatefiles import make_private_directory
 from mqis.services.sections import Config, Role
 from mqis.services.stores import file_of, open_store
 from mqis.storage.copying import copy_rows, is_empty
@@ -171,7 +172,7 @@ def restore(plan: Plan) -> Restored:
     """All of it; whatever fails on the way leaves everything as it was."""
     home = plan.wish.config.absolute().parent
     with explained(home):
-        home.mkdir(parents=True, exist_ok=True)
+        make_private_directory(home)
     with _alone(home), _drafts(plan, home) as drafts:
         plan.archive.extract({str(content): path for content, path in drafts.items()})
         journal = _prepare(plan, drafts[Content.STORE])
@@ -205,7 +206,7 @@ def _drafts(plan: Plan, home: Path) -> Iterator[dict[Content, Path]]:
     try:
         for path in drafts.values():
             with explained(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_private_directory(path.parent)
                 for companion in _COMPANIONS:
                     Path(f"{path}{companion}").unlink(missing_ok=True)
         yield drafts
@@ -269,7 +270,7 @@ def _aside(plan: Plan, store: Path | None, path: Path) -> Path:
 
 def _move(old: Path, new: Path, done: Restored) -> None:
     with explained(new):
-        new.parent.mkdir(parents=True, exist_ok=True)
+        make_private_directory(new.parent)
         old.rename(new)
         done.moved.append((old, new))
         flush_directory(new.parent)

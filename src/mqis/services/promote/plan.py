@@ -15,6 +15,7 @@ from mqis.protocol.directory.service import Service, ServiceBits
 from mqis.protocol.ports import Store, View
 from mqis.services.config import ConfigError, default_toml
 from mqis.services.hosts import HostResolver
+from mqis.services.privatefiles import write_private
 from mqis.services.sections import Config
 from mqis.services.stores import file_of, open_store
 from mqis.storage.journal.files import flush_directory
@@ -125,14 +126,10 @@ def rewrite(path: Path, config: Config) -> Path | None:
     """Put a configuration in the place of the one that is there; where that one is now."""
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     kept = path.with_name(f"{path.name}.before-{stamp}") if path.exists() else None
-    draft = path.with_name(f".{path.name}.new")
     try:
-        draft.write_text(default_toml(config), encoding="utf-8")
         if kept is not None:
-            draft.chmod(path.stat().st_mode & 0o777)
-            kept.write_bytes(path.read_bytes())
-            kept.chmod(path.stat().st_mode & 0o777)
-        draft.replace(path)
+            write_private(kept, path.read_text(encoding="utf-8"))
+        write_private(path, default_toml(config))
         flush_directory(path.absolute().parent)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
