@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 from mqis.protocol.ports import Store
+from mqis.services.claims import claimed_store
 from mqis.services.config import DEFAULT_NAME, ConfigError, load
 from mqis.services.sections import Config
-from mqis.services.stores import holds_password, open_store
+from mqis.services.stores import file_of, holds_password, open_store
 from mqis.wire.mqds.objecttype import ObjectType
 
 
@@ -117,12 +118,25 @@ def store_url(store: str | None, config: Path | None) -> str:
 
 
 @contextmanager
-def opened(url: str, *, create: bool = False) -> Iterator[Store]:
-    """The store, closed at the end."""
+def claimed(url: str, *, create: bool = False) -> Iterator[Store]:
+    """The store, for a command that writes into it: no server may use it meanwhile."""
+    _check_url(url)
+    with claimed_store(url, create=create) as store:
+        yield store
+
+
+def _check_url(url: str) -> None:
     try:
-        store = open_store(url, create=create)
+        file_of(url)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+@contextmanager
+def opened(url: str, *, create: bool = False) -> Iterator[Store]:
+    """The store, closed at the end."""
+    _check_url(url)
+    store = open_store(url, create=create)
     try:
         yield store
     finally:

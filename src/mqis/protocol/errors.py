@@ -24,3 +24,15 @@ class DirectoryError(MqisError):
 
 class StorageError(MqisError):
     """A store cannot do its work: full or read-only disk, wrong version, damage."""
+
+
+class StoreUnavailable(StorageError):
+    """A store is not asked because it is known that it does not answer, or is damaged."""
+
+
+class DamagedStore(StorageError):
+    """What is in a store is not what was written."""
+
+
+#: Errors that the store itself reports, once: nobody logs them again for each call that fails.
+REPORTED = (StoreUnavailable, DamagedStore)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -62,9 +63,12 @@ async def publish(store: Store, me: Server, driver: NodeDriver, key: RsaPublicKe
     """
     pause_s = _PAUSE_S
     while True:
-        with store.read() as view:
-            wrong = list(corrections(view, me, key))
-            settled = _agrees(view, me)
+        wrong: list[Correction] = []
+        settled = False
+        with suppress(StorageError):  # the store reports it; the next look may succeed
+            with store.read() as view:
+                wrong = list(corrections(view, me, key))
+                settled = _agrees(view, me)
         for correction in wrong:
             try:
                 await driver.change(partial(Correction.make, correction))

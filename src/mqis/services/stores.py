@@ -26,8 +26,14 @@ _SECRETS = (
 )
 
 
-def open_store(url: str, *, create: bool = False) -> Store:
-    """The store at ``url``. A file that is not there is made if ``create``, else an error."""
+def open_store(
+    url: str, *, create: bool = False, claim: bool = False, timeout_s: float | None = None
+) -> Store:
+    """The store at ``url``. A file that is not there is made if ``create``, else an error.
+
+    ``claim`` and ``timeout_s`` are for databases, see ``PostgresStore``; ``claims`` has both for
+    every kind of store.
+    """
     kind, rest = _split(url)
     if kind == "sqlite":
         from mqis.storage.sqlite import SqliteStore  # noqa: PLC0415
@@ -39,7 +45,7 @@ def open_store(url: str, *, create: bool = False) -> Store:
         return MemoryStore()
     from mqis.storage.postgres import PostgresStore  # noqa: PLC0415
 
-    return PostgresStore(url)
+    return PostgresStore(url, claim=claim, timeout_s=timeout_s)
 
 
 def relative_to(url: str, directory: Path) -> str:

@@ -12,7 +12,7 @@ import os
 import shutil
 import tomllib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,11 +23,12 @@ from mqis.services.backup.journal import begin_journal, draft_of, last_lsn
 from mqis.services.backup.manifest import BackupError, Content, Manifest
 from mqis.services.backup.mark import put_mark
 from mqis.services.backup.taking import numbers_of
+from mqis.services.claims import claimed_file, claimed_store
 from mqis.services.config import DEFAULT_NAME, load, parse, relative
 from mqis.services.identity import server_name
 from mqis.services.privatefiles import make_private_directory
 from mqis.services.sections import Config, Role
-from mqis.services.stores import file_of, open_store
+from mqis.services.stores import file_of
 from mqis.storage.copying import copy_rows, is_empty
 from mqis.storage.database import DatabaseStore
 from mqis.storage.journal.files import flush_directory
@@ -173,7 +174,9 @@ def restore(plan: Plan) -> Restored:
     home = plan.wish.config.absolute().parent
     with explained(home):
         make_private_directory(home)
-    with _alone(home), _drafts(plan, home) as drafts:
+    store = plan.files.get(Content.STORE)
+    claim = nullcontext() if store is None else claimed_file(store)
+    with _alone(home), claim, _drafts(plan, home) as drafts:
         plan.archive.extract({str(content): path for content, path in drafts.items()})
         journal = _prepare(plan, drafts[Content.STORE])
         done = Restored(plan)
@@ -279,7 +282,7 @@ def _move(old: Path, new: Path, done: Restored) -> None:
 def _into_database(plan: Plan, draft: Path) -> None:
     """One transaction of the database: all rows, or what was there before."""
     url = plan.config.store.url
-    with closing(SqliteStore(draft, create=False)) as source, closing(open_store(url)) as target:
+    with closing(SqliteStore(draft, create=False)) as source, claimed_store(url) as target:
         if not isinstance(target, DatabaseStore):
             raise BackupError("a store in memory keeps nothing: set another store.url")
         try:

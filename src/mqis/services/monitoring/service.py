@@ -15,7 +15,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import REPORTED, StorageError, StoreUnavailable
 from mqis.runtime.http import Answer, HttpServer
 from mqis.services.logs import details
 from mqis.services.monitoring.gather import look_at_lag, server_status
@@ -108,5 +108,8 @@ def _explained(make: Callable[[], Answer]) -> Answer:
     try:
         return make()
     except StorageError as error:
-        log.warning("the store cannot be read: %s", error)
+        if isinstance(error, StoreUnavailable):  # its words are for everybody
+            return Answer.text(str(error), HTTPStatus.SERVICE_UNAVAILABLE)
+        if not isinstance(error, REPORTED):
+            log.warning("the store cannot be read: %s", error)
         return Answer.text(UNREADABLE, HTTPStatus.SERVICE_UNAVAILABLE)

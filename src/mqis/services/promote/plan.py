@@ -13,6 +13,7 @@ from typing import Any
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.service import Service, ServiceBits
 from mqis.protocol.ports import Store, View
+from mqis.services.claims import claimed_store
 from mqis.services.config import ConfigError, default_toml
 from mqis.services.hosts import HostResolver
 from mqis.services.privatefiles import write_private
@@ -60,7 +61,8 @@ def sound_store(config: Config, *, stopped: bool = True) -> str:
     path = file_of(config.store.url)
     if stopped and path is not None and path.exists() and is_in_use(path):
         raise PromoteError(f"{path}: the server runs; stop it first, 'mqis serve' starts it anew")
-    with closing(open_store(config.store.url)) as store:
+    opened = claimed_store(config.store.url) if stopped else closing(open_store(config.store.url))
+    with opened as store:
         faults = store.check()
     if faults:
         raise PromoteError(
