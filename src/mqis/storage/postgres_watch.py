@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Event, Thread
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import StorageError, StoreUnavailable
 from mqis.storage.condition import UNREACHABLE, StoreCondition
 from mqis.storage.session import Session
 
@@ -80,7 +80,7 @@ class Watch:
             session.close()
 
 
-class NoAnswer(StorageError):
+class NoAnswer(StoreUnavailable):
     """A store cannot be used now; ``reason`` says why without names."""
 
     def __init__(self, text: str, reason: str) -> None:

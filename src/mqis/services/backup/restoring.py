@@ -88,6 +88,7 @@ class Restored:
 def plan_restore(archive: Path, wish: Wish) -> Plan:
     """Read the whole backup and look at what is there; changes nothing."""
     opened = Archive(archive)
+    _require_room(opened, wish.config.absolute().parent)
     small = opened.verify()
     config = _configuration(opened, small, wish)
     files = _destinations(opened.manifest, config, wish)
@@ -98,12 +99,24 @@ def plan_restore(archive: Path, wish: Wish) -> Plan:
     return Plan(opened, config, wish, files, occupied, stamp)
 
 
+def _require_room(archive: Archive, home: Path) -> None:
+    """Refuse before anything is read what would fill the disk."""
+    there = next(path for path in (home, *home.parents) if path.exists())
+    needed = sum(entry.size for entry in archive.manifest.files)
+    free = shutil.disk_usage(there).free
+    if needed > free:
+        raise BackupError(
+            f"{archive.path}: cannot be put back: it unpacks to {needed:,} bytes, and {there} has "
+            f"{free:,} free; make room, or choose another place with --config"
+        )
+
+
 def _configuration(archive: Archive, small: dict[str, bytes], wish: Wish) -> Config:
     if wish.store_only or not archive.manifest.holds(Content.CONFIG):
         return load(wish.config)
     try:
         content = tomllib.loads(small[Content.CONFIG].decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BackupError(f"{archive.path}: its {Content.CONFIG} is not TOML: {error}") from error
     return relative(parse(content, f"{archive.path}: {Content.CONFIG}"), wish.config)
 
