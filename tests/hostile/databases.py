@@ -8,18 +8,20 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 from urllib.parse import quote
 
-import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from mqis.services import demo
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 from tests.cli.running import Running
+from tests.interop import mqds_impacket as mqds
 from tests.plugins.stores import PostgresSchema, PostgresServer
 
 #: A server that hangs is caught by this; a slow machine is not.
@@ -55,12 +57,43 @@ def write_home(home: Path, url: str) -> Path:
     return home
 
 
-@pytest.fixture
-def database(postgres_schema: PostgresSchema) -> PostgresSchema:
-    """A PostgreSQL store with the demonstration enterprise in it."""
-    with closing(postgres_schema.open()) as store:
-        demo.build(store)
-    return postgres_schema
+class Client:
+    """A client that is not ours, without an account."""
+
+    def __init__(self, server: Running) -> None:
+        self._dce = mqds.connect(server.ready["port"])
+        self._dce.get_rpc_transport().get_socket().settimeout(PATIENCE_S)
+        call = mqds.S_DSValidateServer()
+        call["pguidEnterpriseId"] = bytes(16)
+        call["dwContext"] = 7
+        for number in ("fSetupMode", "dwClientBuffMaxSize", "dwClientBuffSize"):
+            call[number] = 0
+        self._auth = mqds.ask(self._dce, call)["pphServerAuth"]["octets"]
+
+    def read(self, machine: str = "ams-app1") -> str:
+        """Ask for a property of a machine; the name of the result."""
+        call = mqds.S_DSGetProps()
+        call["dwObjectType"] = int(ObjectType.MACHINE)
+        call["pwcsPathName"] = machine + "\0"
+        mqds.put_properties(call, {PropId.QM_MACHINE_ID: mqds.variant(mqds.VT_NULL)})
+        call["phServerAuth"] = mqds.handle(self._auth)
+        call["pdwServerSignatureSize"] = mqds.SIGNATURE_SIZE
+        return _named(mqds.ask(self._dce, call)["ErrorCode"])
+
+    def create(self, queue: str = "ams-app1\\attack") -> str:
+        """Create a queue; the name of the result."""
+        call = mqds.S_DSCreateObject()
+        call["dwObjectType"] = int(ObjectType.QUEUE)
+        call["pwcsPathName"] = queue + "\0"
+        call["dwSDLength"] = 0
+        call["SecurityDescriptor"] = mqds.NULL
+        mqds.put_properties(call, {PropId.Q_JOURNAL: mqds.variant(mqds.UI1, 0)})
+        call["pObjGuid"] = bytes(16)
+        return _named(mqds.ask(self._dce, call)["ErrorCode"])
+
+
+def _named(code: int) -> str:
+    return HResult(code & 0xFFFFFFFF).name
 
 
 @contextmanager
@@ -78,7 +111,8 @@ def stopped(server: PostgresServer) -> Iterator[None]:
         yield
     finally:
         for process in family:
-            os.kill(process, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # one that was about to end
+                os.kill(process, signal.SIGCONT)
 
 
 def asked(server: Running, path: str) -> tuple[int, str]:

@@ -13,13 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 
-from mqis.protocol.errors import StoreUnavailable
+from mqis.protocol.errors import DamagedStore, StoreUnavailable
 
 #: What to do about damage. A server that goes on is read alone, so there is time for it.
-REPAIR = (
-    "nothing more is written to it. Stop the server; 'mqis store check' lists what is damaged, "
-    "'mqis restore' puts a backup back"
-)
+_REPAIR = f"nothing more is written to it. Stop the server; {DamagedStore.TODO}"
 
 
 #: Why a store does not answer, where nothing more is known.
@@ -61,7 +58,7 @@ class StoreCondition:
             return f"the store does not answer since {at}: {self.outage.reason}"
         if self.damage is not None:
             at = time.strftime("%H:%M:%S UTC", time.gmtime(self.damage.since))
-            return f"the store is damaged, as was found at {at}: {REPAIR}"
+            return f"the store is damaged, as was found at {at}: {_REPAIR}"
         return None
 
     # --- asking -----------------------------------------------------------------------------------
@@ -119,4 +116,4 @@ class StoreCondition:
             if self.damage is not None:
                 return
             self.damage = Trouble("damaged")
-        self.report(f"the store is damaged: {detail}; {REPAIR}")
+        self.report(f"the store is damaged: {detail}; {_REPAIR}")

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from threading import Lock
 from typing import ClassVar
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Transaction, View
 from mqis.storage.condition import StoreCondition
 from mqis.storage.pool import Pool
@@ -74,7 +74,7 @@ class DatabaseStore(ABC):
             with closing(self._connect()) as session, session.transaction(self.BEGIN_READ):
                 return self._damage(session) or list(dict.fromkeys(database_faults(session)))
         except StorageError as error:
-            return [str(error)]
+            return [error.detail if isinstance(error, DamagedStore) else str(error)]
 
     def examine(self) -> None:
         """Look for damage as far as that takes no time; ``DamagedStore`` if there is any."""

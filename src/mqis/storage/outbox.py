@@ -74,9 +74,7 @@ def last_lsn(connection: Connection) -> int:
     """The counter outlives the rows: a number that was trimmed does not come again."""
     rows = connection.run("SELECT lsn FROM outbox_last")
     if len(rows) != 1:
-        raise DamagedStore(
-            f"the outbox has {len(rows)} counters instead of one; restore from an export"
-        )
+        raise DamagedStore(f"the outbox has {len(rows)} counters instead of one")
     return int(rows[0][0])
 
 

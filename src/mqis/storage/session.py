@@ -51,7 +51,7 @@ class Session(ABC):
             raise
 
     def tell_damage(self, error: DamagedStore) -> None:
-        self.on_damage(str(error))
+        self.on_damage(error.detail)
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[None]:

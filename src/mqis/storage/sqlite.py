@@ -17,7 +17,6 @@ from typing import Any
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import View
 from mqis.storage.cache import Answers, CachedView
-from mqis.storage.condition import REPAIR
 from mqis.storage.database import DatabaseStore
 from mqis.storage.session import BUSY_TIMEOUT_S, Session
 
@@ -40,7 +39,7 @@ _EXPLAINED = {
     "SQLITE_CANTOPEN": "cannot be opened; check that it exists and may be written: ",
     "SQLITE_BUSY": "another process is writing; stop it or try again: ",
     "SQLITE_NOTADB": "is not an mqis store, or its beginning is damaged: ",
-    "SQLITE_CORRUPT": "the file is damaged; 'mqis restore' puts a backup back: ",
+    "SQLITE_CORRUPT": "the file is damaged: ",
     "SQLITE_IOERR": "the disk failed, nothing was written: ",
 }
 
@@ -186,7 +185,7 @@ class SqliteStore(DatabaseStore):
             rows = session.run_until("PRAGMA quick_check(1)", monotonic() + EXAMINE_S)
         found = [row[0] for row in rows if row[0] != "ok"]
         if found:
-            raise DamagedStore(f"{self.path}: is damaged: {' '.join(found[0].split())}; {REPAIR}")
+            raise DamagedStore(f"{self.path}: is damaged: {' '.join(found[0].split())}")
         super().examine()
 
     def _damage(self, session: Session) -> list[str]:
