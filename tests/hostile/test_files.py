@@ -159,8 +159,8 @@ class Forged:
                 info.size = len(data)
                 tar.addfile(info, BytesIO(data))
             for info, data in self.members:
-                tar.fileobj.write(info.tobuf(tarfile.GNU_FORMAT))  # type: ignore[union-attr]
-                tar.fileobj.write(data + bytes(-len(data) % 512))  # type: ignore[union-attr]
+                tar.fileobj.write(info.tobuf(tarfile.GNU_FORMAT))
+                tar.fileobj.write(data + bytes(-len(data) % 512))
         return self.path
 
 

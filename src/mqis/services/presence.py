@@ -65,10 +65,10 @@ async def publish(store: Store, me: Server, driver: NodeDriver, key: RsaPublicKe
     while True:
         wrong: list[Correction] = []
         settled = False
-        with suppress(StorageError):  # the store reports it; the next look may succeed
-            with store.read() as view:
-                wrong = list(corrections(view, me, key))
-                settled = _agrees(view, me)
+        # A store that fails reports that itself; the next look may succeed.
+        with suppress(StorageError), store.read() as view:
+            wrong = list(corrections(view, me, key))
+            settled = _agrees(view, me)
         for correction in wrong:
             try:
                 await driver.change(partial(Correction.make, correction))

@@ -54,6 +54,8 @@ class DatabaseStore(ABC):
             transaction = SqlTransaction(session)
             yield transaction
             transaction.finish()
+            if self.condition.damage is not None:  # found by one of the operations just now
+                self.condition.admit_writer()
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection that sees one moment of the store, for who copies rows."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Event, Thread
 
-from mqis.protocol.errors import StorageError, StoreUnavailable
+from mqis.protocol.errors import StorageError
 from mqis.storage.condition import UNREACHABLE, StoreCondition
+from mqis.storage.postgres_session import NoAnswer
 from mqis.storage.session import Session
 
 #: From one question to the next.
@@ -78,14 +79,6 @@ class Watch:
         session, self._session = self._session, None
         if session is not None:
             session.close()
-
-
-class NoAnswer(StoreUnavailable):
-    """A store cannot be used now; ``reason`` says why without names."""
-
-    def __init__(self, text: str, reason: str) -> None:
-        super().__init__(text)
-        self.reason = reason
 
 
 def _for_everybody(error: StorageError) -> str:
