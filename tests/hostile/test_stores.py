@@ -61,8 +61,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def call_in_vain(client: Client) -> None:
-    """A change that the server may fail, or not answer because it ends."""
+    """A change and a read that the server may fail, or not answer because it ends."""
     with suppress(Exception):
+        client.read("ams-desk3")
         client.create()
 
 
@@ -130,6 +131,7 @@ def test_sigterm_ends_a_server_whose_database_hangs(
                 until_healthy(server, healthy=False)
             caller = Thread(target=call_in_vain, args=(client,))
             caller.start()
+            time.sleep(0.3)  # so that its calls wait for the database
             began = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
             server.process.wait(PATIENCE_S)
