@@ -179,7 +179,7 @@ class SqliteStore(DatabaseStore):
         session.run(f"PRAGMA user_version={version}")
 
     def examine(self) -> None:
-        """SQLite's quick check, as far as it gets in two seconds; 200 MB, if they are cached."""
+        """Run SQLite's quick check, as far as it gets in two seconds: 30 MB take about 0.1 s."""
         with closing(self._connect()) as session:
             assert isinstance(session, _SqliteSession)
             rows = session.run_until("PRAGMA quick_check(1)", monotonic() + EXAMINE_S)
