@@ -9,6 +9,7 @@ import typer
 
 from mqis.cli.enterprise import DEFAULT_RUN
 from mqis.cli.login import MAPPER_PORT, MapperPortOption, VerifyOption
+from mqis.cli.options import refuse_passwords
 from mqis.cli.output import say
 
 
@@ -33,6 +34,7 @@ def console(
             metavar="STORE",
             help="A store to show; may be given several times. The first --store, --server, "
             "--journal and --monitor are those of one server, and so on.",
+            callback=refuse_passwords,
             show_default=False,
         ),
     ] = None,

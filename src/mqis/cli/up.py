@@ -30,6 +30,7 @@ from mqis.services.enterprise.nodes import FILE, Nodes, NodesError
 from mqis.services.enterprise.plan import DEFAULT_NAME, Plan, PlanError, load_plan
 from mqis.services.enterprise.setup import password_of
 from mqis.services.enterprise.states import State, load_states
+from mqis.services.privatefiles import make_private_directory
 from mqis.services.sections import LogSection
 
 LOG = "supervisor.log"
@@ -115,7 +116,7 @@ def _stay(what: Launch) -> None:
 
 
 def _log_of(run: Path) -> TextIO:
-    run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_directory(run)
     return (run / LOG).open("a", encoding="utf-8", buffering=1)
 
 
@@ -170,7 +171,7 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
 
 def _detach(what: Launch, path: Path, wait: int) -> None:
     run = what.run
-    run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_directory(run)
     pid = holder(run / LOCK)
     if pid is not None:
         raise NodesError(f"{run}: is up already, under process {pid}; 'mqis down' ends it")

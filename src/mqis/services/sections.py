@@ -112,6 +112,14 @@ class StoreSection:
             "So many objects that were read last are kept in memory, about 4 kB each.",
         ),
     )
+    timeout_s: int = field(
+        default=2,
+        metadata=about(
+            between(1, 60),
+            "A PostgreSQL server that answers nothing for so many seconds counts as lost: calls "
+            "fail at once until it answers again. A call that holds all others waits half as long.",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

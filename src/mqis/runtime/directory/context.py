@@ -27,7 +27,7 @@ from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.errors import REPORTED, DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Store, View
 from mqis.runtime import changelog
 from mqis.runtime.budgets import Budgets
@@ -202,7 +202,8 @@ def result_of(error: Exception) -> int:
     if isinstance(error, DirectoryError):
         return error.hresult
     if isinstance(error, StorageError):
-        log.error("the store failed: %s", error)
+        if not isinstance(error, REPORTED):
+            log.error("the store failed: %s", error)
         return HResult.MQ_ERROR_DS_ERROR
     log.error("a directory call failed", exc_info=error)
     return HResult.MQ_ERROR

@@ -37,6 +37,7 @@ from mqis.services.enterprise.setup import (
 )
 from mqis.services.enterprise.supervisor import Patience, Supervisor
 from mqis.services.logs import details
+from mqis.services.privatefiles import make_private_directory
 
 log = logging.getLogger(__name__)
 
@@ -213,7 +214,7 @@ async def launch(
 
 def _make(run: Path) -> None:
     try:
-        run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(run)
     except OSError as error:
         raise NodesError(f"{run}: cannot be made: {error.strerror}") from error
 

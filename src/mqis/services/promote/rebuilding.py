@@ -26,6 +26,7 @@ from mqis.services.backup.mark import put_mark
 from mqis.services.backup.taking import copy_of_store
 from mqis.services.config import DEFAULT_NAME, default_toml, load, override, read
 from mqis.services.identity import seed_text, server_name
+from mqis.services.privatefiles import write_private
 from mqis.services.promote.plan import (
     Plan,
     PromoteError,
@@ -107,7 +108,7 @@ class Rebuilding:
         if accounts.exists():
             _copy(accounts, home / _ACCOUNTS)
         config = override(read(self.file), self.values, "promote")
-        (home / DEFAULT_NAME).write_text(default_toml(config), encoding="utf-8")
+        write_private(home / DEFAULT_NAME, default_toml(config))
 
 
 def _copy(source: Path, target: Path) -> None:
