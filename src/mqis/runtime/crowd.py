@@ -1,8 +1,8 @@
 """Open connections, bounded for each address and in all.
 
-A connection waits while it has no request under way. Where there is no room, the one that has
-waited for longest is cut off for the newcomer, so that silent connections keep nobody out: not even
-those who come from the same address, as all do on loopback.
+A connection waits while no answer is made for it: for its request, or for its reader. Where there
+is no room, the one that has waited for longest is cut off for the newcomer, so that silent
+connections keep nobody out: not even those who come from the same address, as all do on loopback.
 """
 
 from __future__ import annotations

@@ -60,11 +60,13 @@ class Bounded(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self.crowd.waits(self)
         self._read_timer = self._cut_after(self.bounds.read_s)
 
     def resume_writing(self) -> None:
         self._stop_waiting_to_be_read()
         super().resume_writing()
+        self._look()
 
     def _look(self) -> None:
         """After something happened: whether a request is under way, or one is waited for."""
