@@ -125,6 +125,7 @@ def test_a_server_for_others_answers_to_any_name() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.req("SEC-7-08")
 @pytest.mark.parametrize(
     "request_",
     [
