@@ -184,9 +184,12 @@ def test_another_user_of_this_computer_reads_nothing_without_the_token(
 
 @pytest.mark.req("SEC-9-02")
 def test_a_login_without_the_token_is_not_even_tried(attacked: Attacked) -> None:
-    body = f"user={quote(BOB)}&password={quote(BOBS_PASSWORD)}&server={PEC}".encode()
-    form = "application/x-www-form-urlencoded"
-    assert ask(attacked.port, "/login", "POST", body=body, **{"Content-Type": form})[0] == 403
+    """With everything else that a form takes."""
+    stranger = Visitor(attacked.url.partition("?")[0])
+    csrf = re.search(r'name="csrf" value="([0-9a-f]+)"', stranger.get("/login").html)
+    fields = {"user": BOB, "password": BOBS_PASSWORD, "server": PEC}
+    answer = stranger.post("/login", {**fields, "csrf": csrf[1] if csrf else ""})
+    assert (answer.status, "token is needed" in answer.text) == (403, True)
 
 
 @pytest.mark.req("SEC-9-02")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from mqis.protocol.directory.rules import Profile, on_update
 from mqis.protocol.directory.sources import Names, Record, Source, as_guid
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation as Part
-from mqis.services.console.guarded import GuardedSource, Values
+from mqis.services.console.guarded import GuardedSource, ReadValue
 from mqis.services.console.reading import Secured
 from mqis.services.presentation.permissions import Permission, permissions, remark, who
 from mqis.services.presentation.properties import LISTED, find_property, friendly
@@ -41,6 +42,7 @@ KINDS = tuple(
         ObjectType.ENTERPRISE,
     )
 )
+_OF_IDENTIFIER = re.compile(r"\{?[0-9a-f-]+\}?")
 #: What a text is looked for in, besides the name.
 _DESCRIBED: dict[ObjectType, PropId] = {
     ObjectType.QUEUE: PropId.Q_LABEL,
@@ -142,9 +144,9 @@ def _search(
     source: Source, object_type: ObjectType, text: str, columns: Sequence[PropId]
 ) -> tuple[int, bool, Callable[[slice], list[Record]]]:
     """How many there are, whether there are more, and how a part of them is had."""
-    test = _Test(text, _DESCRIBED.get(object_type), source)
+    test = _Test(text, _DESCRIBED.get(object_type), columns, source)
     if isinstance(source, GuardedSource):
-        found = source.search(object_type, text, test, columns)
+        found = source.search(object_type, text, test)
         return (
             len(found.ids),
             found.cut,
@@ -153,7 +155,7 @@ def _search(
     # All of it: a server has no call for a part of a list that is sorted.
     sort = (SortKey(NAME_PROPERTY[object_type]),) if object_type in NAME_PROPERTY else ()
     records = source.lookup(object_type, columns, (), sort)
-    taken = [r for r in records if test(r.path, r.id, lambda r=r: r.values)]  # type: ignore[misc]
+    taken = [r for r in records if test(r.path, r.id, r.values.get)]
     return len(taken), False, lambda part: taken[part]
 
 
@@ -175,23 +177,27 @@ def counts(source: Source) -> dict[str, Tally]:
 class _Test:
     """Whether an object has to do with a text."""
 
-    def __init__(self, text: str, described: PropId | None, names: Names) -> None:
+    def __init__(
+        self, text: str, described: PropId | None, columns: Sequence[PropId], names: Names
+    ) -> None:
         self._wanted = text.lower()
+        #: Empty for what cannot be a part of an identifier.
+        self._id = self._wanted.strip("{}") if _OF_IDENTIFIER.fullmatch(self._wanted) else ""
         self._described = described
+        self._columns = columns
         self._names = names
 
-    def __call__(self, path: str | None, id: Guid, values: Values) -> bool:  # noqa: A002
+    def __call__(self, path: str | None, id: Guid, read: ReadValue) -> bool:  # noqa: A002
         wanted = self._wanted
-        if wanted in (path or "").lower() or wanted.strip("{}") in str(id):
+        if wanted in (path or "").lower() or (self._id and self._id in str(id)):
             return True
         if self._described is not None:
-            value = values().get(self._described)
+            value = read(self._described)
             if value is not None and wanted in str(value.value).lower():
                 return True
         # What has no name is called by what it refers to or holds.
         return path is None and any(
-            wanted in shown(propid, variant, self._names).lower()
-            for propid, variant in values().items()
+            wanted in shown(propid, read(propid), self._names).lower() for propid in self._columns
         )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import Generic, TypeVar
@@ -33,9 +34,9 @@ MOST_COUNTED = 10_000
 
 #: What a store holds: the last number of each partition.
 Version = tuple[tuple[str, int], ...]
-#: The columns of an object, read when they are asked for.
-Values = Callable[[], Mapping[PropId, PropVariant | None]]
-Test = Callable[[str | None, Guid, Values], bool]
+#: Reads a property of the object at hand: only what a test asks for is decoded.
+ReadValue = Callable[[PropId], PropVariant | None]
+Test = Callable[[str | None, Guid, ReadValue], bool]
 
 
 def version_of(view: View) -> Version:
@@ -156,18 +157,20 @@ class GuardedSource(StoreSource):
         readable = sum(map(self.may_read, islice(objects, MOST_COUNTED)))
         return readable, next(objects, None) is not None
 
-    def search(
-        self, object_type: ObjectType, text: str, test: Test, columns: Sequence[PropId]
-    ) -> Found:
+    def search(self, object_type: ObjectType, text: str, test: Test) -> Found:
         """The objects that ``test`` takes, by name. It is asked only if there is a ``text``."""
-        found = (
-            (name_key(obj.path or ""), obj.id.raw)
-            for obj in self.objects(object_type)
-            if not text or test(obj.path, obj.id, lambda obj=obj: self._values(obj, columns))  # type: ignore[misc]
-        )
-        return self._lists.get(
-            (*self._key, object_type, text), version_of(self._view), lambda: _found(found)
-        )
+        key = *self._key, object_type, text
+        found = self._found(object_type, test if text else None)
+        return self._lists.get(key, version_of(self._view), lambda: _listed(found))
+
+    def _found(self, object_type: ObjectType, test: Test | None) -> Iterator[tuple[str, bytes]]:
+        for obj in self.objects(object_type):
+            path = obj.path
+            if test is None or test(path, obj.id, partial(self._read, obj)):
+                yield name_key(path or ""), obj.id.raw
+
+    def _read(self, obj: DirectoryObject, propid: PropId) -> PropVariant | None:
+        return read_property(obj, propid, self._view)
 
     def records(
         self, object_type: ObjectType, ids: Iterable[bytes], columns: Sequence[PropId]
@@ -175,13 +178,8 @@ class GuardedSource(StoreSource):
         objects = (self._view.get(object_type, Guid(raw)) for raw in ids)
         return [self.record(o, columns) for o in objects if o is not None and self.may_read(o)]
 
-    def _values(
-        self, obj: DirectoryObject, columns: Sequence[PropId]
-    ) -> dict[PropId, PropVariant | None]:
-        return {propid: read_property(obj, propid, self._view) for propid in columns}
 
-
-def _found(keyed: Iterable[tuple[str, bytes]]) -> Found:
+def _listed(keyed: Iterable[tuple[str, bytes]]) -> Found:
     listed = list(islice(keyed, MOST_FOUND + 1))
     cut = len(listed) > MOST_FOUND
     return Found(tuple(raw for _, raw in sorted(listed[:MOST_FOUND])), cut)
