@@ -12,18 +12,25 @@ import re
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from html import unescape
-from http.client import HTTPConnection, HTTPMessage, HTTPResponse
+from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import User, connect
@@ -587,3 +594,43 @@ def test_an_address_has_so_many_connections(enterprise: Enterprise) -> None:
         with pytest.raises((ConnectionError, OSError)):
             ask(port_of(url), "/login", Cookie=cookie)
         assert ask(port_of(url), "/login", source="127.0.0.2", Cookie=cookie)[0] == 200
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """For 127.0.0.1, signed by itself."""
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "console")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    home = tmp_path_factory.mktemp("tls")
+    (home / "cert.pem").write_bytes(made.public_bytes(Encoding.PEM))
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (home / "key.pem").write_bytes(pem)
+    return home / "cert.pem", home / "key.pem"
+
+
+@pytest.mark.req("SEC-7-09")
+def test_silent_connections_count_before_tls_is_agreed_on(
+    enterprise: Enterprise, certificate: tuple[Path, Path]
+) -> None:
+    file, key = certificate
+    settings = Settings(Places(enterprise.home), port=0, certificate=file, key=key, request_s=2)
+    settings = replace(settings, most_connections_per_address=4)
+    context = ssl.create_default_context(cafile=file)
+    context.check_hostname = False
+    with running_console(settings) as url, ExitStack() as stack:
+        silent = [stack.enter_context(connected(url)) for _ in range(8)]
+        silent[-1].sendall(b"GET / HTTP/1.1\r\n\r\n")
+        connection = HTTPSConnection("127.0.0.1", port_of(url), timeout=START_S, context=context)
+        with closing(connection):
+            connection.request("GET", f"/login?{urlsplit(url).query}")
+            answer = connection.getresponse()
+            assert (answer.status, answer.headers["Location"]) == (303, "/login")
+            assert "secure" in answer.headers["Set-Cookie"].lower()
+        assert all(ends(raw) for raw in silent)

@@ -1,12 +1,15 @@
 """The connections of browsers: bounded in number, and cut off when they are silent.
 
 uvicorn waits for a request, its body and its reader for as long as it takes. Here each of them has
-its time: whoever sends nothing, or a byte now and then, or reads nothing, loses the connection.
+its time: whoever sends nothing, or a byte now and then, or reads nothing, loses the connection. A
+connection counts from its first packet, before TLS is agreed on, which asyncio would wait for
+without counting; so TLS begins here too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +26,7 @@ class Bounds:
     request_s: float
     #: For a browser to read on, when it has left much unread.
     read_s: float
+    tls: ssl.SSLContext | None = None
 
 
 class Bounded(H11Protocol):
@@ -35,21 +39,45 @@ class Bounded(H11Protocol):
         super().__init__(*args, **kwargs)
         self._request_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
+        self._securing: asyncio.Task[None] | None = None
+        #: What came between the end of the handshake and the moment that we heard of it.
+        self._early = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self.crowd.enter(self, self.client[0] if self.client else ""):
-            self._request_timer = self._cut_after(self.bounds.request_s)
-        else:
+        if not self.crowd.enter(self, self.client[0] if self.client else ""):
             transport.abort()
+            return
+        self._request_timer = self._cut_after(self.bounds.request_s)
+        if self.bounds.tls is not None:
+            self._securing = self.loop.create_task(self._secure(transport, self.bounds.tls))
+
+    async def _secure(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
+        try:
+            secured = await self.loop.start_tls(transport, self, context, server_side=True)
+        except OSError:  # who speaks no TLS
+            secured = None
+        if secured is None:  # or was cut off meanwhile
+            transport.abort()
+            self.connection_lost(None)
+            return
+        self._securing = None
+        super().connection_made(secured)
+        if self._early:
+            self.data_received(self._early)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self not in self.connections:  # asyncio tells it in most cases of a failed handshake
+            return
         self.crowd.leave(self)
         self._stop_waiting()
         self._stop_waiting_to_be_read()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._securing is not None:
+            self._early += data
+            return
         super().data_received(data)
         self._look()
 

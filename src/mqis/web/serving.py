@@ -7,12 +7,12 @@ import logging
 import os
 import secrets
 import socket
+import ssl
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
 from urllib.parse import urlencode
 
 import uvicorn
@@ -113,12 +113,11 @@ def _server(settings: Settings) -> _Server:
         settings.most_connections_per_address,
         settings.request_s,
         settings.read_s,
+        _tls(settings),
     )
-    options: dict[str, Any] = {}
-    if settings.tls:
-        options = {"ssl_certfile": str(settings.certificate), "ssl_keyfile": str(settings.key)}
     config = uvicorn.Config(
         app,
+        loop="asyncio",  # uvloop reads before TLS can begin
         lifespan="on",
         log_config=None,
         access_log=False,
@@ -130,9 +129,20 @@ def _server(settings: Settings) -> _Server:
         h11_max_incomplete_event_size=32 << 10,
         http=bounded(bounds),
         ws="none",
-        **options,
     )
     return _Server(config, app.state.console)
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    if settings.certificate is None or settings.key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(settings.certificate, settings.key)
+    except (OSError, ssl.SSLError) as error:
+        reason = error.strerror or str(error)
+        raise ConsoleError(f"{settings.certificate}, {settings.key}: {reason}") from error
+    return context
 
 
 def _listen(settings: Settings) -> socket.socket:
