@@ -82,16 +82,18 @@ def test_an_answer_is_not_a_thousand_times_its_request(store: Path) -> None:
     """A site may have hundreds of servers; whoever adds some makes every answer longer."""
 
     async def attack() -> None:
-        async with DirectoryServer(configuration(store), grace_s=1) as server:
-            async with client_of(server) as client:
-                site = await id_of(client, ObjectType.SITE, "Amsterdam")
-                for number in range(80):
-                    properties: dict[int, PropVariant] = {
-                        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-                        PropId.QM_SERVICE: PropVariant(VarType.UI4, 2),
-                    }
-                    name = f"backup-{number:03}-{'x' * 40}"
-                    await client.create(ObjectType.MACHINE, name, properties)
+        async with (
+            DirectoryServer(configuration(store), grace_s=1) as server,
+            client_of(server) as client,
+        ):
+            site = await id_of(client, ObjectType.SITE, "Amsterdam")
+            for number in range(80):
+                properties: dict[int, PropVariant] = {
+                    PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
+                    PropId.QM_SERVICE: PropVariant(VarType.UI4, 2),
+                }
+                name = f"backup-{number:03}-{'x' * 40}"
+                await client.create(ObjectType.MACHINE, name, properties)
         async with DirectoryServer(configuration(store), grace_s=1) as server:
             assert server.ready.discovery_port is not None
             answer = await ask(server.ready.discovery_port, "127.0.83.1", 10)

@@ -1,4 +1,4 @@
-"""Strangers at the queue port: connections that say nothing, and sessions that claim to be a server.
+"""Strangers at the queue port: silent connections, and sessions that claim to be a server.
 
 The attackers are plain sockets at loopback addresses of their own.
 """
