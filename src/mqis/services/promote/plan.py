@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -121,17 +122,25 @@ def primaries_of(view: View, *without: str) -> list[str]:
     return sorted(name for name in names if name and name_key(name) not in others)
 
 
+def write_private(path: Path, data: bytes) -> None:
+    """Make a file that nobody else may read; ``OSError`` if there is anything of that name."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(number, "wb") as out:
+        out.write(data)
+
+
 def rewrite(path: Path, config: Config) -> Path | None:
     """Put a configuration in the place of the one that is there; where that one is now."""
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     kept = path.with_name(f"{path.name}.before-{stamp}") if path.exists() else None
     draft = path.with_name(f".{path.name}.new")
     try:
-        draft.write_text(default_toml(config), encoding="utf-8")
+        draft.unlink(missing_ok=True)
+        write_private(draft, default_toml(config).encode())
         if kept is not None:
-            draft.chmod(path.stat().st_mode & 0o777)
-            kept.write_bytes(path.read_bytes())
-            kept.chmod(path.stat().st_mode & 0o777)
+            write_private(kept, path.read_bytes())
+            for made in (draft, kept):
+                made.chmod(path.stat().st_mode & 0o777)
         draft.replace(path)
         flush_directory(path.absolute().parent)
     except OSError as error:
