@@ -28,8 +28,9 @@ from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
 from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
-from mqis.runtime.rpc.server import RpcServer, is_loopback
+from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.services.backup.mark import forget_when_recovered, mark_of
 from mqis.services.config import ConfigError, Reread, reread

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
 
 from mqis.protocol.authentication import Authenticator
 from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
@@ -15,17 +14,10 @@ from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.limits import Limits
+from mqis.runtime.peers import peer_key
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.incoming import Service
 from mqis.runtime.rpc.statistics import Served
-
-
-def is_loopback(address: str) -> bool:
-    """Whether it is this computer itself, whose users could stop the server by other means."""
-    try:
-        return ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
 
 
 class RpcServer:
@@ -96,7 +88,7 @@ class RpcServer:
             self.endpoint.statistics.refused += 1
             return False
         self._connections.add(connection)
-        self._peers[connection.peer] += 1
+        self._peers[peer_key(connection.peer)] += 1
         self.accepted += 1
         return True
 
@@ -104,16 +96,18 @@ class RpcServer:
         """Whether one address has not too many already, nor come too often."""
         if self._exempt(peer):
             return True
-        if self._peers[peer] >= self._max_per_peer:
+        key = peer_key(peer)
+        if self._peers[key] >= self._max_per_peer:
             return False
-        return self._limiter is None or self._limiter.allows(peer, time.monotonic())
+        return self._limiter is None or self._limiter.allows(key, time.monotonic())
 
     def forget(self, connection: ServerProtocol) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
-            self._peers[connection.peer] -= 1
-            if not self._peers[connection.peer]:
-                del self._peers[connection.peer]
+            key = peer_key(connection.peer)
+            self._peers[key] -= 1
+            if not self._peers[key]:
+                del self._peers[key]
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Take no more connections, let calls end, then close what is left."""
