@@ -14,7 +14,9 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.http import Answer, HttpServer
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.server import RpcServer
-from mqis.services import directory_server
+from mqis.services.config import override
+from mqis.services.directory_server import DirectoryServer
+from mqis.services.sections import Config
 from tests.hostile.test_queue_port import ended, pec
 
 
@@ -61,8 +63,10 @@ def test_a_new_address_for_every_attempt_is_no_way_around_the_rate() -> None:
 
 @pytest.mark.req("SEC-10-02")
 def test_only_this_computer_is_not_counted() -> None:
-    exempt = directory_server.is_loopback
-    server = RpcServer([], SystemEntropy(), max_connections_per_peer=0, exempt=exempt)
+    """As the directory's server has it: ``rpc.max_connections_per_address`` is for others."""
+    config = override(Config(), {"rpc": {"max_connections_per_address": 1}}, "test")
+    bounds = DirectoryServer(config)._bounds()
+    server = RpcServer([], SystemEntropy(), **bounds | {"max_connections_per_peer": 0})
     ours = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
     others = ("::ffff:192.0.2.1", "fe80::1%lo", "::127.0.0.1", "::", "2001:db8::1")
     assert admitted(server, *ours, *others) == [True] * len(ours) + [False] * len(others)

@@ -14,6 +14,7 @@ from mqis.protocol.rpc.faults import RpcFault
 from mqis.runtime.authentication.initiator import Credentials as Account
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.oletx import resolver
+from mqis.runtime.oletx.connection import Message
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MapperResolver
 from mqis.runtime.rpc.client import Credentials, RpcClient
@@ -184,6 +185,6 @@ def test_a_handle_is_worth_nothing_on_another_association() -> None:
                     with pytest.raises(RpcFault):
                         await invoke(client, idl.IXN_REMOTE, idl.TEAR_DOWN_CONTEXT, request)
                 await connection.send(1, b"still here")
-                assert (await connection.receive()).body == b"still here"
+                assert await connection.receive() == Message(2, b"still here")
 
     run(attack())

@@ -30,7 +30,7 @@ Damage = Corrupt | Torn
 _ASCII = 0x80
 _LENGTH_CRC = Struct("<II").unpack_from
 #: The lengths of peer, reason and body.
-_PARTS, _PARTS_AT = Struct("<HHI").unpack_from, HEADER.fields["peer_length"][1]
+_PARTS, _PARTS_AT = Struct("<HHI").unpack_from, 108
 #: Records and bytes of a batch; Arrow's offsets have 32 bits.
 BATCH = 20_000
 BATCH_BYTES = 256 << 20
