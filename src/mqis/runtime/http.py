@@ -17,17 +17,20 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from mqis.runtime.crowd import Crowd
+from mqis.runtime.peers import is_loopback
 
 log = logging.getLogger(__name__)
 
+#: A Host: [IPv6], or a name or IPv4 address, and perhaps a port.
+_HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]]*))(?::[0-9]*)?")
 MAX_REQUEST = 8192
 MAX_CONNECTIONS = 64
 MAX_CONNECTIONS_PER_ADDRESS = 16
@@ -87,7 +90,7 @@ class HttpServer:
 
     async def listen(self, host: str, port: int) -> int:
         """The port, which for 0 is one that was free; ``OSError`` if that cannot be."""
-        self._local = ip_address(host).is_loopback
+        self._local = is_loopback(host)
         self._listener = await asyncio.start_server(self._accept, host, port, limit=MAX_REQUEST)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
@@ -199,9 +202,12 @@ def _misdirected(hosts: list[str]) -> Answer | None:
 
 
 def _is_local(host: str) -> bool:
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
+    name = found[1] or found[2]
     try:
-        name = urlsplit(f"//{host}").hostname or ""
-        if name != "localhost":
+        if name.lower() != "localhost":
             ip_address(name)
     except ValueError:
         return False

@@ -15,14 +15,19 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 OTHERS = 0o077
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file of mode 0600, all of it or nothing; ``OSError`` if it cannot be written."""
+def write_private(path: Path, content: str | bytes) -> None:
+    """Write a file of mode 0600, all of it or nothing; ``OSError`` if it cannot be written.
+
+    What lies where the draft will be goes first: it may be somebody else's, left there to be
+    written into.
+    """
     draft = path.with_name(f".{path.name}.part")
-    number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE)
+    draft.unlink(missing_ok=True)
+    number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
     try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
+        with os.fdopen(number, "wb") as file:
             os.fchmod(file.fileno(), FILE_MODE)
-            file.write(text)
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

@@ -392,6 +392,21 @@ class DiscoverySection:
     burst: int = field(
         default=20, metadata=about(between(1, 1_000_000), "Answers to one address at once.")
     )
+    total_rate: int = field(
+        default=500,
+        metadata=about(
+            between(1, 1_000_000),
+            "Answers a second to all addresses together, in the long run; twice as many at once.",
+        ),
+    )
+    max_reply: int = field(
+        default=1400,
+        metadata=about(
+            between(512, 65_507),
+            "Bytes of one answer. A request has 52 and its sender is easily forged, so an answer "
+            "lists only as many servers as fit.",
+        ),
+    )
 
 
 def as_hosts(value: object) -> tuple[tuple[str, str], ...]:

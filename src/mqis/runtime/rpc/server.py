@@ -110,7 +110,7 @@ class RpcServer:
             self.endpoint.statistics.refused += 1
             return False
         self._connections.add(connection)
-        self._peers[connection.peer] += 1
+        self._peers[source_of(connection.peer)] += 1
         self.accepted += 1
         return True
 
@@ -118,9 +118,10 @@ class RpcServer:
         """Whether one address has not too many already, nor come too often."""
         if self._exempt(peer):
             return True
-        if self._peers[peer] >= self._max_per_peer:
+        key = source_of(peer)
+        if self._peers[key] >= self._max_per_peer:
             return False
-        return self._limiter is None or self._limiter.allows(peer, time.monotonic())
+        return self._limiter is None or self._limiter.allows(key, time.monotonic())
 
     def charge(self, connection: ServerProtocol, *, anonymous: bool = True) -> Charge:
         """The account of a connection's memory."""
@@ -136,9 +137,10 @@ class RpcServer:
     def forget(self, connection: ServerProtocol) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
-            self._peers[connection.peer] -= 1
-            if not self._peers[connection.peer]:
-                del self._peers[connection.peer]
+            key = source_of(connection.peer)
+            self._peers[key] -= 1
+            if not self._peers[key]:
+                del self._peers[key]
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Take no more connections, let calls end, then close what is left."""
