@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,10 @@ from mqis.storage.sqlite import APPLICATION_ID
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.acl import Acl
+from mqis.wire.security.descriptor import SecurityDescriptor
+from mqis.wire.security.sid import ADMINISTRATORS, EVERYONE
 from tests.builders import SITE, machine, partition, queue, user
 from tests.plugins.stores import Database, PostgresSchema, SqliteFile
 
@@ -107,7 +112,7 @@ def test_version_2_gets_states_and_an_outbox(database: Database) -> None:
 
     store = database.open()
 
-    assert version_of(database) == schema.VERSION == 3
+    assert version_of(database) == schema.VERSION
     assert tables_of(database) - before == {"states", "outbox", "outbox_last"}
     record = JournalRecord(1, RecordKind.CHANGE, RecordState.LOCAL)
     with store.write() as transaction:
@@ -115,6 +120,30 @@ def test_version_2_gets_states_and_an_outbox(database: Database) -> None:
         assert transaction.outbox(0, 10) == []
         assert transaction.append(record) == 1
         transaction.put_state("family", b"key", b"value")
+    assert store.check() == []
+    store.close()
+
+
+def test_version_3_learns_who_owns_what(database: Database) -> None:
+    """Owners were not indexed then, so nobody could be told how much of the directory he has."""
+    owner = ADMINISTRATORS.to_bytes()
+    descriptor = SecurityDescriptor(owner=ADMINISTRATORS, dacl=Acl(())).to_bytes()
+    owned = [
+        replace(obj, properties={**obj.properties, propid: PropVariant(VarType.BLOB, descriptor)})
+        for obj, propid in ((queue(1), PropId.Q_SECURITY), (machine(3), PropId.QM_SECURITY))
+    ]
+    make_version_1(database, [*owned, queue(2)])
+    blob = "BLOB" if isinstance(database, SqliteFile) else "BYTEA"
+    for step in schema.STEPS[1:3]:
+        step(Direct(database), blob)
+    database.execute("DELETE FROM lookup_keys")
+    set_version(database, 3)
+
+    store = database.open()
+
+    with store.read() as view:
+        assert view.count_owned(owner) == 2
+        assert view.count_owned(EVERYONE.to_bytes()) == 0
     assert store.check() == []
     store.close()
 

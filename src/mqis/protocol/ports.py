@@ -55,6 +55,9 @@ class View(Protocol):
 
     def count(self, object_type: ObjectType) -> int: ...
 
+    def count_owned(self, account: bytes) -> int:
+        """How many objects have descriptors that name this SID as their owner."""
+
     def state(self, family: str, key: bytes) -> bytes | None:
         """What a machine has put under this key; replication keeps acknowledgements and replies."""
 

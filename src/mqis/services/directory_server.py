@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
+from mqis.protocol.directory.limits import Limits
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.discovery.limiter import RateLimit
@@ -313,6 +314,9 @@ def _settings(config: Config, own_site: Guid | None, port: int) -> DirectorySett
     return DirectorySettings(
         administrators=frozenset(security.administrators),
         machine_policy=security.machine_policy,
+        limits=Limits(
+            security.max_owned, security.max_certificates, security.max_certificate_bytes
+        ),
         own_site=own_site,
         challenge_machines=security.challenge_machines,
         port=port,

@@ -69,6 +69,7 @@ def settings_of(section: ReplicationSection) -> Settings:
         repeat_s=0.4 * section.reply_wait_s,
         recovery_wait_s=section.recovery_wait_s,
         recovery_retry_s=min(section.recovery_wait_s / 8, Settings().recovery_retry_s),
+        forwarded_powers=section.forwarded_powers,
     )
 
 

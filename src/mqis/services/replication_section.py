@@ -161,6 +161,15 @@ class ReplicationSection:
             between(1, 600), "A server that cannot be reached is tried again after this."
         ),
     )
+    forwarded_powers: bool = field(
+        default=False,
+        metadata=about(
+            as_flag,
+            "Whether this server, as an authority, also makes changes that give power over others "
+            "(roles, keys of servers, authorities, links, permissions) when another server asks "
+            "for them. false: they are to be asked of the authority itself.",
+        ),
+    )
     route: bool = field(
         default=True,
         metadata=about(

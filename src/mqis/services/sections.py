@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mqis.protocol.directory.descriptors import MachinePolicy
+from mqis.protocol.directory.limits import Limits
 from mqis.services.checks import (
     about,
     as_address,
@@ -226,11 +227,31 @@ class SecuritySection:
         ),
     )
     machine_policy: MachinePolicy = field(
-        default=MachinePolicy.EVERYONE,
+        default=MachinePolicy.OWNER,
         metadata=about(
             one_of(MachinePolicy),
-            "Who has full control of a new machine: everyone, as MS-MQDS has it, or its owner.",
+            "Who has full control of a new machine: its owner, or everyone, as MS-MQDS has it.",
             live=True,
+        ),
+    )
+    max_owned: int = field(
+        default=Limits().max_owned,
+        metadata=about(
+            between(1, 100_000_000),
+            "So many objects may have one account as their owner, unless it is an administrator's.",
+            live=True,
+        ),
+    )
+    max_certificates: int = field(
+        default=Limits().max_certificates,
+        metadata=about(
+            between(1, 1024), "So many certificates a user may have in the directory.", live=True
+        ),
+    )
+    max_certificate_bytes: int = field(
+        default=Limits().max_certificate_bytes,
+        metadata=about(
+            between(1024, 1 << 30), "So many bytes all of them may have together.", live=True
         ),
     )
 

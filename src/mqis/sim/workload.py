@@ -14,6 +14,7 @@ from mqis.protocol.directory.objects import DirectoryObject, Scope
 from mqis.protocol.directory.service import Service
 from mqis.sim.steps import Change
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
@@ -190,7 +191,7 @@ def _create_user(events: DirectoryEvents, random: Random) -> object:
     properties: Properties = {
         PropId.U_SID: PropVariant(VarType.BLOB, account),
         PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, certificate),
-        PropId.U_DIGEST: guids(Guid(random.randbytes(16))),
+        PropId.U_DIGEST: guids(Guid(digest_of(certificate))),
     }
     return events.create(ObjectType.USER, None, properties)
 

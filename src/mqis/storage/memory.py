@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from copy import copy
 from threading import Lock
 
-from mqis.protocol.directory.indexing import index_keys, owner_of, path_key
+from mqis.protocol.directory.indexing import OWNER_INDEX, index_keys, owner_of, path_key
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change, Transaction, View
@@ -214,6 +214,9 @@ class _LayerView:
 
     def count(self, object_type: ObjectType) -> int:
         return sum(1 for _ in self.objects(object_type))
+
+    def count_owned(self, account: bytes) -> int:
+        return sum(1 for kind, propid in OWNER_INDEX for _ in self.having(kind, propid, account))
 
     def state(self, family: str, key: bytes) -> bytes | None:
         for layer in self._top.chain():

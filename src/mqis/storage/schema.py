@@ -46,6 +46,11 @@ def _lookup_keys(connection: Connection, blob: str) -> None:
             object_type INTEGER NOT NULL, propid INTEGER NOT NULL, key {blob} NOT NULL,
             id {blob} NOT NULL, PRIMARY KEY (object_type, propid, key, id))"""
     )
+    _fill_keys(connection)
+
+
+def _fill_keys(connection: Connection) -> None:
+    """The keys of all objects, into a table that has none."""
     insert = "INSERT INTO lookup_keys (object_type, propid, key, id) VALUES (?, ?, ?, ?)"
     select = (
         "SELECT object_type, id, partition_id, seq, body FROM objects "
@@ -74,7 +79,18 @@ def _states_outbox(connection: Connection, blob: str) -> None:
         connection.run(statement)
 
 
-STEPS: tuple[Step, ...] = (_objects_tombstones_partitions, _lookup_keys, _states_outbox)
+def _owner_keys(connection: Connection, _blob: str) -> None:
+    """Owners are indexed too from here on: all keys are made anew."""
+    connection.run("DELETE FROM lookup_keys")
+    _fill_keys(connection)
+
+
+STEPS: tuple[Step, ...] = (
+    _objects_tombstones_partitions,
+    _lookup_keys,
+    _states_outbox,
+    _owner_keys,
+)
 VERSION = len(STEPS)
 
 

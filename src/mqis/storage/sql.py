@@ -12,7 +12,7 @@ from heapq import merge
 from itertools import chain
 from typing import Any, TypeVar
 
-from mqis.protocol.directory.indexing import index_keys, path_key
+from mqis.protocol.directory.indexing import OWNER_INDEX, index_keys, path_key
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change
@@ -46,6 +46,11 @@ _OBJECT_BY_PATH = f"{_OBJECT} WHERE object_type=? AND path_key=?"
 _TOMBSTONE = "SELECT id, partition_id, seq, object_type, scope FROM tombstones"
 _PARTITION = (
     "SELECT id, owner, last_seq, purged_seq, allowed_purge_seq, purge_state FROM partitions"
+)
+#: One search of the index for each type; its rows alone are counted, no object is read.
+_COUNT_OWNED = "SELECT " + " + ".join(
+    ["(SELECT count(*) FROM lookup_keys WHERE object_type=? AND propid=? AND key=?)"]
+    * len(OWNER_INDEX)
 )
 
 
@@ -110,6 +115,10 @@ class SqlView:
     def count(self, object_type: ObjectType) -> int:
         rows = self._run("SELECT count(*) FROM objects WHERE object_type=?", (object_type,))
         return int(rows[0][0])
+
+    def count_owned(self, account: bytes) -> int:
+        parameters = [value for entry in OWNER_INDEX for value in (*entry, account)]
+        return int(self._run(_COUNT_OWNED, parameters)[0][0])
 
     def state(self, family: str, key: bytes) -> bytes | None:
         rows = self._run("SELECT key, value FROM states WHERE family=? AND key=?", (family, key))

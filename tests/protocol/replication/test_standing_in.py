@@ -92,11 +92,20 @@ def test_it_decides_no_more_for_another_server() -> None:
     enterprise.run(5)
     assert psc.answers()[request] == HResult.MQ_ERROR_DS_ERROR & 0xFFFFFFFF
     assert pec.find(ObjectType.MACHINE, "other") is None
+
+
+def test_it_makes_no_server_for_another_server() -> None:
+    """A PSC is not believed about who the authority of another site is (``trust``)."""
+    enterprise = built(psc=True)
+    pec, psc = enterprise.nodes["pec"], enterprise.nodes["psc"]
+    enterprise.create(pec, ObjectType.SITE, site_properties("N", "new"))
+    enterprise.run(5)
     properties = machine_properties("NEW", "N", ServiceBits.PSC)
     request = enterprise.create(psc, ObjectType.MACHINE, properties)
     assert request is not None
     enterprise.run(5)
-    assert psc.answers()[request] == HResult.MQ_OK
+    assert psc.answers()[request] == HResult.MQ_ERROR_ACCESS_DENIED & 0xFFFFFFFF
+    assert pec.find(ObjectType.MACHINE, "NEW") is None
 
 
 # --- restored, it hears of a PSC that it does not know --------------------------------------------

@@ -269,6 +269,24 @@ def test_an_object_that_fails_again_and_again_is_set_aside(
     assert psc.machine.memory.partitions[SITE_A].quarantine == {}
 
 
+def test_an_old_answer_does_not_bring_back_what_was_set_aside_and_deleted_since(
+    enterprise: Enterprise, psc: Node
+) -> None:
+    """The deletion came in its turn while an answer from before it was still on its way."""
+    last = psc.last(SITE_A)
+    bad = replace(queue("bad", last + 1), properties=())
+    for _ in range(3):
+        answer(enterprise, last, last + 1, bad)
+    assert list(psc.machine.memory.partitions[SITE_A].quarantine) == [guid_of("bad")]
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (update("x", last + 9, "asks"),)))
+    assert asked(psc)
+    gone = replace(queue("bad", last + 2, last + 1), command=Command.DELETE, properties=_deletion())
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (gone,)))
+    assert psc.last(SITE_A) == last + 2
+    answer(enterprise, last, last + 1, queue("bad", last + 1))
+    assert psc.find(ObjectType.QUEUE, "pec\\bad") is None
+
+
 # --- sync0 ----------------------------------------------------------------------------------------
 
 

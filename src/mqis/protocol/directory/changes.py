@@ -7,8 +7,10 @@ all of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from mqis.protocol.directory.certificates import with_digests
 from mqis.protocol.directory.descriptors import (
     MachinePolicy,
     default_descriptor,
@@ -47,6 +49,8 @@ _BY_GUID_ONLY = (ObjectType.USER, ObjectType.ROUTINGLINK)
 _NAMED = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE)
 #: What a server over Active Directory deletes; a store of its own deletes all (note <137>).
 _DELETABLE = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTINGLINK)
+
+_CERTIFIED = frozenset({int(PropId.U_SIGN_CERT), int(PropId.U_DIGEST)})
 
 #: Longer descriptors are worked out each time, so that nobody fills the memory with them.
 _REMEMBERED_BYTES = 4096
@@ -90,12 +94,26 @@ def create_object(
             f"a {object_type.label} is created without a descriptor",
         )
     owner = _owner(events, target, properties)
-    guard.check_create(object_type, owner, target.path or "")
+    name = target.path or ""
+    guard.check_create(object_type, owner, name)
     security = None
     if object_type in SECURITY_PROPERTY:
-        sid = guard.token.user
-        security = _initial_descriptor(object_type, sid, descriptor, machine_policy)
-    return events.create(object_type, target.path, properties, security=security)
+        initial = _initial_descriptor(object_type, guard.token.user, descriptor, machine_policy)
+        guard.check_owner(initial.owner, object_type, name)
+        if initial.has_audit_list:
+            guard.check_audit_list(object_type, name)
+        guard.check_owned(initial.owner, events.transaction)
+        security = initial.data
+    if object_type is ObjectType.USER and PropId.U_DIGEST in properties:
+        properties = with_digests(properties, {})
+    permitted = _permitted(events, guard)
+    return permitted.create(object_type, target.path, properties, security=security)
+
+
+def _permitted(events: DirectoryEvents, guard: Guard) -> DirectoryEvents:
+    """The events as this caller may use them: what gives power over others is checked as well."""
+    tx = events.transaction
+    return replace(events, permit=lambda change: guard.check_change(change, tx))
 
 
 def _owner(
@@ -117,9 +135,18 @@ def _owner(
     return enterprise(tx)
 
 
+@dataclass(frozen=True, slots=True)
+class _Initial:
+    """The descriptor of a new object, and what of it the caller has to have a right for."""
+
+    data: bytes
+    owner: Sid | None
+    has_audit_list: bool
+
+
 def _initial_descriptor(
     object_type: ObjectType, owner: Sid | None, given: bytes | None, policy: MachinePolicy
-) -> bytes:
+) -> _Initial:
     """As ``_completed``; those who create much send the same descriptor again and again."""
     short = given is None or len(given) <= _REMEMBERED_BYTES
     make = _completed if short else _completed.__wrapped__
@@ -129,11 +156,11 @@ def _initial_descriptor(
 @lru_cache(maxsize=256)
 def _completed(
     object_type: ObjectType, owner: Sid | None, given: bytes | None, policy: MachinePolicy
-) -> bytes:
+) -> _Initial:
     """The given one, what is missing in it from the default (MQDS-3.1.4.4-20)."""
     default = default_descriptor(object_type, owner, policy)
     if given is None:
-        return default.to_bytes()
+        return _Initial(default.to_bytes(), owner, False)
     try:
         wanted = SecurityDescriptor.from_bytes(given)
     except WireError as error:
@@ -149,8 +176,8 @@ def _completed(
     ):
         if there:
             parts |= part
-    merged = merge(default, wanted, parts)
-    return map_descriptor(merged, generic_mapping(object_type)).to_bytes()
+    merged = map_descriptor(merge(default, wanted, parts), generic_mapping(object_type))
+    return _Initial(merged.to_bytes(), merged.owner, merged.sacl is not None)
 
 
 def delete_object(events: DirectoryEvents, guard: Guard, target: Target) -> DeletedObject | None:
@@ -163,6 +190,7 @@ def delete_object(events: DirectoryEvents, guard: Guard, target: Target) -> Dele
         raise DirectoryError(
             HResult.MQ_ERROR_INVALID_PARAMETER, f"a {target.object_type.label} cannot be deleted"
         )
+    events = _permitted(events, guard)
     if target.object_type is ObjectType.USER:
         return _delete_user(events, guard, target)
     obj = locate(events.transaction, target)
@@ -225,7 +253,9 @@ def set_properties(
         )
     obj = locate(events.transaction, target)
     guard.check(obj, Access.WRITE, events.transaction)
-    return events.update(obj, properties)
+    if obj.type is ObjectType.USER and not _CERTIFIED.isdisjoint(properties):
+        properties = with_digests(properties, obj.properties)
+    return _permitted(events, guard).update(obj, properties)
 
 
 def set_security(
@@ -242,6 +272,7 @@ def set_security(
     check_secured(target.object_type, asked)
     if not data:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "nothing to set was given")
+    events = _permitted(events, guard)
     obj = locate(events.transaction, target)
     if asked in (SecurityInformation.KEYX_PUBLIC_KEY, SecurityInformation.SIGN_PUBLIC_KEY):
         guard.check(obj, Access.WRITE, events.transaction)
@@ -254,6 +285,8 @@ def set_security(
             HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR, f"the descriptor is damaged: {error}"
         ) from error
     merged = merge(descriptor_of(obj), incoming, asked)
+    if asked & SecurityInformation.OWNER:
+        guard.check_owner(merged.owner, obj.type, obj.path or str(obj.id))
     mapped = map_descriptor(merged, generic_mapping(obj.type))
     change = PropVariant(VarType.BLOB, mapped.to_bytes())
     return events.set_stored(obj, {SECURITY_PROPERTY[obj.type]: change})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from mqis.protocol.directory.certificates import with_certificates
 from mqis.protocol.directory.indexing import key_of
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
@@ -37,7 +38,6 @@ from mqis.protocol.directory.writing import (
     event_create,
     event_update,
     named,
-    with_certificates,
 )
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Transaction
@@ -77,6 +77,8 @@ class DirectoryEvents:
     own_site: Guid | None = None
     #: Whether this server decides about a partition. Without it there is no other server.
     owns: Callable[[Guid], bool] | None = None
+    #: Raises ``DirectoryError`` for a change that whoever asks may not make. Without it all pass.
+    permit: Callable[[OwnChange], None] | None = None
     #: Is told each change that this server makes as the authority, in order.
     observe: Callable[[OwnChange], None] | None = None
 
@@ -197,6 +199,7 @@ class DirectoryEvents:
     ) -> DeletedObject:
         """3.1.6.5: the object goes, a tombstone with the next number comes."""
         gone = OwnChange(ChangeKind.DELETE, obj, obj)
+        self._check_permitted(gone)
         self._check_authority(obj.partition, seq, gone)
         scope = obj.value(PropId.Q_SCOPE) if obj.type is ObjectType.QUEUE else Scope.ENTERPRISE
         tombstone = DeletedObject(
@@ -281,6 +284,8 @@ class DirectoryEvents:
             new = DirectoryObject(object_type, identifier, partition, number, stored)
             return OwnChange(ChangeKind.CREATE, new, changed=tuple(stored))
 
+        if self.permit is not None:
+            self.permit(added(SequenceNumber.MIN))
         if not self._decides(partition, seq):
             raise NotAuthority(added(SequenceNumber.MIN))
         change = added(self._number(partition, seq))
@@ -330,6 +335,7 @@ class DirectoryEvents:
         partition = old.partition if chosen_partition is None else chosen_partition
         new = replace(new, partition=partition)
         updated = OwnChange(ChangeKind.UPDATE, new, old, tuple(changes))
+        self._check_permitted(updated)
         self._check_authority(partition, seq, updated)
         new = replace(new, seq=self._number(partition, seq))
         self.transaction.update(old, new)
@@ -345,6 +351,10 @@ class DirectoryEvents:
     ) -> None:
         if not self._decides(partition, seq):
             raise NotAuthority(change)
+
+    def _check_permitted(self, change: OwnChange) -> None:
+        if self.permit is not None:
+            self.permit(change)
 
     def _tell(self, change: OwnChange, seq: SequenceNumber | None) -> None:
         if seq is None and self.observe is not None:

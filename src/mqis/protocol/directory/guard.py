@@ -2,7 +2,11 @@
 
 The text asks for a check and names no rights, so the rights are the MQSEC masks of MS-MQMQ 2.2.23
 to 2.2.27 by their names. Members of the administrators group pass every check. Links have no
-descriptor; what is asked of them is asked of the enterprise.
+descriptor; what is asked of them is asked of the enterprise. What gives power over others takes a
+right of its own (``powers``).
+
+A caller who may not read an object learns as little from calls by name as from a lookup: for such
+a caller the object is not there.
 """
 
 from __future__ import annotations
@@ -11,9 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from mqis.protocol.directory.certificates import certificates_of
 from mqis.protocol.directory.descriptors import descriptor_of
+from mqis.protocol.directory.limits import DEFAULTS, Limits
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
+from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.powers import demands
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.access import Token, access_check
@@ -31,7 +39,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import packed_value
-from mqis.wire.security.sid import Sid
+from mqis.wire.security.sid import ANONYMOUS, Sid
 
 _GET, _SET = 0x20, 0x10  # GET_*_PROPERTIES and SET_*_PROPERTIES are the same bits for all types
 
@@ -98,6 +106,7 @@ class Guard:
     token: Token
     administrators: frozenset[Sid] = frozenset()
     audit: Callable[[Denial], None] = _silent
+    limits: Limits = DEFAULTS
     is_administrator: bool = field(init=False)
     _judged: dict[tuple[ObjectType, bytes | None, int], bool] = field(default_factory=dict)
 
@@ -116,12 +125,83 @@ class Guard:
             wanted = Access.READ if access is Access.READ_SECURITY else access
             wanted = Access.WRITE if wanted is Access.DELETE else wanted
             return access is Access.READ if root is None else self.allows(root, wanted, view)
-        is_user = obj.type is ObjectType.USER
-        return self._granted(obj, access.user_right if is_user else access.right)
+        if obj.type is not ObjectType.USER:
+            return self._granted(obj, access.right)
+        if self._granted(obj, access.user_right):
+            return True
+        return access in (Access.WRITE, Access.DELETE) and self._may_write_enterprise(view)
 
     def check(self, obj: DirectoryObject, access: Access, view: View) -> None:
         if not self.allows(obj, access, view):
-            raise self._denied(access.value, obj.type, obj.path or str(obj.id))
+            raise self._refused(access.value, obj, view)
+
+    def check_change(self, change: OwnChange, view: View) -> None:
+        """Refuse a change that gives power over others to a caller without the right for it."""
+        if self.is_administrator:
+            return
+        name = change.obj.path or str(change.obj.id)
+        if change.obj.type is ObjectType.USER:
+            self._check_user(change, view)
+        for demand in demands(change, view):
+            if demand.on is None or not self._granted(demand.on, demand.right):
+                raise self._denied(demand.action, change.obj.type, name)
+
+    def _check_user(self, change: OwnChange, view: View) -> None:
+        """A user object is its user's alone, and never an anonymous caller's.
+
+        Groups do not count: the SID of a user object may be that of Everyone.
+        """
+        states = [state for state in (change.before, change.obj) if state is not None]
+        own = not self.is_anonymous and all(
+            _sid_of(state) == self.token.user is not None for state in states
+        )
+        if not own and (self.is_anonymous or not self._may_write_enterprise(view)):
+            raise self._denied("act as", ObjectType.USER, str(_sid_of(change.obj)))
+        self._check_certificates(change)
+
+    def _check_certificates(self, change: OwnChange) -> None:
+        """Refuse more certificates than one user may have; a list may always become shorter."""
+        limits = self.limits
+        before = certificates_of({} if change.before is None else change.before.properties)
+        after = certificates_of(change.obj.properties)
+        if len(after) <= len(before):
+            return
+        size = sum(len(certificate.certificate) for certificate in after)
+        if len(after) > limits.max_certificates or size > limits.max_certificate_bytes:
+            raise DirectoryError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                f"a user has at most {limits.max_certificates} certificates of "
+                f"{limits.max_certificate_bytes} bytes together; delete old ones",
+            )
+
+    def _may_write_enterprise(self, view: View) -> bool:
+        root = enterprise(view)
+        return root is not None and self.allows(root, Access.WRITE, view)
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.token.user == ANONYMOUS
+
+    def check_owner(self, owner: Sid | None, object_type: ObjectType, name: str) -> None:
+        """Refuse to make somebody else the owner of an object."""
+        if owner is not None and not (self.is_administrator or self.token.holds(owner)):
+            raise self._denied(f"make {owner} the owner of", object_type, name)
+
+    def check_audit_list(self, object_type: ObjectType, name: str) -> None:
+        """Refuse an audit list by a caller without the privilege to give one."""
+        if not (self.is_administrator or self.token.security_privilege):
+            raise self._denied("give an audit list to", object_type, name)
+
+    def check_owned(self, owner: Sid | None, view: View) -> None:
+        """Refuse one more object of an owner who has as many as one caller may have."""
+        if self.is_administrator or owner is None:
+            return
+        if view.count_owned(owner.to_bytes()) >= self.limits.max_owned:
+            raise DirectoryError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                f"{owner} owns {self.limits.max_owned} objects already; delete some, or have "
+                "security.max_owned raised",
+            )
 
     def check_create(
         self, object_type: ObjectType, owner: DirectoryObject | None, name: str
@@ -133,7 +213,11 @@ class Guard:
             return
         _, right = CREATE_RIGHT[object_type]
         if not self._granted(owner, right):
-            raise self._denied("create", object_type, name)
+            denied = self._denied("create", object_type, name)
+            if owner.type is ObjectType.MACHINE and not self._granted(owner, _GET):
+                code = HResult.MQ_ERROR_MACHINE_NOT_FOUND
+                raise DirectoryError(code, f"no machine for queue {name!r}")
+            raise denied
 
     def _granted(self, obj: DirectoryObject, right: int) -> bool:
         if self.is_administrator:
@@ -155,8 +239,25 @@ class Guard:
             self._judged[key] = known
         return known
 
+    def _refused(self, action: str, obj: DirectoryObject, view: View) -> DirectoryError:
+        """A denial, or not found where the caller may not even see the object."""
+        name = obj.path or str(obj.id)
+        denied = self._denied(action, obj.type, name)
+        if obj.type is ObjectType.ENTERPRISE or self.allows(obj, Access.READ, view):
+            return denied
+        return DirectoryError(HResult.MQDS_OBJECT_NOT_FOUND, f"no {obj.type.label} {name}")
+
     def _denied(self, action: str, object_type: ObjectType, name: str) -> DirectoryError:
         self.audit(Denial(self.token.user, action, object_type, name))
         return DirectoryError(
             HResult.MQ_ERROR_ACCESS_DENIED, f"not allowed to {action} {object_type.label} {name!r}"
         )
+
+
+def _sid_of(user: DirectoryObject) -> Sid | None:
+    """The account that a user object speaks for; None if it cannot be read."""
+    value = user.value(PropId.U_SID)
+    try:
+        return Sid.from_bytes(value) if isinstance(value, bytes) and value else None
+    except WireError:
+        return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
@@ -22,6 +22,9 @@ INDEXED: dict[ObjectType, tuple[PropId, ...]] = {
     ObjectType.USER: (PropId.U_SID, PropId.U_DIGEST),
     ObjectType.ROUTINGLINK: (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2),
 }
+
+#: Under these the account that a descriptor names as owner is indexed, to count what it has.
+OWNER_INDEX: tuple[tuple[ObjectType, PropId], ...] = tuple(SECURITY_PROPERTY.items())
 
 #: A longer key is replaced by its digest.
 MAX_KEY_BYTES = 1024
@@ -67,6 +70,26 @@ def index_keys(obj: DirectoryObject) -> Iterator[tuple[PropId, bytes]]:
         for key in dict.fromkeys(keys):
             if key is not None:
                 yield propid, key
+    security = SECURITY_PROPERTY.get(obj.type)
+    if security is not None:
+        account = owner_sid(obj.value(security))
+        if account is not None:
+            yield security, account
+
+
+def owner_sid(descriptor: Value) -> bytes | None:
+    """The bytes of the owner in a self-relative descriptor (MS-DTYP 2.4.6); None without one.
+
+    Every object that is stored passes here, so nothing else of the descriptor is looked at.
+    """
+    if not isinstance(descriptor, bytes) or len(descriptor) < 20:
+        return None
+    start = int.from_bytes(descriptor[4:8], "little")
+    head = descriptor[start : start + 2]
+    if not start or len(head) < 2:
+        return None
+    sid = descriptor[start : start + 8 + 4 * head[1]]
+    return sid if len(sid) == 8 + 4 * head[1] else None
 
 
 def path_key(path: str) -> bytes:

@@ -25,7 +25,6 @@ from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES
-from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.property import WriteRule
 from mqis.wire.mqds.propid import PropId
@@ -188,34 +187,6 @@ def _with_first_site(site: PropVariant, obj: DirectoryObject | None) -> PropVari
     assert isinstance(first, Guid)
     others = sites[1:] if isinstance(sites, tuple) else ()
     return PropVariant(VarType.VECTOR_CLSID, (first, *(s for s in others if s != first)))
-
-
-def with_certificates(user: DirectoryObject, more: Properties) -> dict[int, PropVariant]:
-    """What a user gains by ``more`` certificates and digests, each of them once (3.1.4.4)."""
-    certificates = _certificates(user.properties)
-    known = {certificate.digest for certificate in certificates}
-    certificates += tuple(c for c in _certificates(more) if c.digest not in known)
-    digests = dict.fromkeys((*_digests(user.properties), *_digests(more)))
-    try:
-        listed = UserSignCerts(certificates)
-    except ValueError as error:
-        raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, str(error)) from error
-    return {
-        PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, listed.to_bytes()),
-        PropId.U_DIGEST: PropVariant(VarType.VECTOR_CLSID, tuple(digests)),
-    }
-
-
-def _certificates(properties: Properties) -> tuple[UserSignCert, ...]:
-    found = properties.get(PropId.U_SIGN_CERT)
-    data = None if found is None else found.value
-    return UserSignCerts.from_bytes(data).certificates if isinstance(data, bytes) and data else ()
-
-
-def _digests(properties: Properties) -> tuple[Guid, ...]:
-    found = properties.get(PropId.U_DIGEST)
-    digests = None if found is None else found.value
-    return tuple(d for d in digests if isinstance(d, Guid)) if isinstance(digests, tuple) else ()
 
 
 def named(object_type: ObjectType, path: str) -> dict[int, PropVariant]:

@@ -19,6 +19,7 @@ from mqis.protocol.replication.asking import ask
 from mqis.protocol.replication.effects import ChangeApplied
 from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.propagation import hold, offer
+from mqis.protocol.replication.quarantine import take_back
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -104,6 +105,8 @@ def apply_one(work: Work, change: DirectoryChange) -> bool:
         return False
     work.counters.applied += 1
     obj = applied.after or applied.before
+    # What was set aside is settled by any later change of it: an older copy may still be on its way.
+    take_back(work, change.partition, change.guid or (Guid.NULL if obj is None else obj.id))
     topology.after_change(work, applied.displaced, None)
     topology.after_change(work, applied.before, applied.after)
     if obj is not None:

@@ -27,6 +27,7 @@ from mqis.protocol.replication.applying import find, type_of
 from mqis.protocol.replication.changes import requested
 from mqis.protocol.replication.effects import Answered, RequestDecided, RequestPassedOn
 from mqis.protocol.replication.memory import Waiting
+from mqis.protocol.replication.trust import Requester, may_speak
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.hresult import HResult
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
@@ -138,10 +139,11 @@ def receive_change_request(
     """Receive Change Request: decide, pass on for an own BSC, or say no (E48)."""
     if not is_controller(work, sender) or sender.name is None:
         return work.refuse(f"{sender.label} is no directory server, its changes are not made")
-    if name_key(sender.name) not in _speakers(request):
+    if not may_speak(work.tx, sender.name, request):
         return work.refuse(f"{sender.name} asks in the name of {request.requester}")
     if owns(work.tx, work.me, request.partition):
-        return reply(work, request, decide_once(work, request, changed))
+        requester = Requester.of(work, sender, request)
+        return reply(work, request, decide_once(work, requester, request, changed))
     if work.me.is_bsc:
         return reply(work, request, HResult.MQ_ERROR)
     hop = next_hop(work, request)
@@ -156,12 +158,7 @@ def receive_change_request(
     return None
 
 
-def _speakers(request: ChangeRequest) -> set[str]:
-    """Who may bring a request: its author, and the PSC that passes it on."""
-    return {name_key(request.requester), name_key(request.psc or request.requester)}
-
-
-def decide_once(work: Work, request: ChangeRequest, changed: Decide) -> int:
+def decide_once(work: Work, requester: Requester, request: ChangeRequest, changed: Decide) -> int:
     """The first answer to this request, given now or before."""
     key = name_key(request.requester).encode() + b"\0" + request.request_id.to_bytes(4, "big")
     known = work.tx.state(_FAMILY, key)
@@ -169,7 +166,7 @@ def decide_once(work: Work, request: ChangeRequest, changed: Decide) -> int:
         result, at_unix = _ANSWER.unpack(known)
         if at_unix + work.settings.reply_memory_s > work.at.unix:
             return int(result)
-    result = _decide(work, request, changed)
+    result = _decide(work, requester, request, changed)
     work.tx.put_state(_FAMILY, key, _ANSWER.pack(result, work.at.unix))
     work.memory.answers += 1
     if work.memory.answers % _FORGET_EVERY == 0:
@@ -177,8 +174,8 @@ def decide_once(work: Work, request: ChangeRequest, changed: Decide) -> int:
     return result
 
 
-def _decide(work: Work, request: ChangeRequest, changed: Decide) -> int:
-    """Make the change as any other of ours; the caller's rights were checked where he called."""
+def _decide(work: Work, requester: Requester, request: ChangeRequest, changed: Decide) -> int:
+    """Make the change as any other of ours, as far as the requesting server is believed."""
     made: list[OwnChange] = []
     events = DirectoryEvents(
         work.tx,
@@ -186,6 +183,7 @@ def _decide(work: Work, request: ChangeRequest, changed: Decide) -> int:
         work.entropy,
         own_site=work.me.site,
         owns=lambda partition: may_change(work, partition),
+        permit=lambda change: requester.check(work, change),
         observe=made.append,
     )
     try:

@@ -55,6 +55,8 @@ class Settings:
     #: Answers to change requests that are remembered, and for how long.
     max_replies: int = 10_000
     reply_memory_s: float = 86_400.0
+    #: Whether other servers are believed for changes that give power over others (``trust``).
+    forwarded_powers: bool = False
 
 
 DEFAULTS = Settings()

@@ -14,7 +14,7 @@ from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.asking import answered, ask, source_of
 from mqis.protocol.replication.memory import Progress
-from mqis.protocol.replication.quarantine import set_aside, take_back
+from mqis.protocol.replication.quarantine import set_aside
 from mqis.protocol.replication.receiving import apply_one, drain, is_ahead
 from mqis.protocol.replication.survivors import receive_copy
 from mqis.protocol.replication.sync0 import complete_sync0, start_sync0, tell_backups
@@ -133,7 +133,6 @@ def _apply(work: Work, progress: Progress, change: DirectoryChange) -> bool:
     guid = change.guid or Guid.NULL
     if apply_one(work, change):
         progress.failures.pop(guid, None)
-        take_back(work, change.partition, guid)
         return True
     progress.failures[guid] = progress.failures.get(guid, 0) + 1
     if guid not in progress.quarantine and progress.failures[guid] < work.settings.max_failures:

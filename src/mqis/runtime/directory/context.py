@@ -14,6 +14,7 @@ from mqis.protocol.authentication import Authenticator, Identity, token_for
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import Denial, Guard
+from mqis.protocol.directory.limits import Limits
 from mqis.protocol.directory.notification import (
     ChangeNotice,
     LocalQueueManager,
@@ -66,6 +67,8 @@ class DirectorySettings:
     anonymous_in_everyone: bool = True
     #: Global catalogs that S_DSGetGCListInDomain names, by domain. This server is none.
     global_catalogs: Mapping[str, tuple[ServerSpec, ...]] = field(default_factory=dict)
+    #: How much of the directory one caller may take up.
+    limits: Limits = Limits()
     #: Open lookups of one client, and the objects in those of all clients.
     max_lookups: int = 64
     max_lookup_rows: int = 1_000_000
@@ -116,7 +119,8 @@ class DirectoryContext:
         guard = self._guards.get(identity)
         if guard is None or guard.judged > MAX_JUDGED:
             token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
-            guard = Guard(token, self.settings.administrators, self._denied)
+            settings = self.settings
+            guard = Guard(token, settings.administrators, self._denied, settings.limits)
             self._guards[identity] = guard
             if len(self._guards) > MAX_GUARDS:
                 self._guards.popitem(last=False)

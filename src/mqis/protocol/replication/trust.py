@@ -1,0 +1,172 @@
+"""What a change request of another server is believed for.
+
+The rights of a caller are checked by the server that he called, which then asks the authority in
+its own name: nothing in the protocol proves to the authority who the caller was. So a request is
+believed for what ordinary callers may do, and what gives power over others (``powers``) has to be
+asked of the authority itself, where the caller's rights are checked again by nobody but it:
+
+- The PEC is believed in everything: it names all other authorities anyway.
+- A PSC is believed about its own site object as well, whose authority it is.
+- A backup controller is believed about the key and the address of its own machine, and about
+  permissions of queues and plain machines of its own site.
+
+A request that one server brings in the name of another is believed for what the weaker of the two
+is, and only a primary controller brings requests of others (E48). ``Settings.forwarded_powers``
+lifts all of this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from mqis.protocol.directory.certificates import with_digests
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    SECURITY_PROPERTY,
+    DirectoryObject,
+    name_key,
+)
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.directory.powers import (
+    POWERS,
+    ServerKind,
+    Takes,
+    differing,
+    server_kind,
+)
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.messages import ChangeRequest
+
+#: What a server says of its own machine when it starts.
+_OWN = frozenset(
+    {
+        PropId.QM_SIGN_PKS,
+        PropId.QM_ENCRYPT_PKS,
+        PropId.QM_ADDRESS,
+        PropId.QM_SERVICE,
+        PropId.QM_SERVICE_DSSERVER,
+        PropId.QM_MODIFY_TIME,
+    }
+)
+
+
+class Standing(IntEnum):
+    """How far a server is believed."""
+
+    BACKUP = 0
+    PRIMARY = 1
+    ENTERPRISE = 2
+
+
+def standing_of(view: View, name: str) -> Standing:
+    """By the partitions whose authority has this name."""
+    wanted = name_key(name)
+    owned = [state.id for state in view.partitions() if name_key(state.owner) == wanted]
+    if ENTERPRISE_PARTITION in owned:
+        return Standing.ENTERPRISE
+    return Standing.PRIMARY if owned else Standing.BACKUP
+
+
+def may_speak(view: View, sender: str, request: ChangeRequest) -> bool:
+    """Whether a server brings its own request, or as the named PSC one of its site."""
+    if name_key(sender) == name_key(request.requester):
+        return True
+    named = request.psc is not None and name_key(sender) == name_key(request.psc)
+    return named and standing_of(view, sender) >= Standing.PRIMARY
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """The server that a request is believed for, the weaker one of its author and its bearer."""
+
+    name: str
+    standing: Standing
+
+    @classmethod
+    def of(cls, work: Work, sender: Sender, request: ChangeRequest) -> Requester:
+        names = [request.requester, *([sender.name] if sender.name is not None else [])]
+        return min((cls(name, standing_of(work.tx, name)) for name in names), key=_rank)
+
+    def check(self, work: Work, change: OwnChange) -> None:
+        """Refuse what has to be asked of the authority itself."""
+        _check_digests(change)
+        if work.settings.forwarded_powers or self.standing is Standing.ENTERPRISE:
+            return
+        if self._is_about_own_site(work, change) or not self._is_beyond(work, change):
+            return
+        name = change.obj.path or change.obj.id
+        raise DirectoryError(
+            HResult.MQ_ERROR_ACCESS_DENIED,
+            f"{self.name} may not have {change.obj.type.label} {name} changed so: what gives power "
+            "over others is asked of the authority itself",
+        )
+
+    def _is_about_own_site(self, work: Work, change: OwnChange) -> bool:
+        state = work.partition(change.obj.id) if change.obj.type is ObjectType.SITE else None
+        return state is not None and name_key(state.owner) == name_key(self.name)
+
+    def _is_beyond(self, work: Work, change: OwnChange) -> bool:
+        object_type = change.obj.type
+        if object_type in (ObjectType.ENTERPRISE, ObjectType.ROUTINGLINK):
+            return True
+        if object_type is ObjectType.MACHINE and self._is_beyond_of_machine(work, change):
+            return True
+        if object_type is ObjectType.SITE and _names_authority(change):
+            return True
+        permissions = SECURITY_PROPERTY.get(object_type)
+        if change.kind is not ChangeKind.UPDATE or permissions not in differing(change):
+            return False
+        return not self._stands_in(work, change.obj.partition)
+
+    def _is_beyond_of_machine(self, work: Work, change: OwnChange) -> bool:
+        """Servers are made, changed and deleted by others alone, but for a server's own key."""
+        before = _kind(work, change.before)
+        after = ServerKind.NONE if change.kind is ChangeKind.DELETE else _kind(work, change.obj)
+        if not before | after:
+            return False
+        if change.kind is not ChangeKind.UPDATE:
+            return True
+        touched = differing(change)
+        if name_key(change.obj.path or "") == name_key(self.name) and touched <= _OWN:
+            return bool(after & ~_as_backup(before))
+        return any(POWERS.get(PropId(p)) in _OF_SERVERS for p in touched if p in POWERS)
+
+    def _stands_in(self, work: Work, partition: Guid) -> bool:
+        machine = work.tx.find(ObjectType.MACHINE, self.name)
+        return machine is not None and machine.partition == partition
+
+
+_OF_SERVERS = (Takes.ROLE, Takes.SERVER, Takes.PLACE, Takes.PERMISSIONS)
+
+
+def _rank(requester: Requester) -> Standing:
+    return requester.standing
+
+
+def _kind(work: Work, machine: DirectoryObject | None) -> ServerKind:
+    return ServerKind.NONE if machine is None else server_kind(machine, work.tx)
+
+
+def _as_backup(kind: ServerKind) -> ServerKind:
+    """What a server may say that it is: what it was, and a primary one that it is a backup now."""
+    return kind | ServerKind.CONTROLLER if kind & ServerKind.PRIMARY else kind
+
+
+def _names_authority(change: OwnChange) -> bool:
+    if change.kind is ChangeKind.DELETE:
+        return bool(change.obj.value(PropId.S_PSC))
+    powers = (PropId.S_PSC, PropId.S_PSC_SIGNPK, PropId.S_GATES)
+    return not differing(change).isdisjoint(powers)
+
+
+def _check_digests(change: OwnChange) -> None:
+    """A certificate's digest is checked by the authority too."""
+    if change.obj.type is ObjectType.USER and change.kind is not ChangeKind.DELETE:
+        with_digests(change.obj.properties, {})
