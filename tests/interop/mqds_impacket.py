@@ -32,6 +32,7 @@ __all__ = ["NULL", "DCERPCException"]
 DSCOMM = uuidtup_to_bin(("77df7a80-f298-11d0-8358-00a024c480a8", "1.0"))
 DSCOMM2 = uuidtup_to_bin(("708cca10-9569-11d1-b2a5-0060977d8118", "1.0"))
 UI1, UI4, LPWSTR_, BLOB_, CLSID, VT_NULL = 17, 19, 31, 65, 72, 1
+VECTOR_CLSID = 0x1000 | CLSID
 SIGNATURE_SIZE = 128
 
 _open: list[DCERPC_v5] = []
@@ -84,6 +85,18 @@ class BLOB(NDRSTRUCT):  # type: ignore[misc]
     structure = (("cbSize", DWORD), ("pBlobData", PBYTES))
 
 
+class GUID_ARRAY(NDRUniConformantArray):  # type: ignore[misc]  # noqa: N801
+    item = GUID
+
+
+class PGUID_ARRAY(NDRPOINTER):  # type: ignore[misc]  # noqa: N801
+    referent = (("Data", GUID_ARRAY),)
+
+
+class CACLSID(NDRSTRUCT):  # type: ignore[misc]
+    structure = (("cElems", DWORD), ("pElems", PGUID_ARRAY))
+
+
 class VARIANT_UNION(NDRUNION):  # type: ignore[misc]  # noqa: N801
     notAlign = True  # noqa: N815
     commonHdr = (("tag", USHORT),)  # noqa: N815
@@ -93,6 +106,7 @@ class VARIANT_UNION(NDRUNION):  # type: ignore[misc]  # noqa: N801
         LPWSTR_: ("pwszVal", LPWSTR),
         BLOB_: ("blob", BLOB),
         CLSID: ("puuid", PGUID),
+        VECTOR_CLSID: ("cauuid", CACLSID),
         VT_NULL: ("nothing", "0s=b''"),
     }
 
@@ -393,7 +407,7 @@ class S_DSGetComputerSitesResponse(NDRCALL):  # type: ignore[misc]  # noqa: N801
 
 # --- values ---------------------------------------------------------------------------------------
 
-Plain = int | str | bytes | UUID | None
+Plain = int | str | bytes | UUID | list[UUID] | None
 _ARMS = {UI1: "bVal", UI4: "ulVal"}
 
 
@@ -410,6 +424,14 @@ def variant(vt: int, value: Plain = None) -> PROPVARIANT:
         union["pwszVal"] = value + "\0"
     elif isinstance(value, UUID):
         union["puuid"] = value.bytes_le
+    elif isinstance(value, list):
+        union["cauuid"]["cElems"] = len(value)
+        elements = []
+        for member in value:
+            element = GUID()
+            element["Data"] = member.bytes_le
+            elements.append(element)
+        union["cauuid"]["pElems"] = elements
     elif value is not None:
         union[_ARMS[vt]] = value
     return made

@@ -105,7 +105,7 @@ def apply_one(work: Work, change: DirectoryChange) -> bool:
         return False
     work.counters.applied += 1
     obj = applied.after or applied.before
-    # What was set aside is settled by any later change of it: an older copy may still be on its way.
+    # Any later change settles what was set aside: an older copy may still be on its way.
     take_back(work, change.partition, change.guid or (Guid.NULL if obj is None else obj.id))
     topology.after_change(work, applied.displaced, None)
     topology.after_change(work, applied.before, applied.after)

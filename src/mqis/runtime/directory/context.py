@@ -14,7 +14,7 @@ from mqis.protocol.authentication import Authenticator, Identity, token_for
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import Denial, Guard
-from mqis.protocol.directory.limits import Limits
+from mqis.protocol.directory.limits import DEFAULTS, Limits
 from mqis.protocol.directory.notification import (
     ChangeNotice,
     LocalQueueManager,
@@ -68,7 +68,7 @@ class DirectorySettings:
     #: Global catalogs that S_DSGetGCListInDomain names, by domain. This server is none.
     global_catalogs: Mapping[str, tuple[ServerSpec, ...]] = field(default_factory=dict)
     #: How much of the directory one caller may take up.
-    limits: Limits = Limits()
+    limits: Limits = DEFAULTS
     #: Open lookups of one client, and the objects in those of all clients.
     max_lookups: int = 64
     max_lookup_rows: int = 1_000_000
