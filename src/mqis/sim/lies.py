@@ -14,7 +14,6 @@ from random import Random
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
-    IDENTIFIER_PROPERTY,
     DirectoryObject,
     Partition,
 )
@@ -55,6 +54,7 @@ from mqis.wire.seqnum import SequenceNumber
 
 _MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
 _STORM = 12
+_PROPAGATION = "change_propagation"
 #: A descriptor in which everybody may do everything.
 _OPEN_DESCRIPTOR = SecurityDescriptor(control=Control.DACL_PRESENT).to_bytes()
 #: What a client may ask of a backup controller for, and nobody has to grant a power for.
@@ -119,11 +119,11 @@ def tell(falsehood: Falsehood, situation: Situation) -> None:
 # --- requests -------------------------------------------------------------------------------------
 
 
-def _ordinary(s: Situation) -> DirectoryChange | None:
+def _ordinary(s: Situation, *kinds: Change) -> DirectoryChange | None:
     """What a client of a backup controller could want, of any partition."""
     events = DirectoryEvents(s.tx, 0, s.entropy, own_site=s.me.site, owns=lambda _partition: False)
     try:
-        operation(s.random.choice(_ORDINARY), s.random.getrandbits(32))(events)
+        operation(s.random.choice(kinds or _ORDINARY), s.random.getrandbits(32))(events)
     except NotAuthority as elsewhere:
         return requested(elsewhere.change)
     except DirectoryError:
@@ -160,12 +160,11 @@ def _impersonation(s: Situation) -> None:
 
 
 def _misplaced(s: Situation) -> None:
-    """An object in a partition that does not have such objects."""
-    change = _ordinary(s)
-    places = [state.id for state in s.tx.partitions()]
-    if change is None or change.command is not Command.CREATE:
+    """A queue in a partition that its machine is not in."""
+    change = _ordinary(s, Change.CREATE_QUEUE)
+    if change is None:
         return
-    elsewhere = [place for place in places if place != change.partition]
+    elsewhere = [state.id for state in s.tx.partitions() if state.id != change.partition]
     if elsewhere:
         s.ask(_moved(change, s.random.choice(elsewhere)))
 
@@ -176,20 +175,26 @@ def _moved(change: DirectoryChange, partition: Guid) -> DirectoryChange:
 
 
 def _collision(s: Situation) -> None:
-    """A new object under the identifier of one that is there, in another partition or this."""
-    taken, change = s.object(ObjectType.MACHINE, ObjectType.QUEUE, ObjectType.SITE), _ordinary(s)
-    if taken is None or change is None or change.command is not Command.CREATE:
+    """A new queue under the identifier of an object that is there, or was there elsewhere."""
+    change = _ordinary(s, Change.CREATE_QUEUE)
+    if change is None:
         return
-    identifiers = set(IDENTIFIER_PROPERTY.values())
-    properties = tuple(
-        (propid, PropVariant(VarType.CLSID, taken.id) if propid in identifiers else value)
-        for propid, value in change.properties
-    )
-    s.ask(
-        DirectoryChange(
-            change.command, change.path, None, change.partition, _MIN, _MIN, _MIN, properties
-        )
-    )
+    taken = s.object(ObjectType.MACHINE, ObjectType.QUEUE, ObjectType.SITE, ObjectType.USER)
+    dead = [c.guid for c in _deletions(s) if c.guid and c.partition != change.partition]
+    identifier = s.random.choice(dead) if dead else None if taken is None else taken.id
+    if identifier is None:
+        return
+    identity = PropId.Q_INSTANCE, PropVariant(VarType.CLSID, identifier)
+    properties = *(p for p in change.properties if p[0] != PropId.Q_INSTANCE), identity
+    names = change.command, change.path, None, change.partition
+    s.ask(DirectoryChange(*names, _MIN, _MIN, _MIN, properties))
+
+
+def _deletions(s: Situation) -> list[DirectoryChange]:
+    """Those that somebody was told of; they are long past where the object is there again."""
+    heard = [decode_message(h.message.properties.body) for h in s.recorder.kind(_PROPAGATION)]
+    found = [c for m in heard if isinstance(m, ChangePropagation) for c in m.changes]
+    return [c for c in found if c.command is Command.DELETE]
 
 
 def _update(s: Situation, obj: DirectoryObject, *properties: tuple[int, PropVariant]) -> None:
@@ -250,14 +255,14 @@ _DESCRIPTORS = {
 
 
 def _descriptor(s: Situation) -> None:
-    """Permissions of servers, sites and the enterprise."""
+    """Permissions of servers, of other sites' machines, of sites and of the enterprise."""
     obj = s.object(*_DESCRIPTORS)
-    if obj is not None:
+    if obj is not None and (obj.partition != s.me.site or Service.of(obj).role is not None):
         _update(s, obj, (_DESCRIPTORS[obj.type], PropVariant(VarType.BLOB, _OPEN_DESCRIPTOR)))
 
 
 def _site(s: Situation) -> None:
-    """A site of one's own, another PSC for one that is there, or the end of one."""
+    """A site of one's own, another PSC for one that is there, or the end of one that has a PSC."""
     site, choice = s.object(ObjectType.SITE), s.random.randrange(3)
     if choice == 0:
         properties: dict[int, PropVariant] = {
@@ -268,7 +273,7 @@ def _site(s: Situation) -> None:
         _create(s, name, ENTERPRISE_PARTITION, properties)
     elif site is not None and choice == 1:
         _update(s, site, (PropId.S_PSC, PropVariant(VarType.LPWSTR, s.me.name)))
-    elif site is not None:
+    elif site is not None and site.value(PropId.S_PSC):
         _delete(s, site)
 
 
