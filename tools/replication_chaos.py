@@ -229,7 +229,7 @@ class Outcome:
 
 
 async def chaos(
-    directory: Path, changes: int, seconds: float, seed: int, signing: str = "accept"
+    directory: Path, changes: int, seconds: float, seed: int, signing: str = "require"
 ) -> Outcome:
     """Until ``changes`` are acknowledged or ``seconds`` have passed (0: no limit)."""
     rng = random.Random(seed)
@@ -289,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--changes", type=int, default=10_000, help="acknowledged changes")
     parser.add_argument("--seconds", type=float, default=0.0, help="at most; 0: as it takes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    parser.add_argument("--signing", choices=("none", "accept", "require"), default="accept")
+    parser.add_argument("--signing", choices=("none", "accept", "require"), default="require")
     parser.add_argument("--keep", type=Path, help="a new directory for stores and logs")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="mqis-chaos-") as made:

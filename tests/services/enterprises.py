@@ -41,7 +41,7 @@ class Site:
     """Homes below one directory. Everybody may do everything: rights are tested elsewhere."""
 
     def __init__(
-        self, directory: Path, *, recovery_wait_s: int = 3, signing: str = "accept"
+        self, directory: Path, *, recovery_wait_s: int = 3, signing: str = "require"
     ) -> None:
         self.directory = directory
         self.homes: dict[str, Path] = {}

@@ -23,7 +23,7 @@ from mqis.storage.journal.reader import Segment
 #: Seeds that CI runs; the command runs thousands.
 CI_SEEDS = 200
 #: Within so many seeds a literal rule does visible harm.
-SMALL_RANGE = 10
+SMALL_RANGE = 25
 
 
 def test_an_enterprise_without_faults_agrees() -> None:

@@ -10,6 +10,7 @@ import typer
 
 from mqis.cli.options import ListenOption
 from mqis.cli.output import say
+from mqis.runtime.node.signer import MachineKey
 from mqis.services.config import DEFAULT_NAME, ConfigError, default_toml, override, relative
 from mqis.services.founding import found
 from mqis.services.identity import server_name
@@ -68,9 +69,11 @@ def init(
         _write(path, config)
         say(f"wrote {path}; edit it, then 'mqis import FILE' fills the store")
         return
-    store = open_store(relative(config, path).store.url, create=True)
+    placed = relative(config, path)
+    store = open_store(placed.store.url, create=True)
     try:
-        found(store, enterprise, site, config.server.name, _published(config.rpc.listen))
+        key = MachineKey.open(Path(placed.replication.key)).public
+        found(store, enterprise, site, config.server.name, _published(config.rpc.listen), key)
     finally:
         store.close()
     _write(path, config)

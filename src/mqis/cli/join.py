@@ -15,6 +15,7 @@ from mqis.cli.options import ConfigOption, ListenOption
 from mqis.cli.output import say
 from mqis.cli.spread import spread
 from mqis.protocol.queueing.names import canonical, queue_path
+from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.replication.server import Role
 from mqis.runtime.node.signer import MachineKey
 from mqis.services.config import (
@@ -86,7 +87,8 @@ def join(
     _check_name(own)
     known = override(known, {"server": {"name": own}}, "command line")
     key = MachineKey.open(path.absolute().parent / known.replication.key)
-    wanted = Wanted(own, Role(role.value), site, pec, key.public, _published(known))
+    signed = known.replication.signing is SigningPolicy.REQUIRE
+    wanted = Wanted(own, Role(role.value), site, pec, key.public, _published(known), signed)
     who = account.login()
     with connected(who) as remote:
         member = make_member(remote, wanted)

@@ -12,15 +12,27 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.runtime.entropy import SystemEntropy
+from mqis.services.presence import key_list
 from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sid import ADMINISTRATORS
 
 
-def found(store: Store, name: str, site: str, server: str, address: str = "") -> None:
-    """Fill an empty store; ``StorageError`` if it holds an enterprise already."""
+def found(
+    store: Store,
+    name: str,
+    site: str,
+    server: str,
+    address: str = "",
+    key: RsaPublicKey | None = None,
+) -> None:
+    """Fill an empty store; ``StorageError`` if it holds an enterprise already.
+
+    ``key`` is the PEC's: who joins first has to know it, perhaps before the PEC has published it.
+    """
     with store.write() as tx:
         if enterprise(tx) is not None or tx.partitions():
             raise StorageError("the store holds a directory already; name another with store.url")
@@ -44,6 +56,8 @@ def found(store: Store, name: str, site: str, server: str, address: str = "") ->
         if address:
             listed = AddressList((TaAddress.ip(address),))
             machine[PropId.QM_ADDRESS] = PropVariant(VarType.BLOB, listed.to_bytes())
+        if key is not None:
+            machine[PropId.QM_SIGN_PKS] = PropVariant(VarType.BLOB, key_list(key))
         events.create(ObjectType.MACHINE, server, machine, security=_descriptor(ObjectType.MACHINE))
 
 

@@ -92,6 +92,8 @@ class Wanted:
     key: RsaPublicKey
     #: The IPv4 address that others find it at; empty: they know it from somewhere else.
     address: str = ""
+    #: Whether it takes signed messages alone, and so needs the keys of those whom it believes.
+    keys_required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,12 @@ class Membership:
 def join(directory: Directory, wanted: Wanted) -> Membership:
     """Make ``wanted`` a member; ``JoinError`` or ``DirectoryError`` if that cannot be."""
     enterprise = _enterprise(directory, wanted)
-    pec, addresses = _seed(directory, wanted.pec)
+    pec, addresses = _seed(directory, wanted, wanted.pec)
     seeds = [pec]
     if wanted.role is Role.BSC:
         site, psc = _site_of_a_bsc(directory, wanted)
         if name_key(psc) != name_key(pec.name):
-            seed, more = _seed(directory, psc)
+            seed, more = _seed(directory, wanted, psc)
             seeds.append(seed)
             addresses |= more
     else:
@@ -132,20 +134,34 @@ def _enterprise(directory: Directory, wanted: Wanted) -> str:
     return _text(root, PropId.E_NAME)
 
 
-def _seed(directory: Directory, name: str) -> tuple[Seed, dict[str, str]]:
+def _seed(directory: Directory, wanted: Wanted, name: str) -> tuple[Seed, dict[str, str]]:
     """A server, with its key and address if the directory has them."""
     found = _find(directory, MACHINE, name, [PropId.QM_ADDRESS])
     if found is None:
         raise JoinError(f"the directory has no machine {name}, so nobody can replicate from it")
+    key = _key_of(directory, name)
+    for _ in range(_LOOKS if wanted.keys_required and key is None else 0):
+        sleep(_LOOK_S)  # a server that was just started publishes its key now
+        key = _key_of(directory, name)
+        if key is not None:
+            break
+    if key is None and wanted.keys_required:
+        raise JoinError(
+            f"{name} has no signing key in the directory, and this server would believe nothing "
+            f"that it sends: start {name} once with a signing key, then join again"
+        )
+    address = _address(found)
+    return Seed(name, found.id, key), {} if address is None else {name: address}
+
+
+def _key_of(directory: Directory, name: str) -> RsaPublicKey | None:
     try:
         blob = directory.security(MACHINE, name, SecurityInformation.SIGN_PUBLIC_KEY)
-        key = RsaPublicKey.from_bytes(blob)
     except DirectoryError as error:
         if error.hresult != HResult.MQ_ERROR_PUBLIC_KEY_DOES_NOT_EXIST:
             raise
-        key = None
-    address = _address(found)
-    return Seed(name, found.id, key), {} if address is None else {name: address}
+        return None
+    return RsaPublicKey.from_bytes(blob)
 
 
 def _address(machine: Found) -> str | None:

@@ -35,6 +35,7 @@ from mqis.runtime.node.members import Members
 from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.node.routing import ServerRouting
 from mqis.runtime.node.signer import MachineKey, MachineSigner
+from mqis.runtime.rpc.server import is_loopback
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.services.hosts import HostResolver
 from mqis.services.identity import identify, seeds_of
@@ -170,6 +171,26 @@ def _owned(view: View, me: Server) -> list[str]:
 # --- starting -------------------------------------------------------------------------------------
 
 
+def check_signing(config: Config) -> None:
+    """Warn of a server that believes unsigned messages, and refuse one that others can reach."""
+    section = config.replication
+    if section.signing is SigningPolicy.REQUIRE:
+        return
+    address = section.listen or config.rpc.listen
+    if not is_loopback(address) and not section.unsigned_beyond_loopback:
+        raise ReplicationError(
+            f'replication.signing is "{section.signing.value}", so whoever reaches {address} could '
+            'speak as any server of the enterprise; set replication.signing = "require", or '
+            "replication.listen to a loopback address, or, on a network that nobody else reaches, "
+            "replication.unsigned_beyond_loopback = true"
+        )
+    log.warning(
+        "unsigned messages are believed: whoever reaches the queue port can speak as any server "
+        'of the enterprise; set replication.signing = "require"',
+        extra=details(signing=section.signing.value, listen=address),
+    )
+
+
 async def start_replication(
     config: Config,
     store: Store,
@@ -185,6 +206,7 @@ async def start_replication(
     store is a backup, so the others are asked what they have before this server decides anything.
     """
     section = config.replication
+    check_signing(config)
     with store.read() as view:
         me = identify(config, view)
     seeds = {seed.id: seed for seed in seeds_of(config)}

@@ -72,11 +72,20 @@ class ReplicationSection:
         ),
     )
     signing: SigningPolicy = field(
-        default=SigningPolicy.ACCEPT,
+        default=SigningPolicy.REQUIRE,
         metadata=about(
             one_of(SigningPolicy),
-            "What messages of others need. none: signatures are not looked at, nor made; accept: "
-            "one that is there has to be right; require: only signed messages are taken.",
+            "What messages of others need. require: only signed messages are taken; accept: a "
+            "signature that is there has to be right; none: signatures are not looked at, nor "
+            "made. With less than require, whoever reaches the port can speak as any server.",
+        ),
+    )
+    unsigned_beyond_loopback: bool = field(
+        default=False,
+        metadata=about(
+            as_flag,
+            "Whether a server that requires no signatures may take messages from other computers. "
+            "It does not start otherwise.",
         ),
     )
     key: str = field(

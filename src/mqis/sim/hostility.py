@@ -62,7 +62,7 @@ class Hostility:
         entropy = SeededEntropy(f"{self._seed}/{step.salt}")
         with _discarded(liar.disk.store) as tx:
             situation = Situation(
-                Random(step.salt), liar.me, tx, entropy, servers, key, self.recorder
+                Random(step.salt), liar.me, tx, entropy, servers, key, self.recorder, unix
             )
             tell(step.falsehood, situation)
         for request in situation.honest:

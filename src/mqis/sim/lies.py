@@ -7,7 +7,7 @@ a lie is a violation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -54,7 +54,6 @@ from mqis.wire.seqnum import SequenceNumber
 
 _MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
 _STORM = 12
-_PROPAGATION = "change_propagation"
 #: A descriptor in which everybody may do everything.
 _OPEN_DESCRIPTOR = SecurityDescriptor(control=Control.DACL_PRESENT).to_bytes()
 #: What a client may ask of a backup controller for, and nobody has to grant a power for.
@@ -79,6 +78,7 @@ class Situation:
     #: A key pair that the liar has made up, beside its own.
     key: RsaPublicKey
     recorder: Recorder
+    unix: int
     said: list[tuple[str, Message]] = field(default_factory=list)
     #: Requests among them that it may make.
     honest: list[ChangeRequest] = field(default_factory=list)
@@ -96,6 +96,24 @@ class Situation:
         kind = self.random.choice(types or (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.USER))
         found = list(self.tx.objects(kind))
         return self.random.choice(found) if found else None
+
+    def stamp(self) -> SequenceNumber:
+        """The time that a request says: the right one, none, or one from far off."""
+        off = self.random.choice((0, 0, 0, -3_600, 3_600, 80_000))
+        stamp = 0 if self.random.random() < 0.1 else int((self.unix + off) * 1_000_000)
+        return SequenceNumber(stamp + self.random.randrange(1_000_000) if stamp else 0)
+
+    def change(
+        self,
+        command: Command,
+        path: str | None,
+        guid: Guid | None,
+        partition: Guid,
+        properties: Iterable[tuple[int, PropVariant]],
+    ) -> DirectoryChange:
+        """A change to be asked for."""
+        listed = tuple(properties)
+        return DirectoryChange(command, path, guid, partition, _MIN, self.stamp(), _MIN, listed)
 
     def request(self, change: DirectoryChange, requester: str, psc: str | None) -> ChangeRequest:
         number = self.random.getrandbits(32)
@@ -125,7 +143,7 @@ def _ordinary(s: Situation, *kinds: Change) -> DirectoryChange | None:
     try:
         operation(s.random.choice(kinds or _ORDINARY), s.random.getrandbits(32))(events)
     except NotAuthority as elsewhere:
-        return requested(elsewhere.change)
+        return requested(elsewhere.change, s.stamp())
     except DirectoryError:
         pass
     return None
@@ -166,52 +184,33 @@ def _misplaced(s: Situation) -> None:
         return
     elsewhere = [state.id for state in s.tx.partitions() if state.id != change.partition]
     if elsewhere:
-        s.ask(_moved(change, s.random.choice(elsewhere)))
-
-
-def _moved(change: DirectoryChange, partition: Guid) -> DirectoryChange:
-    names = change.command, change.path, change.guid
-    return DirectoryChange(*names, partition, _MIN, _MIN, _MIN, change.properties)
+        place, properties = s.random.choice(elsewhere), change.properties
+        s.ask(s.change(Command.CREATE, change.path, None, place, properties))
 
 
 def _collision(s: Situation) -> None:
-    """A new queue under the identifier of an object that is there, or was there elsewhere."""
+    """A new queue under the identifier of an object that every server knows from the start."""
     change = _ordinary(s, Change.CREATE_QUEUE)
-    if change is None:
-        return
-    taken = s.object(ObjectType.MACHINE, ObjectType.QUEUE, ObjectType.SITE, ObjectType.USER)
-    dead = [c.guid for c in _deletions(s) if c.guid and c.partition != change.partition]
-    identifier = s.random.choice(dead) if dead else None if taken is None else taken.id
-    if identifier is None:
-        return
-    identity = PropId.Q_INSTANCE, PropVariant(VarType.CLSID, identifier)
-    properties = *(p for p in change.properties if p[0] != PropId.Q_INSTANCE), identity
-    names = change.command, change.path, None, change.partition
-    s.ask(DirectoryChange(*names, _MIN, _MIN, _MIN, properties))
-
-
-def _deletions(s: Situation) -> list[DirectoryChange]:
-    """Those that somebody was told of; they are long past where the object is there again."""
-    heard = [decode_message(h.message.properties.body) for h in s.recorder.kind(_PROPAGATION)]
-    found = [c for m in heard if isinstance(m, ChangePropagation) for c in m.changes]
-    return [c for c in found if c.command is Command.DELETE]
+    if change is not None:
+        pec = s.servers[0]
+        taken = PropVariant(VarType.CLSID, s.random.choice((pec.id, pec.site)))
+        others = (p for p in change.properties if p[0] != PropId.Q_INSTANCE)
+        properties = (*others, (PropId.Q_INSTANCE, taken))
+        s.ask(s.change(Command.CREATE, change.path, None, change.partition, properties))
 
 
 def _update(s: Situation, obj: DirectoryObject, *properties: tuple[int, PropVariant]) -> None:
-    names = Command.UPDATE, None, obj.id, obj.partition
-    s.ask(DirectoryChange(*names, _MIN, _MIN, _MIN, properties))
+    s.ask(s.change(Command.UPDATE, None, obj.id, obj.partition, properties))
 
 
 def _delete(s: Situation, obj: DirectoryObject) -> None:
     scope, kind = PropVariant(VarType.UI1, 1), PropVariant(VarType.UI1, int(obj.type))
     properties = (PropId.D_SCOPE, scope), (PropId.D_OBJTYPE, kind)
-    names = Command.DELETE, None, obj.id, obj.partition
-    s.ask(DirectoryChange(*names, _MIN, _MIN, _MIN, properties))
+    s.ask(s.change(Command.DELETE, None, obj.id, obj.partition, properties))
 
 
 def _create(s: Situation, path: str, partition: Guid, properties: dict[int, PropVariant]) -> None:
-    listed = tuple(properties.items())
-    s.ask(DirectoryChange(Command.CREATE, path, None, partition, _MIN, _MIN, _MIN, listed))
+    s.ask(s.change(Command.CREATE, path, None, partition, properties.items()))
 
 
 def _role(s: Situation) -> None:
@@ -296,7 +295,7 @@ def _server(s: Situation) -> None:
         _update(s, machine, (PropId.QM_PATHNAME, name))
     else:
         site = s.object(ObjectType.SITE)
-        if site is not None and Service.of(machine).role is not None:
+        if site is not None and site.id != machine.partition:
             _update(s, machine, (PropId.QM_SITE_ID, PropVariant(VarType.CLSID, site.id)))
 
 

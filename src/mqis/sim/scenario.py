@@ -153,12 +153,14 @@ def _attacked(scenario: Scenario) -> Scenario:
     random = Random(f"mqis-sim/{scenario.seed}/hostile")
     if random.random() >= _SIGNED:
         return replace(scenario, signed=False)
-    memory_s = random.choice((120.0, 900.0, DEFAULTS.reply_memory_s))
+    # Longer than clocks are apart, and messages on their way.
+    memory_s = random.choice((900.0, 3600.0, DEFAULTS.reply_memory_s))
+    forget_step = random.choice((1, 4, DEFAULTS.forget_step))
     scenario = replace(
         scenario,
         signed=True,
         duplicate_s=random.choice((0.0, 60.0, 1800.0)),
-        settings=replace(scenario.settings, reply_memory_s=memory_s),
+        settings=replace(scenario.settings, reply_memory_s=memory_s, forget_step=forget_step),
     )
     hostile = (_tricks, _lies)
     steps = [s for make in hostile if random.random() < 0.7 for s in make(random, scenario)]

@@ -163,10 +163,10 @@ def test_our_own_site_hears_of_every_partition(enterprise: Enterprise) -> None:
     """With the purged number of what we own, and for the others what may be purged (E23)."""
     psc = enterprise.nodes["psc"]
     with psc.store.write() as tx:
-        for partition in (SITE_A, SITE_B):
+        for partition, purged in ((SITE_A, 0), (SITE_B, 1)):
             state = tx.partition(partition)
             assert state is not None
-            tx.put_partition(replace(state, purged_seq=number(1), allowed_purge_seq=number(2)))
+            tx.put_partition(replace(state, purged_seq=number(purged), allowed_purge_seq=number(2)))
     enterprise.run(1300)
     beats = enterprise.messages(ChangePropagation, to="bsc", sender="psc")
     records = {r.partition: r for r in beats[-1].heartbeat.partitions}

@@ -239,14 +239,17 @@ def test_what_a_heartbeat_raises(enterprise: Enterprise) -> None:
         assert state is not None
         tx.put_partition(replace(state, purged_seq=number(1)))
     beat(enterprise, (SITE_A, last + 5, 0))
-    assert enterprise.messages(SyncRequest, sender="psc") == []
+    [request] = enterprise.messages(SyncRequest, sender="psc")
+    assert request.from_seq == number(last), "asked whose number it is, not believed"
+    assert psc.partition(SITE_A).allowed_purge_seq == number(1)
 
 
 @pytest.mark.req("MQDSRP-3.2.7.1-06", "MQDSRP-3.1.1.5.3-01", "MQDSRP-1.3.2.3-01")
 def test_a_heartbeat_ahead_of_us_makes_us_ask_once(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
     last = psc.last(SITE_A)
-    beat(enterprise, (SITE_A, last + 3, 0), (ENTERPRISE_PARTITION, 0, 0))
+    known = psc.last(ENTERPRISE_PARTITION)
+    beat(enterprise, (SITE_A, last + 3, 0), (ENTERPRISE_PARTITION, known, 0))
     beat(enterprise, (SITE_A, last + 4, 0))
     [request] = enterprise.messages(SyncRequest, sender="psc")
     assert (request.partition, request.from_seq) == (SITE_A, number(last))

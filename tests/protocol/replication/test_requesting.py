@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import Acknowledged, Nacked
 from mqis.protocol.replication.settings import Settings
 from mqis.wire.guid import Guid
@@ -17,7 +18,15 @@ from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeReply, ChangeRequ
 from mqis.wire.mqqb.properties import MessageClass
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, Node, Parcel, guid_of, number, text
+from tests.protocol.replication.enterprise import (
+    Enterprise,
+    Node,
+    Parcel,
+    guid_of,
+    machine_properties,
+    number,
+    text,
+)
 
 SITE_A, SITE_B = guid_of("A"), guid_of("B")
 MIN = SequenceNumber.MIN
@@ -67,7 +76,9 @@ def test_the_header_of_a_request(
     "MQDSRP-3.1.7.1.1-04", "MQDSRP-3.1.7.1.1-05", "MQDSRP-3.1.7.1.1-06", "MQDSRP-3.1.7.1.1-07"
 )
 @pytest.mark.parametrize("what", ["create", "update", "delete"])
-def test_the_change_in_a_request_has_no_numbers(enterprise: Enterprise, what: str) -> None:
+def test_the_change_in_a_request_has_no_numbers_but_its_time(
+    enterprise: Enterprise, what: str
+) -> None:
     """A create goes by path, the others by GUID (E16); a deletion says what it deletes (E14)."""
     bsc = enterprise.nodes["bsc"]
     if what == "create":
@@ -77,7 +88,8 @@ def test_the_change_in_a_request_has_no_numbers(enterprise: Enterprise, what: st
     else:
         local = enterprise.delete(bsc, ObjectType.QUEUE, "psc\\q")
     change = only_request(enterprise)[1].change
-    assert (change.previous_seq, change.seq, change.purged_seq) == (MIN, MIN, MIN)
+    assert (change.previous_seq, change.purged_seq) == (MIN, MIN)
+    assert change.seq == number(enterprise.at.unix_us), "which ages (replays)"
     properties = dict(change.properties)
     if what == "create":
         assert (change.command, change.path, change.guid) == (Command.CREATE, "psc\\r", None)
@@ -192,6 +204,11 @@ def test_where_a_reply_goes(
     if requester == "psc9":
         node.server.seeds[guid_of("psc9")] = "psc9"
     sender = psc if requester == "farbsc" else requester
+    if requester == "farbsc":
+        pec = enterprise.nodes["pec"]
+        properties = machine_properties("farbsc", "A", ServiceBits.BSC)
+        enterprise.create(pec, ObjectType.MACHINE, properties)
+        enterprise.run(1)
     label = (PropId.Q_LABEL, text(requester))
     asked = ChangeRequest(
         SITE_A, SITE_B, 4711, requester, psc, change(Command.UPDATE, "psc\\q", None, label)

@@ -16,6 +16,7 @@ from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.messages import ChangeRequest
 
 
 def name_of(view: View, me: Server, source: Guid) -> str | None:
@@ -89,6 +90,20 @@ def refusal_of_change(work: Work, sender: Sender, state: Partition) -> str | Non
     if name_key(sender.name) != name_key(source):
         return f"{sender.name} is not who this server takes the partition from"
     return None
+
+
+def speaks_for(work: Work, sender: str, request: ChangeRequest) -> bool:
+    """Whether a server may bring a request: its author, or the PSC of a BSC that made it.
+
+    Which site the author stands in, and who is the PSC there, the directory says.
+    """
+    if name_key(sender) == name_key(request.requester):
+        return True
+    if request.psc is None or name_key(sender) != name_key(request.psc):
+        return False
+    author = work.tx.find(ObjectType.MACHINE, request.requester)
+    site = None if author is None else work.partition(author.partition)
+    return site is not None and name_key(site.owner) == name_key(sender)
 
 
 def is_controller(work: Work, sender: Sender) -> bool:

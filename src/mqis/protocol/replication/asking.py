@@ -23,25 +23,63 @@ def ask(work: Work, partition: Guid, *, again: bool = False) -> None:
         return
     machine = source_of(work, state)
     progress = work.memory.progress(partition)
-    if not machine or work.me.is_called(machine) or (progress.asked is not None and not again):
+    if not machine or work.me.is_called(machine):
+        return
+    if progress.asked is not None and not progress.asked.probe and not again:
         return
     settings = work.settings
     progress.delay_s = min(max(2 * progress.delay_s, settings.retry_s), settings.max_retry_s)
-    begin = from_seq(state, progress)
-    progress.asked = Asked(machine, begin, work.now + progress.delay_s, progress.delay_s)
+    begin, known = from_seq(state, progress), known_purged(state, progress)
+    retry_at = work.now + progress.delay_s
+    progress.asked = Asked(machine, begin, retry_at, progress.delay_s, known)
+    _send(work, state, progress.asked)
+
+
+def probe(work: Work, state: Partition, last_seq: SequenceNumber) -> None:
+    """Ask whether ``last_seq``, which is below ours, is all that the authority has.
+
+    Such a number is old, or ours was pushed up by somebody who is not the authority. Nothing else
+    waits for the answer, and who sends old numbers all the time makes us ask only now and then.
+    """
+    progress = work.memory.progress(state.id)
+    machine = source_of(work, state)
+    if state.purge_state is not PurgeState.NORMAL or progress.asked is not None:
+        return
+    if not machine or work.me.is_called(machine) or work.now < progress.probe_at:
+        return
+    wait_s = work.settings.retry_s
+    progress.probe_at = work.now + wait_s
+    known = state.purged_seq
+    progress.asked = Asked(machine, last_seq, work.now + wait_s, wait_s, known, probe=True)
+    _send(work, state, progress.asked)
+
+
+def _send(work: Work, state: Partition, asked: Asked) -> None:
     request = SyncRequest(
         work.me.site,
-        partition,
-        begin,
+        state.id,
+        asked.from_seq,
         to_seq(work, state),
-        # Who asks again for what was set aside has seen the tombstones between.
-        state.allowed_purge_seq if progress.quarantine else state.purged_seq,
+        asked.known_purged,
         state.purge_state is PurgeState.IN_SYNC0,
         0 if work.me.is_bsc else 1,
         work.me.name,
     )
     work.counters.sync_requests += 1
-    work.send(machine, request, acknowledge=True)
+    work.send(asked.machine, request, acknowledge=True)
+
+
+def known_purged(state: Partition, progress: Progress) -> SequenceNumber:
+    """Up to where a purge is nothing new to us.
+
+    Who asks for everything needs no tombstones at all; behind the first part of the answer they
+    tell what of it was deleted meanwhile, so another purge makes it begin again. Who asks again for
+    what was set aside has seen the tombstones between.
+    """
+    if state.purge_state is PurgeState.IN_SYNC0:
+        whole = from_seq(state, progress) == SequenceNumber.MIN
+        return SequenceNumber.MAX if whole else progress.told_purged
+    return state.allowed_purge_seq if progress.quarantine else state.purged_seq
 
 
 def source_of(work: Work, state: Partition) -> str:
@@ -74,6 +112,10 @@ def answered(progress: Progress) -> None:
 def repeat_due(work: Work) -> None:
     """Repeat the requests whose answers have not come in time."""
     for partition, progress in list(work.memory.partitions.items()):
-        if progress.asked is not None and progress.asked.retry_at <= work.now:
-            progress.in_round = False
-            ask(work, partition, again=True)
+        if progress.asked is None or progress.asked.retry_at > work.now:
+            continue
+        if progress.asked.probe:  # the next number that is too low asks again
+            progress.asked = None
+            continue
+        progress.in_round = False
+        ask(work, partition, again=True)

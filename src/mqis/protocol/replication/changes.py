@@ -43,10 +43,13 @@ def propagated(change: OwnChange, purged_seq: SequenceNumber) -> DirectoryChange
     )
 
 
-def requested(change: OwnChange) -> DirectoryChange:
-    """The same for the authority to decide: it has no numbers yet (3.1.7.1.1, E16)."""
+def requested(change: OwnChange, stamp: SequenceNumber) -> DirectoryChange:
+    """The same for the authority to decide: it has no number yet (3.1.7.1.1, E16).
+
+    ``stamp`` is in its place: when the request was made (``replays``).
+    """
     command, path, guid, properties = _parts(change)
-    return DirectoryChange(command, path, guid, change.obj.partition, _MIN, _MIN, _MIN, properties)
+    return DirectoryChange(command, path, guid, change.obj.partition, _MIN, stamp, _MIN, properties)
 
 
 def _parts(change: OwnChange) -> tuple[Command, str | None, Guid | None, _Listed]:

@@ -24,6 +24,10 @@ class Asked:
     from_seq: SequenceNumber
     retry_at: float
     delay_s: float
+    #: Its KnownPurged: a purge up to here, or less, is no answer to it.
+    known_purged: SequenceNumber = SequenceNumber.MIN
+    #: Whether it only asks if our last number is one of the authority's.
+    probe: bool = False
 
 
 @dataclass(slots=True)
@@ -39,6 +43,12 @@ class Progress:
     in_round: bool = False
     #: And where the last part ended.
     reached: SequenceNumber = SequenceNumber.MIN
+    #: The purged number of the last reply; MIN before the first one of a full synchronisation.
+    told_purged: SequenceNumber = SequenceNumber.MIN
+    #: Whether this replica's numbers turned out not to be the authority's.
+    doubted: bool = False
+    #: No doubt is looked into before then.
+    probe_at: float = float("-inf")
     #: The last number that the authority was told we have (E24).
     acked: SequenceNumber = SequenceNumber.MIN
     #: PreviousPurgedSeqNumber.

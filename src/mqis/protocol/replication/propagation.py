@@ -6,7 +6,7 @@ follow. A neighbour that does not keep up gets one message in each period of its
 
 from __future__ import annotations
 
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
 from mqis.protocol.replication.admission import owns_state
 from mqis.protocol.replication.memory import Neighbor
 from mqis.protocol.replication.quarantine import complete_through
@@ -97,6 +97,8 @@ def numbers(work: Work, neighbor: Neighbor) -> Heartbeat:
     """SeqNumberHeader: another site hears of what we own, our own site of everything."""
     records = []
     for state in work.tx.partitions():
+        if state.purge_state is not PurgeState.NORMAL:  # its numbers begin anew, and mean nothing
+            continue
         own = owns_state(work.tx, work.me, state)
         if neighbor.intersite and not (own and _ours(work, state.id)):
             continue

@@ -15,7 +15,7 @@ from mqis.protocol.replication import topology
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.applying import apply
-from mqis.protocol.replication.asking import ask
+from mqis.protocol.replication.asking import ask, probe
 from mqis.protocol.replication.effects import ChangeApplied
 from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.propagation import hold, offer
@@ -55,8 +55,10 @@ def receive_change_propagation(work: Work, sender: Sender, message: ChangePropag
 
 def handle_change(work: Work, state: Partition, change: DirectoryChange) -> None:
     """Handle Directory Change: apply it, keep it for later, or drop what is known already."""
-    if change.seq <= state.last_seq or change.purged_seq < state.purged_seq:
+    if change.seq <= state.last_seq:
         return None
+    if change.purged_seq < state.purged_seq:
+        return ask(work, state.id)  # it is old, or our purged number is not the authority's
     if change.seq.value > state.last_seq.value + work.settings.max_jump:
         return work.refuse(f"number {change.seq} is out of all proportion", change)
     progress = work.memory.progress(state.id)
@@ -174,12 +176,12 @@ def receive_numbers(work: Work, sender: Sender, heartbeat: Heartbeat) -> None:
 
 
 def _compare(work: Work, state: Partition, numbers: PartitionSeqNumbers) -> None:
-    if numbers.purged_seq < state.purged_seq:
-        return None
     if numbers.last_seq.value > state.last_seq.value + work.settings.max_jump:
         return work.refuse(f"a heartbeat: number {numbers.last_seq} is out of all proportion")
     if numbers.purged_seq > numbers.last_seq:
         return work.refuse("a heartbeat: more is purged than there is")
+    if numbers.purged_seq < state.purged_seq or numbers.last_seq < state.last_seq:
+        return probe(work, state, min(numbers.last_seq, state.last_seq))
     if numbers.purged_seq > state.allowed_purge_seq:
         state = work.put(replace(state, allowed_purge_seq=numbers.purged_seq))
     progress = work.memory.progress(state.id)

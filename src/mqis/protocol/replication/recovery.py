@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.replication.memory import Recovery
+from mqis.protocol.replication.replays import raise_floor
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 
@@ -20,6 +21,7 @@ _RESTORING = b"restoring"
 def begin(work: Work, partition: Guid) -> None:
     """Stop changing a partition until the others have been asked."""
     work.tx.put_state(_FAMILY, partition.raw, _RESTORING)
+    raise_floor(work, partition)
     deadline = work.now + work.settings.recovery_wait_s
     work.memory.recoveries.setdefault(partition, Recovery(deadline))
 

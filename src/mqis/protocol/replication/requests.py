@@ -9,7 +9,6 @@ transaction that made the change, so that the same request gets the same answer 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 from mqis.protocol.directory.events import DirectoryEvents
@@ -21,24 +20,26 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication import standing_in
-from mqis.protocol.replication.admission import authority_of, is_controller, may_change, owns
+from mqis.protocol.replication import replays, standing_in
+from mqis.protocol.replication.admission import (
+    authority_of,
+    is_controller,
+    may_change,
+    owns,
+    speaks_for,
+)
 from mqis.protocol.replication.applying import find, type_of
 from mqis.protocol.replication.changes import requested
 from mqis.protocol.replication.effects import Answered, RequestDecided, RequestPassedOn
 from mqis.protocol.replication.memory import Waiting
-from mqis.protocol.replication.trust import Requester, may_speak
+from mqis.protocol.replication.trust import Requester
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.hresult import HResult
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeReply, ChangeRequest
 from mqis.wire.propvariant import PropVariant, VarType
 
-_FAMILY = "reply"
-_ANSWER = struct.Struct(">Id")
 _MODULUS = 1 << 32
-#: Answers are looked through after so many new ones.
-_FORGET_EVERY = 256
 
 Decide = Callable[[Work, list[OwnChange]], None]
 
@@ -60,7 +61,7 @@ def change_remote_object(work: Work, change: OwnChange, local: int) -> None:
         memory.last_request,
         me.name,
         memory.psc if me.is_bsc else None,
-        requested(change),
+        requested(change, replays.next_stamp(work)),
     )
     hop = next_hop(work, request)
     if not hop:
@@ -139,7 +140,7 @@ def receive_change_request(
     """Receive Change Request: decide, pass on for an own BSC, or say no (E48)."""
     if not is_controller(work, sender) or sender.name is None:
         return work.refuse(f"{sender.label} is no directory server, its changes are not made")
-    if not may_speak(work.tx, sender.name, request):
+    if not speaks_for(work, sender.name, request):
         return work.refuse(f"{sender.name} asks in the name of {request.requester}")
     if owns(work.tx, work.me, request.partition):
         requester = Requester.of(work, sender, request)
@@ -160,17 +161,15 @@ def receive_change_request(
 
 def decide_once(work: Work, requester: Requester, request: ChangeRequest, changed: Decide) -> int:
     """The first answer to this request, given now or before."""
-    key = name_key(request.requester).encode() + b"\0" + request.request_id.to_bytes(4, "big")
-    known = work.tx.state(_FAMILY, key)
+    known = replays.answer_to(work, request)
     if known is not None:
-        result, at_unix = _ANSWER.unpack(known)
-        if at_unix + work.settings.reply_memory_s > work.at.unix:
-            return int(result)
+        return known
+    reason = replays.refusal(work, request)
+    if reason is not None:
+        work.refuse(reason)
+        return NO_RESPONSE  # it may have been made once, or not: nobody here knows any more
     result = _decide(work, requester, request, changed)
-    work.tx.put_state(_FAMILY, key, _ANSWER.pack(result, work.at.unix))
-    work.memory.answers += 1
-    if work.memory.answers % _FORGET_EVERY == 0:
-        forget_old_answers(work)
+    replays.remember(work, request, result)
     return result
 
 
@@ -244,14 +243,3 @@ def reply(work: Work, request: ChangeRequest, result: int) -> None:
         machine = requester
     answer = ChangeReply(work.me.site, request.request_id, result & 0xFFFFFFFF, requester)
     work.send(machine, answer)
-
-
-def forget_old_answers(work: Work) -> None:
-    """Answers are remembered for a day, and not more than a store should carry."""
-    answers = work.tx.states(_FAMILY)
-    horizon = work.at.unix - work.settings.reply_memory_s
-    aged = sorted((_ANSWER.unpack(value)[1], key) for key, value in answers)
-    surplus = max(0, len(aged) - work.settings.max_replies)
-    for index, (at_unix, key) in enumerate(aged):
-        if index < surplus or at_unix < horizon:
-            work.tx.drop_state(_FAMILY, key)

@@ -86,7 +86,7 @@ def _hand_over(work: Work, state: Partition, survivor: Survivor) -> None:
     if not _tells_deletions(survivor):
         machine = next(c for c in survivor.holds.values() if _names(c, state.owner))
         apply_one(work, machine)
-        start_sync0(work, state, max(state.purged_seq, survivor.purged_seq))
+        start_sync0(work, state)
         return
     for obj in list(objects_of(work.tx, state.id)):
         if obj.id not in survivor.holds:

@@ -108,6 +108,9 @@ def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply
     if survivor.probing:
         survivor.probing, survivor.from_seq = False, _MIN
         return _ask(work, reply.partition, survivor)
+    reason = _impossible(work, reply)
+    if reason is not None:
+        return work.refuse(reason)
     for change in reply.changes:
         if change.guid is None or change.partition != reply.partition:
             return work.refuse("a copy has changes without identity")
@@ -122,6 +125,21 @@ def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply
     else:
         survivor.complete = True
     return None
+
+
+def _impossible(work: Work, reply: SyncReply) -> str | None:
+    """Why the numbers of a copy cannot be those that this authority once gave out; None: they can.
+
+    The numbers to come begin behind them: one that is too high could never be taken back.
+    """
+    state = work.partition(reply.partition)
+    own = 0 if state is None else state.last_seq.value
+    highest = max((change.seq for change in reply.changes), default=reply.to_seq)
+    if max(highest, reply.to_seq).value > own + work.settings.max_jump:
+        return f"number {max(highest, reply.to_seq)} is out of all proportion"
+    if reply.complete_sync0 is not Sync0.MORE and reply.purged_seq > reply.to_seq:
+        return "a copy in which more is purged than there is"
+    return "a copy that ends before its changes do" if highest > reply.to_seq else None
 
 
 def _tells_type(change: DirectoryChange) -> bool:

@@ -16,24 +16,21 @@ from mqis.protocol.replication.work import Work
 from mqis.wire.seqnum import SequenceNumber
 
 
-def start_sync0(work: Work, state: Partition, purged_seq: SequenceNumber) -> None:
+def start_sync0(work: Work, state: Partition) -> None:
     """Start Sync0 State (3.3.7.10): mark everything, then ask for everything.
 
     Marking is part of this transaction, so the state between the two is never seen; a store that
-    has it all the same goes on from there (E40).
+    has it all the same goes on from there (E40). The purged number that somebody announced is not
+    stored: the replies tell it, and it counts when they are complete.
     """
     state = work.put(
-        replace(
-            state,
-            purge_state=PurgeState.STARTING_SYNC0,
-            last_seq=SequenceNumber.MIN,
-            purged_seq=purged_seq,
-        )
+        replace(state, purge_state=PurgeState.STARTING_SYNC0, last_seq=SequenceNumber.MIN)
     )
     work.counters.sync0_started += 1
     progress = work.memory.progress(state.id)
     progress.pending.clear()
     progress.in_round = False
+    progress.told_purged = SequenceNumber.MIN
     mark(work.tx, state.id)
     work.tx.purge(state.id, SequenceNumber.MAX)
     work.put(replace(state, purge_state=PurgeState.IN_SYNC0))
@@ -50,8 +47,18 @@ def complete_sync0(work: Work, state: Partition) -> None:
         topology.forget_object(work, obj)
     current = work.partition(state.id)
     if current is not None:
-        work.put(replace(current, purge_state=PurgeState.NORMAL))
+        work.put(_proved(work, replace(current, purge_state=PurgeState.NORMAL)))
         tell_backups(work)
+
+
+def _proved(work: Work, state: Partition) -> Partition:
+    """The purged number that a complete synchronisation told; what was doubted before is gone."""
+    progress = work.memory.progress(state.id)
+    told = min(progress.told_purged, state.last_seq)
+    if progress.doubted:
+        progress.doubted = False
+        return replace(state, purged_seq=told, allowed_purge_seq=told)
+    return replace(state, purged_seq=max(state.purged_seq, told))
 
 
 def tell_backups(work: Work) -> None:
@@ -68,6 +75,6 @@ def tell_backups(work: Work) -> None:
 def resume_sync0(work: Work, state: Partition) -> None:
     """After a start, in whatever state a crash has left the partition (E40)."""
     if state.purge_state is PurgeState.STARTING_SYNC0:
-        start_sync0(work, state, state.purged_seq)
+        start_sync0(work, state)
     elif state.purge_state is PurgeState.COMPLETING_SYNC0:
         complete_sync0(work, state)

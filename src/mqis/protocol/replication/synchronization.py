@@ -41,13 +41,33 @@ def receive_sync_reply(work: Work, sender: Sender, reply: SyncReply) -> None:
     if reason is not None:
         return work.refuse(reason)
     progress = work.memory.progress(state.id)
+    if _contradicts(state, progress, reply):
+        work.refuse("the authority is behind this replica, which starts over")
+        progress.doubted = True
+        return start_sync0(work, state)
     if not apply_reply(work, state, progress, reply):
         return None  # the request is open still: it is repeated when its time comes
     work.counters.sync_replies += 1
+    progress.told_purged = reply.purged_seq
     if not _is_no_help(state, progress, reply):
         answered(progress)
     _go_on(work, progress, reply)
     return _ask_authority(work, sender, state.id)
+
+
+def _contradicts(state: Partition, progress: Progress, reply: SyncReply) -> bool:
+    """Whether the authority, asked just now, has given out or purged less than this replica.
+
+    Then somebody who is not the authority has pushed the numbers here up, and nothing that comes
+    would be taken. At worst the reply is an old one, and the partition is copied for nothing.
+    """
+    in_sync0 = state.purge_state is PurgeState.IN_SYNC0
+    if in_sync0 and reply.purged_seq < progress.told_purged:
+        return True
+    if reply.purged_seq < state.purged_seq and not progress.doubted:
+        return True
+    probed = progress.asked is not None and progress.asked.probe
+    return probed and reply.complete_sync0 is not Sync0.MORE and _end(reply) < state.last_seq
 
 
 def _is_no_help(state: Partition, progress: Progress, reply: SyncReply) -> bool:
@@ -76,7 +96,6 @@ def _unusable(work: Work, state: Partition, reply: SyncReply) -> str | None:
         (asked is not None and reply.from_seq != asked.from_seq, "a reply to an earlier request"),
         (reply.from_seq > state.last_seq, f"a reply from {reply.from_seq} on leaves a gap"),
         (reply.to_seq < reply.from_seq, "a reply that ends before it starts"),
-        (reply.purged_seq < state.purged_seq, "a reply from before the purge"),
         (
             end.value > state.last_seq.value + work.settings.max_jump,
             f"number {end} is out of all proportion",
@@ -173,13 +192,11 @@ def receive_already_purged(work: Work, sender: Sender, message: AlreadyPurged) -
     if state is None:
         return work.refuse("a purge of a partition that is unknown here")
     reason = refusal_of_change(work, sender, state)
-    if reason is None and work.memory.progress(state.id).asked is None:
-        reason = "a purge that nobody asked about"
-    if reason is not None:
-        return work.refuse(reason)
-    if state.last_seq >= message.purged_seq or state.purged_seq >= message.purged_seq:
+    asked = work.memory.progress(state.id).asked
+    if reason is not None or asked is None:
+        return work.refuse(reason or "a purge that nobody asked about")
+    if message.purged_seq <= max(state.last_seq, state.purged_seq, asked.known_purged):
         return work.refuse("a purge that this replica is past")
     if message.purged_seq.value > state.last_seq.value + work.settings.max_jump:
         return work.refuse(f"number {message.purged_seq} is out of all proportion")
-    start_sync0(work, state, message.purged_seq)
-    return None
+    return start_sync0(work, state)

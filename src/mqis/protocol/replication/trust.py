@@ -11,7 +11,7 @@ asked of the authority itself, where the caller's rights are checked again by no
   permissions of queues and plain machines of its own site.
 
 A request that one server brings in the name of another is believed for what the weaker of the two
-is, and only a primary controller brings requests of others (E48). ``Settings.forwarded_powers``
+is (``admission.speaks_for`` says who may bring one at all, E48). ``Settings.forwarded_powers``
 lifts all of this.
 """
 
@@ -73,14 +73,6 @@ def standing_of(view: View, name: str) -> Standing:
     if ENTERPRISE_PARTITION in owned:
         return Standing.ENTERPRISE
     return Standing.PRIMARY if owned else Standing.BACKUP
-
-
-def may_speak(view: View, sender: str, request: ChangeRequest) -> bool:
-    """Whether a server brings its own request, or as the named PSC one of its site."""
-    if name_key(sender) == name_key(request.requester):
-        return True
-    named = request.psc is not None and name_key(sender) == name_key(request.psc)
-    return named and standing_of(view, sender) >= Standing.PRIMARY
 
 
 @dataclass(frozen=True, slots=True)
