@@ -62,7 +62,7 @@ def test_many_seeds_hold_and_meet_every_fault() -> None:
     assert missing(counts) == []
 
 
-@pytest.mark.parametrize("name", sorted(MUTATIONS))
+@pytest.mark.parametrize("name", sorted(name for name in MUTATIONS if name.startswith("E")))
 def test_a_literal_rule_is_seen(name: str) -> None:
     results = (run_seed(seed, Options(mutation=name)) for seed in range(SMALL_RANGE))
     assert any(result.violation is not None for result in results)
@@ -150,6 +150,7 @@ def test_scenarios_are_drawn_alike_and_within_limits() -> None:
     kinds = {type(step).__name__ for scenario in drawn for step in scenario.steps}
     assert kinds == {
         "Operate", "Crash", "FailCommit", "Cut", "Isolate", "Clog", "Backup", "Restore", "Join",
+        "Stranger", "Lie",
     }  # fmt: skip
 
 

@@ -362,13 +362,14 @@ def _purge(s: Situation) -> None:
 
 
 def _acknowledgement(s: Situation) -> None:
-    """Everybody has everything: an authority could forget its tombstones."""
+    """Another PSC has everything: its authority could forget tombstones that it lacks."""
     state = s.partition()
-    psc = s.random.choice([server for server in s.servers if server.is_psc])
-    site = s.random.choice((psc.site, s.me.site))
-    name = s.random.choice((psc.name, s.me.name))
-    seq = s.random.choice((state.last_seq, number(s.random, state.last_seq), _MAX))
-    s.say(state.owner or s.me.psc, PscAck(site, site, state.id, seq, name))
+    pscs = [server for server in s.servers if server.is_psc and not server.is_called(state.owner)]
+    psc = s.random.choice(pscs or [s.me])
+    named = psc if s.random.random() < 0.8 else s.me
+    seq = s.random.choice((state.last_seq, state.last_seq, number(s.random, state.last_seq), _MAX))
+    ack = PscAck(named.site, named.site, state.id, seq, named.name)
+    s.say(state.owner or s.me.psc, ack)
     s.say(s.me.psc, BscAck(s.me.site, s.other().id, s.random.choice((s.me.name, s.other().name))))
 
 
