@@ -126,6 +126,7 @@ async def _joined(pec: ServerAddress, home: Path, port: int, config: Config) -> 
     """What ``mqis join`` does: objects for the new server, and what it has to know."""
     home.mkdir(parents=True)
     key = MachineKey.open(home / "key")
+    first = MachineKey.open(Path(config.replication.key))
     blob = PropVariant(VarType.BLOB, key_list(key.public))
     async with await DirectoryClient.connect([pec]) as client:
         named: dict[int, PropVariant] = {PropId.S_PSC: _text("psc1"), PropId.S_PSC_SIGNPK: blob}
@@ -153,7 +154,7 @@ async def _joined(pec: ServerAddress, home: Path, port: int, config: Config) -> 
             "pec": "pec1",
             "id": str(machine),
             "site_id": str(site),
-            "seeds": [seed_text(Seed("pec1", known))],
+            "seeds": [seed_text(Seed("pec1", known, first.public))],
         },
     }
     return override(config, values, "the example")

@@ -87,6 +87,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
             Guid(bytes(15) + b"\2"),
             ("pec1 x",),
             SigningPolicy.REQUIRE,
+            False,
             str(tmp_path / "k.pem"),
             str(tmp_path / "journal"),
             2000,

@@ -107,6 +107,7 @@ class Enterprise:
         key = MachineKey.open(home / "key").public
         section = config.replication
         assert section.id is not None
+        psc_key = MachineKey.open(Path(section.key)).public
         async with client_of(self.psc) as client:
             made = await client.create(
                 MACHINE,
@@ -126,7 +127,7 @@ class Enterprise:
                 "key": str(home / "key"),
                 "psc": "psc2",
                 "id": str(made),
-                "seeds": [*section.seeds, seed_text(Seed("psc2", section.id))],
+                "seeds": [*section.seeds, seed_text(Seed("psc2", section.id, psc_key))],
             },
         )
         return self._journaled(config, "bsc3")

@@ -143,10 +143,14 @@ def test_a_backup_takes_the_place_of_a_lost_psc(tmp_path: Path) -> None:
 
 
 def test_a_lost_pec_is_built_anew_from_the_copy_of_a_psc(tmp_path: Path) -> None:
-    """Under its name and GUID, with another key, while the PSC goes on."""
+    """Under its name and GUID, with another key, while the PSC goes on.
+
+    Nobody can believe a new key that its owner alone may tell, so the others take unsigned messages
+    until they have it.
+    """
 
     async def run() -> None:
-        site = Site(tmp_path)
+        site = Site(tmp_path, signing="accept")
         site.found("pec1")
         async with site.serving("pec1") as pec:
             await site.join(pec, "psc2", "psc", "Leiden")

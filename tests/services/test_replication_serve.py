@@ -73,6 +73,7 @@ async def joined(pec: DirectoryServer, home: Path, port: int, role: str = "psc")
     """What 'mqis join' does, through the same calls."""
     home.mkdir()
     key = MachineKey.open(home / "key")
+    pec_key = MachineKey.open(Path(pec.config.replication.key))
     blob = PropVariant(VarType.BLOB, key_list(key.public))
     async with client_of(pec) as client:
         site = await client.create(
@@ -103,7 +104,7 @@ async def joined(pec: DirectoryServer, home: Path, port: int, role: str = "psc")
             "pec": "pec1",
             "id": str(machine),
             "site_id": str(site),
-            "seeds": [seed_text(Seed("pec1", known))],
+            "seeds": [seed_text(Seed("pec1", known, pec_key.public))],
         },
     )
 

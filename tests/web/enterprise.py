@@ -141,6 +141,7 @@ class Enterprise:
         key = PropVariant(
             VarType.BLOB, key_list(MachineKey.open(Path(config.replication.key)).public)
         )
+        pec_key = MachineKey.open(Path(pec.replication.key)).public
         with store.write() as tx:
             events = DirectoryEvents(tx, demo.NOW, SystemEntropy())
             machine = tx.find(ObjectType.MACHINE, PSC)
@@ -156,7 +157,7 @@ class Enterprise:
             "pec": PEC,
             "id": str(machine.id),
             "site_id": str(site.id),
-            "seeds": [seed_text(Seed(PEC, first.id))],
+            "seeds": [seed_text(Seed(PEC, first.id, pec_key))],
         }
         values: dict[str, dict[str, object]] = {
             "replication": joined,

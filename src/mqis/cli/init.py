@@ -73,7 +73,7 @@ def init(
     store = open_store(placed.store.url, create=True)
     try:
         key = MachineKey.open(Path(placed.replication.key)).public
-        found(store, enterprise, site, config.server.name, _published(config.rpc.listen), key)
+        found(store, enterprise, site, config.server.name, _published(config.rpc.listen), key=key)
     finally:
         store.close()
     _write(path, config)

@@ -27,6 +27,7 @@ def found(
     site: str,
     server: str,
     address: str = "",
+    *,
     key: RsaPublicKey | None = None,
 ) -> None:
     """Fill an empty store; ``StorageError`` if it holds an enterprise already.

@@ -278,13 +278,10 @@ def test_a_psc_speaks_for_its_own_backups_alone(enterprise: Enterprise, requeste
 def test_everything_that_was_ever_sent_is_sent_again_and_nothing_changes() -> None:
     """To whom it was meant for and to everybody else, in the order of then and backwards."""
     made = Enterprise(Settings(gather_s=0.0, purge_buffer=4, purge_step=2))
-    for add in (
-        lambda: made.add_pec("pec", "A"),
-        lambda: made.add_psc("psc", "B"),
-        lambda: made.add_psc("far", "C"),
-        lambda: made.add_bsc("bsc", "psc"),
-    ):
-        add()
+    made.add_pec("pec", "A")
+    made.add_psc("psc", "B")
+    made.add_psc("far", "C")
+    made.add_bsc("bsc", "psc")
     for n in range(6):
         for name in ("psc", "bsc"):
             made.create_queue(made.nodes[name], f"pec\\{name}{n}")

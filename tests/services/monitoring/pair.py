@@ -65,6 +65,7 @@ async def psc_config(pec: DirectoryServer, home: Path, port: int) -> Config:
     """What 'mqis join' does, through the same calls."""
     home.mkdir()
     key = MachineKey.open(home / "key")
+    pec_key = MachineKey.open(Path(pec.config.replication.key))
     blob = PropVariant(VarType.BLOB, key_list(key.public))
     async with client_of(pec) as client:
         properties: dict[int, PropVariant] = {PropId.S_PSC: text("psc2"), PropId.S_PSC_SIGNPK: blob}
@@ -94,7 +95,7 @@ async def psc_config(pec: DirectoryServer, home: Path, port: int) -> Config:
             "pec": "pec1",
             "id": str(machine),
             "site_id": str(site),
-            "seeds": [seed_text(Seed("pec1", known))],
+            "seeds": [seed_text(Seed("pec1", known, pec_key.public))],
             "journal": str(home / "journal"),
         },
     )

@@ -32,6 +32,7 @@ from mqis.protocol.queueing.events import (
     Dropped,
     Nacked,
     Notified,
+    Refused,
     Relayed,
     SessionClosed,
     SessionOpened,
@@ -48,7 +49,7 @@ T = TypeVar("T")
 Operation = Callable[[Transaction], list[Effect]]
 #: What is left for the application once the transport has its messages.
 Aside = SessionOpened | SessionClosed | Notified | Arrived | Relayed | Stranded
-Outcome = Effect | Aside
+Outcome = Effect | Aside | Refused
 
 
 class Node:
@@ -65,7 +66,7 @@ class Node:
         self.queue = queue
         self._entropy = entropy
         self._profile = profile
-        self._aside: list[Aside] = []
+        self._aside: list[Aside | Refused] = []
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -84,6 +85,8 @@ class Node:
                 self._aside.append(event)
             elif not _is_routed(event):  # nothing that replication sends or takes is
                 told.append(event)
+                if isinstance(event, Refused):
+                    self._aside.append(event)
         if told:
             found.append(lambda tx: self.replication.transported(tx, told, at))
         wake = self.replication.next_timer()

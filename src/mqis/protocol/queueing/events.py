@@ -169,12 +169,17 @@ class SessionOpened:
 
 @dataclass(frozen=True, slots=True)
 class SessionClosed:
-    """Also for attempts that led to no session; then there is perhaps no peer."""
+    """Also for attempts that led to no session; then there is perhaps no peer.
+
+    ``refused``: this side did not want the peer that connected.
+    """
 
     session: int
     peer: Guid | None
     machine: str | None
     reason: str
+    address: str = ""
+    refused: bool = False
 
 
 Event = (

@@ -481,7 +481,10 @@ class QueueManager:
                 self._effects.append(Write(connection, data))
             self._effects.append(Close(connection))
         reason = session.closed or ""
-        self.tell(SessionClosed(connection, session.peer, link.machine, reason))
+        closed = SessionClosed(
+            connection, session.peer, link.machine, reason, link.address, session.refused
+        )
+        self.tell(closed)
 
     # --- destinations -----------------------------------------------------------------------------
 

@@ -56,11 +56,11 @@ class Receiver:
         reason = self._objection(message, identifier, peer, now)
         if reason is not None:
             return Refused(identifier, session, reason)
-        if is_nack(message.properties.message_class):
-            return self._nack(message, identifier, session, now)
         authenticated, reason = examine(message, self._policy, self._signer)
         if reason is not None:
             return Refused(identifier, session, reason)
+        if is_nack(message.properties.message_class):
+            return self._nack(message, identifier, session, now)
         self._duplicates.add(identifier, now)
         body = message.properties.body
         if not self._is_local(header):

@@ -95,6 +95,8 @@ class Session:
         self.state = State.WAITING_ECR if initiator else State.WAITING_EC
         self.peer: Guid | None = None
         self.closed: str | None = None
+        #: Whether it was closed because this side does not want the peer.
+        self.refused = False
         self.opened = False
         #: Session headers whose count of the peer's own messages was wrong.
         self.miscounts = 0
@@ -299,6 +301,7 @@ class Session:
         )
         self._out.append(answer.to_bytes())
         if reason is not None:
+            self.refused = True
             self.close(f"refused: {reason}")
             return
         self.peer = packet.client

@@ -42,6 +42,8 @@ class Refusal:
 
     sender: str
     reason: str
+    #: The session that it came by; 0: none.
+    session: int = 0
 
 
 @dataclass(frozen=True, slots=True)

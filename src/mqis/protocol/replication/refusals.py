@@ -41,6 +41,8 @@ _KINDS = (
 )
 #: What the directory said when a change was to be made; the words are its own.
 NOT_APPLIED = "not_applied"
+#: Kinds that come up among servers that mean well: messages cross each other, or come late.
+HARMLESS = frozenset({"unsolicited", "outdated", "unknown_partition", "unreachable", NOT_APPLIED})
 KINDS = (*dict.fromkeys(kind for _, kind in _KINDS), NOT_APPLIED)
 
 

@@ -140,7 +140,7 @@ class Work:
         """A message, or one change of it, is not taken."""
         sender = self.sender
         label = "" if sender is None else sender.label
-        self.effects.append(Refusal(label, reason))
+        self.effects.append(Refusal(label, reason, 0 if sender is None else sender.session))
         kind = RecordKind.MESSAGE if change is None else RecordKind.CHANGE
         record = JournalRecord(
             self.at.unix_us,

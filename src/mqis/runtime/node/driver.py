@@ -23,7 +23,8 @@ from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Transaction
-from mqis.protocol.queueing.events import Notified, SessionClosed, SessionOpened
+from mqis.protocol.queueing.events import Notified, Refused, SessionClosed, SessionOpened
+from mqis.protocol.queueing.receiving import DUPLICATE
 from mqis.protocol.replication.effects import (
     Answered,
     ChangeApplied,
@@ -36,12 +37,13 @@ from mqis.protocol.replication.effects import (
 )
 from mqis.protocol.replication.identity import request_id
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.refusals import kind_of
+from mqis.protocol.replication.refusals import HARMLESS, kind_of
 from mqis.runtime import changelog
 from mqis.runtime.changelog import Origin
 from mqis.runtime.histogram import CALL_SECONDS, Histogram
 from mqis.runtime.node.answers import Answers
 from mqis.runtime.node.members import Members
+from mqis.runtime.node.refusallog import RefusalLog
 from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.errors import WireError
@@ -54,8 +56,6 @@ log = logging.getLogger(__name__)
 
 #: After a commit that failed, until the store is tried again.
 RETRY_S = 1.0
-#: Dropped messages are logged at most this often; the journal has each.
-DROPS_EVERY_S = 60.0
 #: How much later than replication itself the driver gives up on an answer.
 _ANSWER_GRACE_S = 5.0
 
@@ -118,7 +118,7 @@ class NodeDriver:
         self._pause_until = 0.0
         self._running = False
         self._timer: asyncio.TimerHandle | None = None
-        self._drops_told, self._drops_at = 0, 0.0
+        self._refusals = RefusalLog(members.name_of)
         #: Used in the writer's thread alone: whether memory and store may have parted.
         self._broken = False
         self._failures_seen = writer.failures
@@ -145,6 +145,7 @@ class NodeDriver:
         if self._timer is not None:
             self._timer.cancel()
         await self.endpoint.close(grace_s)
+        self._refusals.close()
         self._answers.give_up(HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER)
 
     def _now(self) -> Instant:
@@ -294,10 +295,8 @@ class NodeDriver:
                 self._answers.answered(request, hresult)
             case Changed(object_types):
                 self.members.changed(object_types)
-            case Refusal(sender, reason):
-                self.statistics.refusals += 1
-                self.statistics.refusal_kinds[kind_of(reason)] += 1
-                log.debug("refused from %s: %s", sender or "nobody", reason)
+            case Refusal():
+                self._refused(outcome)
             case Recovered(partition, unique, asked, silent):
                 log.info(
                     "partition %s serves again: asked %s, no answer from %s, here alone: %s",
@@ -311,14 +310,30 @@ class NodeDriver:
                 changelog.relayed(outcome)
             case Notified(body=body):
                 self._noticed(body)
-            case SessionOpened(peer=peer, machine=None):
-                name = self.members.name_of(peer)
-                if name is not None:
-                    self.node.queue.hurry(name, self._loop.time())
+            case Refused(_, session, reason) if reason != DUPLICATE:
+                self._refusals.message_refused(session, "", reason, self._loop.time())
+            case SessionOpened():
+                self._opened(outcome)
+            case SessionClosed(refused=True):
+                self._refusals.session_refused(outcome, self._loop.time())
             case SessionClosed(machine=machine, reason=reason) if machine is not None:
                 log.debug("no session with %s: %s", machine, reason)
             case _:
                 pass
+
+    def _refused(self, refusal: Refusal) -> None:
+        kind = kind_of(refusal.reason)
+        self.statistics.refusals += 1
+        self.statistics.refusal_kinds[kind] += 1
+        level = logging.INFO if kind in HARMLESS else logging.WARNING
+        now = self._loop.time()
+        self._refusals.message_refused(refusal.session, refusal.sender, refusal.reason, now, level)
+
+    def _opened(self, session: SessionOpened) -> None:
+        self._refusals.opened(session)
+        name = None if session.machine is not None else self.members.name_of(session.peer)
+        if name is not None:
+            self.node.queue.hurry(name, self._loop.time())
 
     def _noticed(self, body: bytes) -> None:
         try:
@@ -340,19 +355,11 @@ class NodeDriver:
         at = self._now()
         batch = self.node.operations(at)
         self._settle([])  # sessions, which wait for no commit
-        self._warn_of_drops(at)
+        self._refusals.tell_left_out(at.monotonic)
         for operation in batch:
             self._submit(operation, at)
         if not batch:
             self._arm()
-
-    def _warn_of_drops(self, at: Instant) -> None:
-        """Messages that the transport dropped, for their signatures or else; not more often."""
-        counted = self.node.queue.statistics
-        dropped = counted.refused - counted.duplicates
-        if dropped > self._drops_told and at.monotonic >= self._drops_at:
-            log.warning("messages dropped: %d", dropped - self._drops_told)
-            self._drops_told, self._drops_at = dropped, at.monotonic + DROPS_EVERY_S
 
     def _submit(self, operation: Callable[[Transaction], list[Effect]], at: Instant) -> None:
         try:

@@ -21,7 +21,6 @@ from mqis.services.enterprise.configs import write_config
 from mqis.services.enterprise.nodes import NodePlace, Nodes, NodesError
 from mqis.services.enterprise.plan import Plan
 from mqis.services.founding import found
-from mqis.services.replication import key_list
 from mqis.services.stores import open_store
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
@@ -46,25 +45,18 @@ def found_pec(plan: Plan, nodes: Nodes) -> None:
     key = MachineKey.open(home / "signing.key")
     journaled = bool(read(Path(place.config)).replication.journal)
     with closing(open_store(str(draft), create=True)) as store:
-        found(store, plan.enterprise.name, place.site, place.name, place.address)
+        found(store, plan.enterprise.name, place.site, place.name, place.address, key=key.public)
         with store.write() as tx:
             made = [_creation(obj) for kind in ObjectType for obj in tx.objects(kind)]
             made.sort(key=lambda change: change.obj.seq)
-            _complete(tx, plan, key, made.append)
+            _complete(tx, plan, made.append)
             if journaled:  # from the first change on, so that everything can be rebuilt
                 _write_down(tx, made)
     draft.replace(place.store)
 
 
-def _complete(
-    tx: Transaction, plan: Plan, key: MachineKey, made: Callable[[OwnChange], None]
-) -> None:
+def _complete(tx: Transaction, plan: Plan, made: Callable[[OwnChange], None]) -> None:
     events = DirectoryEvents(tx, int(time()), SystemEntropy(), observe=made)
-    machine = tx.find(ObjectType.MACHINE, plan.pec.name)
-    assert machine is not None
-    # Now, not when it serves: who joins first has to know its key.
-    blob = PropVariant(VarType.BLOB, key_list(key.public))
-    events.update_directory_object(machine, {PropId.QM_SIGN_PKS: blob})
     events.create_directory_object(
         ObjectType.CN,
         {
