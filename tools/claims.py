@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 from tools.ledger import Count, Counts
 
-#: How the row of a specification begins -> the tables of its requirements.
+#: How the row of a specification, or of our own rules, begins -> the tables of its requirements.
 SPECIFICATIONS = {
     "MS-MQDS": ("mqds-client", "mqds-server"),
     "MC-MQDSRP": ("mqdsrp",),
     "MS-MQSD": ("mqsd",),
     "MS-MQBR": ("mqbr",),
     "MS-CMP": ("cmp",),
+    "Security": ("security",),
 }
 _CELL = re.compile(r"\|\s*([\d,]+ of [\d,]+)\s*\|")
 

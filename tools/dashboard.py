@@ -100,6 +100,9 @@ ROWS = (
                     _rate(
                         "mqis_authentication_failures_total", legend="failed logons {{instance}}"
                     ),
+                    _rate(
+                        "mqis_authentication_unjudged_total", legend="logons too early {{instance}}"
+                    ),
                     _rate("mqis_access_denied_total", legend="denied calls {{instance}}"),
                 ),
             ),

@@ -106,7 +106,7 @@ class Load:
 
     async def connect(self, node: NodePlace) -> DirectoryClient:
         initiator = PyspnegoInitiator(self.user)
-        credentials = Credentials(initiator, AuthType.SPNEGO, AuthLevel.CONNECT, node.address)
+        credentials = Credentials(initiator, AuthType.SPNEGO, AuthLevel.INTEGRITY, node.address)
         address = ServerAddress(node.address, node.rpc_port)
         return await DirectoryClient.connect([address], credentials=credentials, timeout_s=15.0)
 

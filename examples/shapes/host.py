@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from examples.shapes.interface import SYNTAX
 from examples.shapes.service import ShapesService
+from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
@@ -40,7 +41,13 @@ async def hosted(
     registry = EndpointRegistry()
     service, entropy = ShapesService(), SystemEntropy()
     management = ManagementService(lambda: server.endpoint, principal=f"{DOMAIN}\\{USER}")
-    server = RpcServer([service, management], entropy, authenticator=authenticator)
+    # It tells callers who they are, at every level; a server that grants rights asks for more.
+    server = RpcServer(
+        [service, management],
+        entropy,
+        authenticator=authenticator,
+        min_level=AuthLevel.CONNECT,
+    )
     mapper_management = ManagementService(lambda: mapper.endpoint)
     mapper = RpcServer(
         [EndpointMapperService(registry), mapper_management], entropy, authenticator=authenticator

@@ -361,11 +361,19 @@ def test_a_wrong_password(server: Running) -> None:
     assert server.log.count("refused: LAB\\alice cannot log on: NTLM: unknown account or w") == 2
 
 
-@pytest.mark.parametrize("level", ["connect", "packet", "integrity", "privacy"])
+@pytest.mark.parametrize("level", ["integrity", "privacy"])
 @pytest.mark.parametrize("provider", ["negotiate", "ntlm"])
 def test_every_level_and_provider(server: Running, level: str, provider: str) -> None:
     options = ("get", "site", "Berlin", "--level", level, "--auth", provider)
     assert asked(server, *options, user=ALICE).exit_code == 0
+
+
+@pytest.mark.req("SEC-5-01")
+@pytest.mark.parametrize("level", ["connect", "packet"])
+def test_below_integrity_a_user_is_nobody(server: Running, level: str) -> None:
+    """What everybody may read can be read; a site that only users may read cannot."""
+    for options, code in ((("queue", "ams-app1\\orders"), 0), (("site", "Berlin"), 1)):
+        assert asked(server, "get", *options, "--level", level, user=ALICE).exit_code == code
 
 
 def test_a_new_account_counts_at_once(server: Running) -> None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType, SecurityContext
+from mqis.protocol.authentication import (
+    NOWHERE,
+    Addresses,
+    AuthenticationError,
+    AuthLevel,
+    AuthType,
+    SecurityContext,
+)
 from mqis.protocol.directory.serverauth import wrap
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import call_back
@@ -26,8 +33,10 @@ class Bulky:
     def initiator(self, auth_type: int, level: int, target: str) -> SecurityContext:
         return _Stuffed(self._secret.initiator(auth_type, level, target), self._size)
 
-    def acceptor(self, auth_type: int, level: int) -> SecurityContext:
-        return _Stuffed(self._secret.acceptor(auth_type, level), self._size)
+    def acceptor(
+        self, auth_type: int, level: int, addresses: Addresses = NOWHERE
+    ) -> SecurityContext:
+        return _Stuffed(self._secret.acceptor(auth_type, level, addresses), self._size)
 
 
 class _Stuffed:

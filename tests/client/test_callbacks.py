@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
 from mqis.client import machine_signer
 from mqis.client.authentication import Callbacks, MachineSigner
-from mqis.protocol.authentication import AuthenticationError
+from mqis.protocol.authentication import NOWHERE, Addresses, AuthenticationError
 from mqis.protocol.rpc.client import AgreedContext
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.protocol.security.rsa import verify_md5
@@ -319,8 +319,8 @@ class TestHandshake:
         made: list[bytes | None] = []
 
         class Listening(SharedSecret):
-            def acceptor(self, auth_type: int, level: int) -> Any:
-                context = super().acceptor(auth_type, level)
+            def acceptor(self, auth_type: int, level: int, addresses: Addresses = NOWHERE) -> Any:
+                context = super().acceptor(auth_type, level, addresses)
                 plain = context.step
 
                 def step(token: bytes | None) -> bytes | None:

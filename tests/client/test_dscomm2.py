@@ -279,10 +279,14 @@ def test_who_may_connect_may_not_do_everything() -> None:
             for use in uses:
                 with pytest.raises(DirectoryError) as failure:
                     await use
-                assert failure.value.hresult == 0xC00E0025
+                assert failure.value.hresult in HIDDEN
             assert [entry async for entry in client.queues()] == []
 
     run(main())
+
+
+#: What may not be read is not there: no object, no machine for a queue.
+HIDDEN = (0xC00E050F, 0xC00E000D)
 
 
 def _descriptor() -> bytes:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from mqis.protocol.directory.limits import Limits
+from mqis.protocol.directory.allowance import Allowance
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts
 from mqis.wire.mqds.keys import BASE_PROVIDER, MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey
@@ -122,7 +122,8 @@ def users_of(served: Served, sid: Sid) -> int:
     """How many certificates the directory has under an account."""
     with served.world.store.read() as view:
         found = list(view.having(ObjectType.USER, PropId.U_SID, sid.to_bytes()))
-    return sum(len(UserSignCerts.from_bytes(u.value(702)).certificates) for u in found)  # type: ignore[arg-type]
+    lists = [user.value(PropId.U_SIGN_CERT) for user in found]
+    return sum(len(UserSignCerts.from_bytes(x).certificates) for x in lists if isinstance(x, bytes))
 
 
 # --- users ----------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ def test_a_certificate_cannot_take_the_digest_of_another(served: Served, bob: At
 
 @pytest.mark.req("SEC-1-04")
 def test_a_user_cannot_fill_the_directory_with_certificates(served: Served, bob: Attacker) -> None:
-    served.configure(limits=Limits(max_certificates=3, max_certificate_bytes=5_000))
+    served.configure(allowance=Allowance(max_certificates=3, max_certificate_bytes=5_000))
     results = [bob.create(USER, None, registration(BOB.sid, certificate(n))) for n in range(5)]
     assert results == [OK, OK, OK, TOO_MUCH, TOO_MUCH]
     large = Attacker(served.port, "alice")
@@ -189,7 +190,7 @@ def test_a_caller_cannot_fill_the_directory_with_objects(
     served: Served, bob: Attacker, admin: Attacker
 ) -> None:
     owned = 3  # C14, its queue and BSC9
-    served.configure(limits=Limits(max_owned=owned + 2))
+    served.configure(allowance=Allowance(max_owned=owned + 2))
     results = [bob.create(QUEUE, f"C14\\q{n}", PLAIN) for n in range(4)]
     assert results == [OK, OK, TOO_MUCH, TOO_MUCH]
     assert bob.create(MACHINE, "another", {201: variant(CLSID, ALPHA)}) == TOO_MUCH

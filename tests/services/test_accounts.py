@@ -253,7 +253,7 @@ def test_a_hash_is_not_shown_even_if_it_is_wrong(file: AccountsFile, value: str)
 
 
 def test_a_running_server_sees_changes(file: AccountsFile) -> None:
-    server = PyspnegoAuthenticator(AccountsFile(file.path), "SRV1", "LAB")
+    server = PyspnegoAuthenticator(AccountsFile(file.path), "SRV1", "LAB", names=["srv1.lab.test"])
     client = PyspnegoInitiator(Credentials("alice", "LAB", password="pw"))
 
     def log_on() -> Account | None:

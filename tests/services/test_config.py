@@ -55,7 +55,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         'signing = "require"\nkey = "k.pem"\njournal = "journal"\n'
         "snapshot_records = 2000\nkeep_snapshots = 7\nnotify = false\n"
         "gather_ms = 1\nheartbeat_s = 2\nretry_s = 3\nreply_wait_s = 4\n"
-        "recovery_wait_s = 5\nconnect_retry_s = 6\nroute = false\n"
+        "recovery_wait_s = 5\nconnect_retry_s = 6\nroute = false\nforwarded_powers = true\n"
         '[hosts]\nber-dir1 = "10.0.2.1:1802"\nx = "[::1]:5"\n'
         '[monitoring]\nenabled = true\nlisten = "0.0.0.0"\nport = 9365\n'
         '[log]\nlevel = "debug"\nformat = "json"\n',
@@ -100,6 +100,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
             5,
             6,
             False,
+            True,
         ),
         HostsSection((("ber-dir1", "10.0.2.1:1802"), ("x", "[::1]:5"))),
         LogSection(LogLevel.DEBUG, LogFormat.JSON),

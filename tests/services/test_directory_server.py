@@ -301,7 +301,7 @@ def test_anonymous_callers_are_not_everyone_if_so_configured(config: Config) -> 
             server.reread(with_values(config, security={"anonymous": False}))
             with pytest.raises(DirectoryError) as caught:
                 await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path=path)
-            assert caught.value.hresult == HResult.MQ_ERROR_ACCESS_DENIED
+            assert caught.value.hresult == HResult.MQDS_OBJECT_NOT_FOUND
 
     serving(config, look)
 

@@ -97,9 +97,9 @@ class Enterprise:
         self.bsc = await self._stack.enter_async_context(DirectoryServer(third, 1))
 
     def _journaled(self, config: Config, name: str) -> Config:
-        return with_values(
-            config, replication={"journal": str(self._directory / f"{name}-journal")}
-        )
+        """As the text has it, servers are believed in everything they ask for."""
+        journal = str(self._directory / f"{name}-journal")
+        return with_values(config, replication={"journal": journal, "forwarded_powers": True})
 
     async def _backup(self, config: Config, port: int) -> Config:
         home = self._directory / "bsc3"

@@ -8,8 +8,9 @@ import pytest
 
 from mqis.protocol.discovery.limiter import RateLimit
 from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import ManagementService
-from mqis.runtime.rpc.server import RpcServer, is_loopback
+from mqis.runtime.rpc.server import RpcServer
 from mqis.services.config import override
 from mqis.services.directory_server import DirectoryServer
 from mqis.services.sections import Config

@@ -232,7 +232,7 @@ def test_a_message_is_relayed_until_the_directory_has_no_link(
             assert refused(row.c) == before + 1, "it has no such queue"
 
             ends = frozenset({find(row.a, SITE, "Delft"), find(row.a, SITE, "Leiden")})
-            async with client_of(row.b) as client:  # which asks the PEC
+            async with client_of(row.a) as client:  # the PEC, which decides about links
                 await client.delete(LINK, guid=row.links()[ends])
             await eventually(lambda: next_hop(row.a, target) is None)
             a = find(row.c, MACHINE, "pec1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from threading import Thread
 
 import pytest
@@ -27,6 +28,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.acl import Acl
+from mqis.wire.security.descriptor import SecurityDescriptor
+from mqis.wire.security.sid import ADMINISTRATORS, EVERYONE
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import (
     MACHINE,
@@ -217,6 +221,41 @@ def test_defaults_are_not_indexed(store: Store) -> None:
         assert numbers(view.having(QUEUE, PropId.Q_LABEL, b"")) == []
         assert numbers(view.having(QUEUE, PropId.Q_TYPE, bytes(16))) == []
         assert numbers(view.having(ObjectType.MACHINE, PropId.QM_CNS, bytes(16))) == []
+
+
+def test_owners_are_counted_through_every_change(store: Store) -> None:
+    """By the descriptor, whatever the type; one that cannot be read has no owner."""
+
+    def owned(obj: DirectoryObject, propid: PropId, descriptor: bytes) -> DirectoryObject:
+        value = PropVariant(VarType.BLOB, descriptor)
+        return replace(obj, properties={**obj.properties, propid: value})
+
+    def count() -> tuple[int, int]:
+        with store.read() as view:
+            return view.count_owned(admins), view.count_owned(EVERYONE.to_bytes())
+
+    admins = ADMINISTRATORS.to_bytes()
+    theirs = SecurityDescriptor(owner=ADMINISTRATORS, dacl=Acl(())).to_bytes()
+    everyones = SecurityDescriptor(owner=EVERYONE, dacl=Acl(())).to_bytes()
+    host = owned(machine(3), PropId.QM_SECURITY, theirs)
+    made = owned(queue(1), PropId.Q_SECURITY, theirs)
+    with store.write() as tx:
+        tx.insert(host)
+        tx.insert(made)
+        tx.insert(queue(2))
+    assert count() == (2, 0)
+    given = owned(made, PropId.Q_SECURITY, everyones)
+    with store.write() as tx:
+        tx.update(made, given)
+    assert count() == (1, 1)
+    for number, damaged in enumerate((b"", theirs[:8], theirs[:24], theirs[:-1], bytes(20)), 10):
+        with store.write() as tx:
+            tx.insert(owned(queue(number), PropId.Q_SECURITY, damaged))
+    assert count()[1] == 1
+    with store.write() as tx:
+        tx.delete(given)
+        tx.delete(host)
+    assert count() == (0, 0)
 
 
 def test_count(store: Store) -> None:

@@ -80,7 +80,13 @@ UserOption = Annotated[
         show_default=False,
     ),
 ]
-LevelOption = Annotated[Level, typer.Option(help="How the calls of a user are protected.")]
+LevelOption = Annotated[
+    Level,
+    typer.Option(
+        help="How the calls of a user are protected; below integrity a server takes the user for "
+        "nobody, unless its security.min_level says otherwise."
+    ),
+]
 ProviderOption = Annotated[Provider, typer.Option("--auth", help="How a user is authenticated.")]
 AnonymousOption = Annotated[
     bool, typer.Option("--anonymous", help="As nobody, whatever $MQIS_USER says.")

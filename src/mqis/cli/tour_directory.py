@@ -124,7 +124,7 @@ async def _far_away(guide: Guide, tour: Tour) -> None:
     async with AsyncExitStack() as stack:
         readers = {
             node.name: await stack.enter_async_context(
-                tour.client(node.name, level=AuthLevel.CONNECT)
+                tour.client(node.name, level=AuthLevel.INTEGRITY)
             )
             for node in tour.nodes
         }

@@ -113,7 +113,7 @@ async def _come_and_go(guide: Guide, tour: Tour) -> datetime:
     label: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "Passing by")}
     async with AsyncExitStack() as stack:
         clients = [
-            await stack.enter_async_context(tour.client(_PSC, level=AuthLevel.CONNECT))
+            await stack.enter_async_context(tour.client(_PSC, level=AuthLevel.INTEGRITY))
             for _ in range(_CLIENTS)
         ]
         with guide.waiting("queues come and go", 2 * QUEUES) as bar:

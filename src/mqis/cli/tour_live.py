@@ -19,6 +19,7 @@ from mqis.cli.tour_console import open_console
 from mqis.cli.tour_directory import directory_steps
 from mqis.cli.tour_file import briefly
 from mqis.cli.tour_healing import Episode, healing
+from mqis.cli.tour_hostile import hostile
 from mqis.cli.tour_oletx import partners
 from mqis.cli.tour_pipeline import pipeline
 from mqis.cli.tour_routing import routes
@@ -63,6 +64,7 @@ async def _walk(guide: Guide, directory: Path, *, once: bool) -> None:
     began = monotonic()
     async with _enterprise(guide, directory) as tour:
         await directory_steps(guide, tour)
+        await hostile(guide, tour)
         episode = await healing(guide, tour)
         await asyncio.to_thread(_routes, guide, tour)
         await asyncio.to_thread(partners, guide)

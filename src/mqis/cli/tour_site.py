@@ -60,15 +60,19 @@ class Tour:
         *,
         level: AuthLevel = AuthLevel.PRIVACY,
         anonymous: bool = False,
+        account: str | None = None,
     ) -> AsyncIterator[DirectoryClient]:
-        """A client of one server, logged on by NTLM as the administrator, or as nobody."""
+        """A client of one server, logged on by NTLM as an account, the administrator's if none is
+        named, or as nobody.
+        """
         node = self.node(name)
         address = ServerAddress(node.address, node.rpc_port)
         if anonymous:
             async with await DirectoryClient.connect([address]) as nobody:
                 yield nobody
             return
-        who = self.plan.administrator
+        named = (a for a in self.plan.accounts if a.name == account)
+        who = next(named, self.plan.administrator)
         password = password_of(self.run, who).read_text(encoding="utf-8").strip()
         initiator = PyspnegoInitiator(Secret(who.name, self.plan.domain_of(who), password))
         credentials = Credentials(initiator, AuthType.SPNEGO, level, address.host)

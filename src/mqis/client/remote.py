@@ -83,7 +83,7 @@ async def _connect_to(
     except (RpcFault, NoServerError) as error:
         if not _is_unproven(error):
             raise
-        hint = f"check the name and the password ({_reason(error)})"
+        hint = f"check the name and the password; its audit log says more ({_reason(error)})"
         raise LogonError(f"{server} does not let {user} in: {hint}") from error
     except DirectoryError as error:
         if error.hresult != HResult.MQDS_E_CANT_INIT_SERVER_AUTH:

@@ -74,6 +74,17 @@ class Identity:
         return f"{self.domain}\\{self.name}" if self.domain else self.name
 
 
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The two ends of the connection that a logon comes over, without ports; '' if unknown."""
+
+    peer: str = ""
+    local: str = ""
+
+
+#: A context that belongs to no connection.
+NOWHERE = Addresses()
+
 ANONYMOUS = Identity("", "", well_known.ANONYMOUS, anonymous=True)
 
 
@@ -134,7 +145,9 @@ class SecurityContext(Protocol):
 class Authenticator(Protocol):
     """Makes the server's side of security contexts."""
 
-    def acceptor(self, auth_type: int, level: int) -> SecurityContext:
+    def acceptor(
+        self, auth_type: int, level: int, addresses: Addresses = NOWHERE
+    ) -> SecurityContext:
         """A context for a new caller; ``AuthenticationError`` if it cannot be had."""
 
 

@@ -126,6 +126,9 @@ class BulkTransaction:
     def count(self, object_type: ObjectType) -> int:
         return self._tx.count(object_type)
 
+    def count_owned(self, account: bytes) -> int:
+        return self._tx.count_owned(account)
+
     def purge(self, partition: Guid, through: SequenceNumber) -> int:
         return self._tx.purge(partition, through)
 

@@ -18,19 +18,23 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
-from mqis.protocol.directory.limits import Limits
+from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.directory.allowance import Allowance
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.discovery.limiter import RateLimit
+from mqis.protocol.logons import LogonLimits
 from mqis.protocol.ports import Store, View
+from mqis.protocol.rpc.limits import Limits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
 from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
-from mqis.runtime.rpc.server import RpcServer, is_loopback
+from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.services.backup.mark import forget_when_recovered, mark_of
 from mqis.services.config import ConfigError, Reread, reread
@@ -169,13 +173,19 @@ class DirectoryServer:
         else:
             self._stack.push_async_callback(self._drained, writer)
         place = find_place(config, store)
+        if config.security.min_level.number < AuthLevel.INTEGRITY:
+            level = config.security.min_level.value
+            log.warning("relayed logons count: security.min_level is %s, not integrity", level)
         authenticator = AuditedAuthenticator(
             PyspnegoAuthenticator(
                 self._accounts,
                 place.server,
                 config.security.domain,
+                names=config.security.names,
                 keytab=config.security.keytab or None,
-            )
+            ),
+            _logon_limits(config),
+            min_level=config.security.min_level.number,
         )
         directory = DirectoryContext(
             store,
@@ -265,6 +275,8 @@ class DirectoryServer:
             ],
             SystemEntropy(),
             authenticator=authenticator,
+            limits=Limits(max_failed_logons=self.config.security.logon_failures_per_connection),
+            min_level=self.config.security.min_level.number,
             **self._bounds(),
         )
         return server
@@ -314,13 +326,20 @@ def _settings(config: Config, own_site: Guid | None, port: int) -> DirectorySett
     return DirectorySettings(
         administrators=frozenset(security.administrators),
         machine_policy=security.machine_policy,
-        limits=Limits(
+        allowance=Allowance(
             security.max_owned, security.max_certificates, security.max_certificate_bytes
         ),
         own_site=own_site,
         challenge_machines=security.challenge_machines,
         port=port,
         anonymous_in_everyone=security.anonymous,
+    )
+
+
+def _logon_limits(config: Config) -> LogonLimits:
+    security = config.security
+    return LogonLimits(
+        security.logon_failures, security.logon_failures_per_address, security.logon_wait_s
     )
 
 

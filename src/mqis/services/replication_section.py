@@ -170,6 +170,14 @@ class ReplicationSection:
             between(1, 600), "A server that cannot be reached is tried again after this."
         ),
     )
+    route: bool = field(
+        default=True,
+        metadata=about(
+            as_flag,
+            "Whether to pass on messages between other machines (MS-MQBR), if the directory says "
+            "that this one is a routing server.",
+        ),
+    )
     forwarded_powers: bool = field(
         default=False,
         metadata=about(
@@ -177,13 +185,5 @@ class ReplicationSection:
             "Whether this server, as an authority, also makes changes that give power over others "
             "(roles, keys of servers, authorities, links, permissions) when another server asks "
             "for them. false: they are to be asked of the authority itself.",
-        ),
-    )
-    route: bool = field(
-        default=True,
-        metadata=about(
-            as_flag,
-            "Whether to pass on messages between other machines (MS-MQBR), if the directory says "
-            "that this one is a routing server.",
         ),
     )

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.directory.allowance import Allowance
 from mqis.protocol.directory.descriptors import MachinePolicy
-from mqis.protocol.directory.limits import Limits
 from mqis.services.checks import (
     about,
     as_address,
@@ -44,6 +45,19 @@ class Gss(StrEnum):
 
     NEGOTIATE = "negotiate"
     NONE = "none"
+
+
+class MinLevel(StrEnum):
+    """Authentication levels at which an identity may count (MS-RPCE 2.2.1.1.8)."""
+
+    CONNECT = "connect"
+    PACKET = "packet"
+    INTEGRITY = "integrity"
+    PRIVACY = "privacy"
+
+    @property
+    def number(self) -> AuthLevel:
+        return AuthLevel[self.name]
 
 
 class LogLevel(StrEnum):
@@ -235,7 +249,7 @@ class SecuritySection:
         ),
     )
     max_owned: int = field(
-        default=Limits().max_owned,
+        default=Allowance().max_owned,
         metadata=about(
             between(1, 100_000_000),
             "So many objects may have one account as their owner, unless it is an administrator's.",
@@ -243,15 +257,64 @@ class SecuritySection:
         ),
     )
     max_certificates: int = field(
-        default=Limits().max_certificates,
+        default=Allowance().max_certificates,
         metadata=about(
             between(1, 1024), "So many certificates a user may have in the directory.", live=True
         ),
     )
     max_certificate_bytes: int = field(
-        default=Limits().max_certificate_bytes,
+        default=Allowance().max_certificate_bytes,
         metadata=about(
             between(1024, 1 << 30), "So many bytes all of them may have together.", live=True
+        ),
+    )
+    min_level: MinLevel = field(
+        default=MinLevel.INTEGRITY,
+        metadata=about(
+            one_of(MinLevel),
+            "The protection that a call needs for its caller's identity to count: integrity or "
+            "privacy. Below it the caller is anonymous. connect and packet are for clients that "
+            "cannot do better: somebody who gets a user to log on elsewhere can then pass that "
+            "logon on and act as the user.",
+        ),
+    )
+    names: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            as_texts,
+            "Further names and addresses under which clients reach this server: DNS aliases, the "
+            "outside address of a tunnel. A logon that names another server is refused. Known "
+            "without being listed: server.name and the host name, alone and in security.domain "
+            "and the DNS domain, and the address that a client connected to.",
+        ),
+    )
+    logon_failures: int = field(
+        default=5,
+        metadata=about(
+            between(1, 1_000_000),
+            "Failed logons of one account from one address, after which it has to wait: a second, "
+            "twice as long after each further one, at most logon_wait_s.",
+        ),
+    )
+    logon_failures_per_address: int = field(
+        default=50,
+        metadata=about(
+            between(1, 1_000_000),
+            "The same for all accounts together from one address (of IPv6 the /64); programs of "
+            "this computer wait by account only.",
+        ),
+    )
+    logon_failures_per_connection: int = field(
+        default=3,
+        metadata=about(
+            between(1, 1_000_000), "Failed logons on one connection, after which it is closed."
+        ),
+    )
+    logon_wait_s: int = field(
+        default=300,
+        metadata=about(
+            between(1, 86_400),
+            "The longest wait, in seconds; after each such time one failure is forgotten.",
         ),
     )
 

@@ -18,6 +18,8 @@ import hmac
 from itertools import count
 
 from mqis.protocol.authentication import (
+    NOWHERE,
+    Addresses,
     AuthenticationError,
     AuthLevel,
     AuthType,
@@ -38,7 +40,9 @@ class SharedSecret:
         self._name = name
         self._numbers = count(1)
 
-    def acceptor(self, auth_type: int, level: int) -> SharedSecretContext:
+    def acceptor(
+        self, auth_type: int, level: int, addresses: Addresses = NOWHERE
+    ) -> SharedSecretContext:
         return self._context(auth_type, accepting=True)
 
     def initiator(self, auth_type: int, level: int, target: str) -> SharedSecretContext:

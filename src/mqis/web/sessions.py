@@ -28,6 +28,7 @@ audit = logging.getLogger("mqis.audit")
 @dataclass(slots=True)
 class _Session:
     access: Access
+    peer: str
     begun: float
     used: float
 
@@ -71,15 +72,18 @@ class Sessions:
         found.used = self._clock()
         return found.access
 
-    def begin(self, access: Access) -> str:
-        """A new session under a new identifier; the one unused for longest makes room."""
+    def begin(self, access: Access, peer: str) -> str:
+        """A new session under a new identifier; the one unused for longest makes room.
+
+        ``peer`` is the address that it was begun from.
+        """
         self._sweep()
         while len(self._sessions) >= self._most:
             oldest = min(self._sessions, key=lambda key: self._sessions[key].used)
             self._drop(oldest, "made room for another")
         now = self._clock()
         made = self.new_id()
-        self._sessions[made] = _Session(access, now, now)
+        self._sessions[made] = _Session(access, peer, now, now)
         return made
 
     def end(self, id: str) -> None:  # noqa: A002
@@ -101,7 +105,8 @@ class Sessions:
 
     def _drop(self, key: str, reason: str) -> None:
         session = self._sessions.pop(key)
-        told = details(user=session.access.user, server=session.access.place, reason=reason)
+        user, server = session.access.user, session.access.place
+        told = details(user=user, server=server, peer=session.peer, reason=reason)
         audit.info("console: session ended", extra=told)
         task = asyncio.ensure_future(session.access.close())
         self._closing.add(task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from mqis.protocol.authentication import Authenticator, AuthType
+from mqis.protocol.authentication import Authenticator, AuthLevel, AuthType
 from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.endpoint import ServerEndpoint
@@ -61,13 +61,20 @@ FIRST, LAST, MPX = PfcFlags.FIRST, PfcFlags.LAST, PfcFlags.CONC_MPX
 SIGN = PfcFlags.SUPPORT_HEADER_SIGN
 
 
-def make_endpoint(authenticator: Authenticator | None = None, **limits: Any) -> ServerEndpoint:
+def make_endpoint(
+    authenticator: Authenticator | None = None,
+    *,
+    min_level: int = AuthLevel.CONNECT,
+    **limits: Any,
+) -> ServerEndpoint:
+    """Identities count at every level, so that tests can see whose context a call ran under."""
     return ServerEndpoint(
         (ECHO, OTHER, STRICT),
         AssociationGroups(Counting()),
         authenticator,
         secondary_address="135",
         limits=Limits(**limits),
+        min_level=min_level,
     )
 
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from mqis.protocol.authentication import AuthLevel, AuthType, Identity
+from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType, Identity
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroups
@@ -29,7 +29,9 @@ MORE = b"there is more to come"
 class Patient(SharedSecret):
     """Takes more legs than NTLM has, as long as the client says that it is not done."""
 
-    def acceptor(self, auth_type: int, level: int) -> SharedSecretContext:
+    def acceptor(
+        self, auth_type: int, level: int, addresses: Addresses = NOWHERE
+    ) -> SharedSecretContext:
         return PatientContext(b"secret", AuthType.NTLM, "", 1, accepting=True)
 
 

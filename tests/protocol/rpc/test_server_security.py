@@ -9,6 +9,8 @@ import pytest
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.calls import fragments
 from mqis.protocol.rpc.channel import Channel
+from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.testing.security import SharedSecret
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.header import FIRST_LAST
@@ -24,6 +26,7 @@ from tests.protocol.rpc.talk import (
     OTHER,
     SIGN,
     UNKNOWN,
+    Counting,
     Talk,
     alter_pdu,
     auth3_pdu,
@@ -83,6 +86,65 @@ def test_calls_run_as_the_identity_of_their_context(
         identity = talk.server.identity(talk.calls[-1])
         assert identity is not None
         assert identity.name == "somebody"
+
+
+@pytest.mark.req("SEC-5-01")
+@pytest.mark.parametrize("level", [CONNECT, PACKET, INTEGRITY, PRIVACY])
+@pytest.mark.parametrize("minimum", [PACKET, INTEGRITY, PRIVACY])
+def test_below_the_minimum_level_nobody_calls(level: AuthLevel, minimum: AuthLevel) -> None:
+    talk = Talk(make_endpoint(SharedSecret(), min_level=minimum))
+    channel = authenticated(talk, level)
+    assert answers(talk, channel, *signed(channel, Request(0, 1, b"a"))) == b"A"
+    assert (talk.server.identity(talk.calls[-1]) is None) is (level < minimum)
+
+
+@pytest.mark.req("SEC-5-01")
+def test_an_endpoint_asks_for_integrity_unless_told() -> None:
+    assert ServerEndpoint((), AssociationGroups(Counting())).min_level == INTEGRITY
+
+
+# --- logons that fail -----------------------------------------------------------------------------
+
+
+def fails(talk: Talk, context_id: int) -> list[str]:
+    """A new context whose last leg is wrong."""
+    leg = alter_pdu(auth=AuthTrailer(NTLM, INTEGRITY, context_id, HELLO))
+    assert talk.say(leg)[0].startswith("resp")
+    return talk.say(auth3_pdu(AuthTrailer(NTLM, INTEGRITY, context_id, b"wrong")))
+
+
+@pytest.mark.req("SEC-5-04")
+def test_an_association_ends_after_a_few_failed_logons() -> None:
+    talk = Talk(make_endpoint(SharedSecret(), max_failed_logons=3)).bound()
+    assert fails(talk, 1) == []
+    assert fails(talk, 2) == []
+    assert fails(talk, 3) == ["closed"]
+
+
+@pytest.mark.req("SEC-5-04")
+def test_failed_logons_count_for_the_group() -> None:
+    endpoint = make_endpoint(SharedSecret(), max_failed_logons=2)
+    first = Talk(endpoint).bound()
+    assert first.server.group is not None
+    number = first.server.group.id
+    assert fails(first, 1) == []
+    second = Talk(endpoint).bound(group=number)
+    leg = alter_pdu(auth=AuthTrailer(NTLM, 99, 1, HELLO))
+    assert second.say(leg) == ["fault+ access_denied context 0 call 2", "closed"]
+    assert Talk(endpoint).say(bind_pdu(group=number)) == ["nak 0", "closed"]
+    assert first.say(request_pdu()) == ["fault access_denied context 0 call 7", "closed"]
+
+
+@pytest.mark.req("SEC-5-04")
+def test_the_call_whose_logon_failed_is_answered_before_the_end() -> None:
+    """S_DSValidateServer counts in the group while its call runs; calls that wait do not run."""
+    endpoint = make_endpoint(max_failed_logons=1)
+    talk = Talk(endpoint, respond=lambda _call: None).bound()
+    assert talk.say(request_pdu(call_id=7), request_pdu(call_id=8)) == []
+    assert talk.server.group is not None
+    talk.server.group.failed_logons += 1
+    assert talk.respond(talk.calls[0], b"no") == ["response no call 7", "closed"]
+    assert len(talk.calls) == 1
 
 
 def test_without_authentication_nobody_calls() -> None:

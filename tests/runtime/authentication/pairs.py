@@ -18,7 +18,7 @@ ALICE = Account(
 )
 BOB = Account("", "bob", Sid.parse("S-1-5-21-1-2-3-1001"), nt_hash("bob's"))
 ACCOUNTS = MemoryAccounts([ALICE, BOB])
-SERVER = PyspnegoAuthenticator(ACCOUNTS, "SRV1", "LAB")
+SERVER = PyspnegoAuthenticator(ACCOUNTS, "SRV1", "LAB", names=["srv1.lab.test"])
 #: A hash, since where Kerberos is installed a password has Negotiate look for a KDC each time.
 CLIENT = PyspnegoInitiator(Credentials("Alice", "LAB", nt_hash=nt_hash(PASSWORD)))
 TARGET = "host/srv1.lab.test"

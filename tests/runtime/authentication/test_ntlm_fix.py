@@ -44,7 +44,7 @@ MIC = av(6, b"\2\0\0\0")
 BLOBS = {
     "ended once": TIME + NAME + EOL,
     "ended twice, as Windows does": NAME + TIME + EOL + EOL,
-    "unusual order": TIME + av(9, "cifs/x".encode("utf-16-le")) + NAME + EOL,
+    "unusual order": TIME + av(9, "cifs/srv1".encode("utf-16-le")) + NAME + EOL,
     "unknown ids": av(0x1234, b"whatever") + NAME + av(0xFFFF, b"") + EOL,
     "the same id twice": NAME + NAME + EOL,
     "bytes after the end": NAME + EOL + b"\xde\xad\xbe",

@@ -445,12 +445,20 @@ class TestAnonymous:
 
 class TestIdentity:
     @pytest.mark.req("MQDS-1.7-02", "MQDS-2.1-07")
-    @pytest.mark.parametrize("level", [AuthLevel.CONNECT, AuthLevel.INTEGRITY, AuthLevel.PRIVACY])
+    @pytest.mark.parametrize("level", [AuthLevel.INTEGRITY, AuthLevel.PRIVACY])
     @scenario
-    async def test_ntlm_at_every_level(self, level: int) -> None:
+    async def test_ntlm_at_every_level_that_counts(self, level: int) -> None:
         async with serving() as served, served.caller(ADMIN, level=level) as admin:
             change = dscomm.SetProps(QUEUE, "C14\\orders", (108,), (text("x"),))
             assert (await admin.call(dscomm.SET_PROPS, change)).result == OK
+
+    @pytest.mark.req("SEC-5-01")
+    @pytest.mark.parametrize("level", [AuthLevel.CONNECT, AuthLevel.PACKET])
+    @scenario
+    async def test_below_the_minimum_level_a_caller_is_anonymous(self, level: int) -> None:
+        async with serving() as served, served.caller(ADMIN, level=level) as admin:
+            change = dscomm.SetProps(QUEUE, "C14\\orders", (108,), (text("x"),))
+            assert (await admin.call(dscomm.SET_PROPS, change)).result == DENIED
 
     @pytest.mark.req("MQDS-1.7-02")
     @scenario

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from mqis.client.authentication import Callbacks, ServerProof
-from mqis.protocol.authentication import AuthLevel, AuthType, SecurityContext
+from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType, SecurityContext
 from mqis.protocol.directory import signature
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.rpc.client import (
@@ -157,7 +157,7 @@ class TestHandshake:
             serving(gss=AUTHENTICATOR) as served,
             served.caller(ALICE, level=AuthLevel.PRIVACY, callbacks=callbacks) as caller,
         ):
-            context = initiator(ALICE).initiator(AuthType.SPNEGO, AuthLevel.PRIVACY, "host/x")
+            context = initiator(ALICE).initiator(AuthType.SPNEGO, AuthLevel.PRIVACY, "host/srv1")
             assert await _handshake(caller, callbacks, context) == OK
             for _ in range(3):
                 await _check_signed(caller, caller.auth, context)
@@ -265,7 +265,9 @@ class TestHandshake:
                 return b"again"
 
         class Provider:
-            def acceptor(self, _auth_type: int, _level: int) -> SecurityContext:
+            def acceptor(
+                self, _auth_type: int, _level: int, _addresses: Addresses = NOWHERE
+            ) -> SecurityContext:
                 return Endless()  # type: ignore[return-value]
 
         listening = Listening(lambda _: dscomm.InitSecCtxAnswer(b"and again", OK))

@@ -73,7 +73,7 @@ class TestForwarding:
         """A BSC asks its PSC, the PSC the authority; the caller gets the object."""
 
         async def work(_net: Net, pec: Running, psc: Running, bsc: Running) -> None:
-            made = await bsc.create(SITE, {PropId.S_PSC: text("psc9")}, "Gouda")
+            made = await bsc.create(SITE, {}, "Gouda")
             at_authority = pec.host.find(SITE, "Gouda")
             assert at_authority is not None, "it was acknowledged before it was made"
             assert at_authority.id == made.id

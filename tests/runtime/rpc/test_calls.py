@@ -91,7 +91,9 @@ def test_authenticated_calls(auth_type: AuthType, level: AuthLevel) -> None:
     run(main())
 
 
-@pytest.mark.parametrize("level", [None, AuthLevel.CONNECT, AuthLevel.PRIVACY])
+@pytest.mark.parametrize(
+    "level", [None, AuthLevel.CONNECT, AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY]
+)
 def test_what_a_handler_knows_of_its_call(level: AuthLevel | None) -> None:
     async def main() -> None:
         desk, credentials = Desk(), None
@@ -109,7 +111,7 @@ def test_what_a_handler_knows_of_its_call(level: AuthLevel | None) -> None:
             assert known is not None
             assert (known.opnum, known.peer, known.target) == (WAIT.opnum, HOST, target)
             assert known.level == (level or AuthLevel.NONE)
-            assert (known.identity is None) is (level is None)
+            assert (known.identity is None) is (level is None or level < AuthLevel.INTEGRITY)
             assert known.identity is None or known.identity.name == "me"
             assert not known.cancelled
             task.cancel()

@@ -12,12 +12,13 @@ a caller the object is not there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from enum import Enum
 
+from mqis.protocol.directory.allowance import DEFAULTS, Allowance
 from mqis.protocol.directory.certificates import certificates_of
 from mqis.protocol.directory.descriptors import descriptor_of
-from mqis.protocol.directory.limits import DEFAULTS, Limits
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.ownership import enterprise
@@ -106,7 +107,7 @@ class Guard:
     token: Token
     administrators: frozenset[Sid] = frozenset()
     audit: Callable[[Denial], None] = _silent
-    limits: Limits = DEFAULTS
+    allowance: Allowance = DEFAULTS
     is_administrator: bool = field(init=False)
     _judged: dict[tuple[ObjectType, bytes | None, int], bool] = field(default_factory=dict)
 
@@ -117,6 +118,12 @@ class Guard:
     def judged(self) -> int:
         """How many judgements it remembers."""
         return len(self._judged)
+
+    def with_audit(self, audit: Callable[[Denial], None]) -> Guard:
+        """The same checks with the same memory, whose denials ``audit`` hears."""
+        guard = copy(self)
+        guard.audit = audit
+        return guard
 
     def allows(self, obj: DirectoryObject, access: Access, view: View) -> bool:
         """Whether the caller may, without a word in the audit trail."""
@@ -161,17 +168,17 @@ class Guard:
 
     def _check_certificates(self, change: OwnChange) -> None:
         """Refuse more certificates than one user may have; a list may always become shorter."""
-        limits = self.limits
+        allowance = self.allowance
         before = certificates_of({} if change.before is None else change.before.properties)
         after = certificates_of(change.obj.properties)
         if len(after) <= len(before):
             return
         size = sum(len(certificate.certificate) for certificate in after)
-        if len(after) > limits.max_certificates or size > limits.max_certificate_bytes:
+        if len(after) > allowance.max_certificates or size > allowance.max_certificate_bytes:
             raise DirectoryError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"a user has at most {limits.max_certificates} certificates of "
-                f"{limits.max_certificate_bytes} bytes together; delete old ones",
+                f"a user has at most {allowance.max_certificates} certificates of "
+                f"{allowance.max_certificate_bytes} bytes together; delete old ones",
             )
 
     def _may_write_enterprise(self, view: View) -> bool:
@@ -196,10 +203,10 @@ class Guard:
         """Refuse one more object of an owner who has as many as one caller may have."""
         if self.is_administrator or owner is None:
             return
-        if view.count_owned(owner.to_bytes()) >= self.limits.max_owned:
+        if view.count_owned(owner.to_bytes()) >= self.allowance.max_owned:
             raise DirectoryError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"{owner} owns {self.limits.max_owned} objects already; delete some, or have "
+                f"{owner} owns {self.allowance.max_owned} objects already; delete some, or have "
                 "security.max_owned raised",
             )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from mqis.protocol.authentication import AuthType
+from mqis.protocol.authentication import NOWHERE, Addresses, AuthType
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.groups import AssociationGroup
@@ -30,13 +30,15 @@ from mqis.wire.rpc.trailer import AuthTrailer
 class Binding:
     """The agreements of one connection."""
 
-    def __init__(self, endpoint: ServerEndpoint, peer: Hashable) -> None:
+    def __init__(
+        self, endpoint: ServerEndpoint, peer: Hashable, addresses: Addresses = NOWHERE
+    ) -> None:
         self._endpoint = endpoint
         self._peer = peer
         #: None until a bind was accepted.
         self.group: AssociationGroup | None = None
         self.contexts: dict[int, PresentationContext] = {}
-        self.security = SecurityContexts(endpoint.authenticator, endpoint.limits)
+        self.security = SecurityContexts(endpoint.authenticator, endpoint.limits, addresses)
         self.frag = endpoint.limits.max_frag
         self.multiplexed = False
         self.features: int | None = None
@@ -61,6 +63,8 @@ class Binding:
         if group is None:
             raise Nak(NakReason.NOT_SPECIFIED)
         self.group = group
+        if self.worn_out:
+            raise Nak(NakReason.NOT_SPECIFIED)
         at_most = self._endpoint.limits.max_frag
         self.frag = fragment_size(body.max_xmit_frag, body.max_recv_frag, at_most=at_most)
         self.multiplexed = bool(flags & PfcFlags.CONC_MPX)
@@ -88,20 +92,29 @@ class Binding:
         try:
             token = None if pdu.auth is None else self.security.leg(pdu.auth)
         except Refused as refused:
+            self.group.failed_logons += 1
             raise FaultAnswer(refused.fault) from None
         self.contexts = contexts
         resp = AlterContextResp(self.frag, self.frag, self.group.id, "", agreed.results)
         return _answer(resp, pdu, token, PfcFlags.SUPPORT_HEADER_SIGN)
 
     def auth3(self, pdu: Pdu) -> None:
+        assert self.group is not None
         if pdu.auth is None:
             raise FaultAnswer(FaultStatus.PROTO_ERROR)
         if pdu.auth.pad_length:
             raise FaultAnswer(FaultStatus.REMOTE_NO_MEMORY)
         try:
-            self.security.auth3(pdu.auth)
+            if not self.security.auth3(pdu.auth):
+                self.group.failed_logons += 1
         except Refused as refused:
             raise FaultAnswer(refused.fault) from None
+
+    @property
+    def worn_out(self) -> bool:
+        """So many logons of the association have failed that it ends."""
+        group = self.group
+        return group is not None and group.failed_logons >= self._endpoint.limits.max_failed_logons
 
     @property
     def unfinished(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mqis.protocol.authentication import Authenticator
+from mqis.protocol.authentication import Authenticator, AuthLevel
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
@@ -45,4 +45,7 @@ class ServerEndpoint:
     #: The port as text: bind_ack carries it as the secondary address.
     secondary_address: str = ""
     limits: Limits = field(default_factory=Limits)
+    #: An identity counts for calls that are protected at this level or above. Below integrity it
+    #: may be somebody else's, whose logon was relayed here.
+    min_level: int = AuthLevel.INTEGRITY
     statistics: Statistics = field(default_factory=Statistics)

@@ -44,6 +44,8 @@ class AssociationGroup:
     entropy: Entropy
     connections: int = 0
     handles: dict[Guid, Handle] = field(default_factory=dict)
+    #: Logons that failed on any of the connections, those of S_DSValidateServer included.
+    failed_logons: int = 0
 
     def create_handle(
         self, value: object, interface: Interface, rundown: Callable[[], None] | None = None

@@ -22,6 +22,8 @@ class Limits:
     max_unfinished_security_contexts: int = 16
     #: How deep callbacks and the calls inside them nest.
     max_callback_depth: int = 4
+    #: Failed logons of one association, which then ends.
+    max_failed_logons: int = 3
     #: From the connection to its first bind, and from the first leg of authentication to its last.
     bind_timeout_s: float = 30.0
     #: From the first byte of a PDU to its last.

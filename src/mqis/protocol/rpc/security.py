@@ -8,11 +8,11 @@ none runs as the latest connect-level context, until a context has been named on
 from __future__ import annotations
 
 from mqis.protocol.authentication import (
+    Addresses,
     AuthenticationError,
     Authenticator,
     AuthLevel,
     AuthType,
-    Identity,
 )
 from mqis.protocol.rpc.channel import PROTECTED, Channel
 from mqis.protocol.rpc.faults import FaultStatus
@@ -36,8 +36,11 @@ class Refused(Exception):
 class SecurityContexts:
     """All channels of a connection."""
 
-    def __init__(self, authenticator: Authenticator | None, limits: Limits) -> None:
+    def __init__(
+        self, authenticator: Authenticator | None, limits: Limits, addresses: Addresses
+    ) -> None:
         self._authenticator = authenticator
+        self._addresses = addresses
         self._max = limits.max_security_contexts
         self._max_unfinished = limits.max_unfinished_security_contexts
         self._channels: dict[int, Channel] = {}
@@ -71,8 +74,8 @@ class SecurityContexts:
             self._completed(channel)
         return token
 
-    def auth3(self, auth: AuthTrailer) -> None:
-        """The last leg of NTLM, which is not answered."""
+    def auth3(self, auth: AuthTrailer) -> bool:
+        """The last leg of NTLM, which is not answered; whether it was accepted."""
         channel = self._channels.get(auth.context_id)
         if channel is None or channel.id not in self._unfinished:
             raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.PROTO_ERROR)
@@ -84,9 +87,10 @@ class SecurityContexts:
         except Refused:
             self.spoiled = True  # the first request is told
             self._unfinished.discard(channel.id)
-            return
+            return False
         if channel.complete:
             self._completed(channel)
+        return True
 
     def _open(self, auth: AuthTrailer) -> Channel:
         if len(self._channels) >= self._max or len(self._unfinished) >= self._max_unfinished:
@@ -97,7 +101,7 @@ class SecurityContexts:
         if self._authenticator is None:
             raise Refused(unknown, FaultStatus.ACCESS_DENIED)
         try:
-            context = self._authenticator.acceptor(auth.type, auth.level)
+            context = self._authenticator.acceptor(auth.type, auth.level, self._addresses)
         except AuthenticationError:
             raise Refused(unknown, FaultStatus.ACCESS_DENIED) from None
         if auth.level == AuthLevel.CALL:  # MS-RPCE would raise it to packet; peers refuse it
@@ -140,6 +144,3 @@ class SecurityContexts:
             return channel.unprotect(pdu, sign_header=self.header_signing)
         except AuthenticationError:
             raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.SEC_PKG_ERROR) from None
-
-    def identity(self, channel: Channel | None) -> Identity | None:
-        return None if channel is None else channel.context.identity

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from mqis.protocol.authentication import AuthenticationError, Identity
+from mqis.protocol.authentication import NOWHERE, Addresses, AuthenticationError, Identity
 from mqis.protocol.rpc.binding import Binding
 from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.endpoint import ServerEndpoint
@@ -93,7 +93,13 @@ _KNOWN_TYPES = range(21)
 class ServerConnection:
     """One connection of an association group."""
 
-    def __init__(self, endpoint: ServerEndpoint, peer: Hashable, now: float) -> None:
+    def __init__(
+        self,
+        endpoint: ServerEndpoint,
+        peer: Hashable,
+        now: float,
+        addresses: Addresses = NOWHERE,
+    ) -> None:
         self.endpoint = endpoint
         self.peer = peer
         self.closing = False
@@ -105,7 +111,7 @@ class ServerConnection:
         self._statistics = endpoint.statistics
         self._buffer = bytearray()
         self._out: list[bytes] = []
-        self._binding = Binding(endpoint, peer)
+        self._binding = Binding(endpoint, peer, addresses)
         self._requests = Requests(self._binding, endpoint.limits.max_stub)
         #: Calls that wait for their turn, and those that run, in the order in which they came.
         self._waiting: deque[Call] = deque()
@@ -239,8 +245,14 @@ class ServerConnection:
         return [] if group is None else self.endpoint.groups.leave(group)
 
     def identity(self, call: Call) -> Identity | None:
-        """Who calls; None for nobody in particular."""
-        return self._binding.security.identity(call.channel)
+        """Who calls; None for nobody, and for who is protected below the endpoint's minimum.
+
+        The one place that hands out identities: services, access checks and logs see this one.
+        """
+        channel = call.channel
+        if channel is None or channel.level < self.endpoint.min_level:
+            return None
+        return channel.context.identity
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is to be called next; what comes may bring it forward."""
@@ -314,6 +326,8 @@ class ServerConnection:
             self._send(binding.bind(pdu, body))
         else:
             binding.auth3(pdu)
+            if binding.worn_out:
+                raise Disconnect
         if not binding.unfinished:
             self._handshake_began = None
         elif self._handshake_began is None:
@@ -361,6 +375,8 @@ class ServerConnection:
         if call in self._running:
             del self._running[call]
             self._returned(call)
+        if self._binding.worn_out and not self.closing:  # by S_DSValidateServer
+            self._refuse()
         if self._waiting:
             self._start(events)
         return events

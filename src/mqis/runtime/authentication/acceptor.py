@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spnego import ContextProxy
 from spnego._context import GSSMech
 
 from mqis.protocol.authentication import (
+    NOWHERE,
+    Addresses,
     AuthenticationError,
     AuthType,
     SecurityContext,
@@ -15,13 +19,16 @@ from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.account import Accounts
 from mqis.runtime.authentication.context import ProviderContext
 from mqis.runtime.authentication.negotiate import Negotiate
-from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
+from mqis.runtime.authentication.ntlm_fix import Claim, NtlmAcceptor, any_claim
+from mqis.runtime.authentication.target import OwnNames
 
 
 class PyspnegoAuthenticator:
     """``protocol.authentication.Authenticator`` for real servers.
 
-    ``server`` and ``domain`` are the names that NTLM tells the client. ``keytab`` turns Kerberos
+    ``server`` and ``domain`` are the names that NTLM tells the client. A client that says by which
+    name it knows the server is refused unless that is one of these, of the computer's, or of
+    ``names``. ``keytab`` turns Kerberos
     on, where it is installed. An anonymous logon is a caller without identity, as one without
     authentication is; its signatures prove nothing, since everybody knows the key.
     """
@@ -32,18 +39,28 @@ class PyspnegoAuthenticator:
         server: str,
         domain: str = "",
         *,
+        names: Iterable[str] = (),
         keytab: str | None = None,
         allow_anonymous: bool = True,
     ) -> None:
         self._accounts = accounts
         self._server = server
         self._domain = domain
+        self._names = OwnNames.of(server, domain, names)
         self._keytab = keytab
         self._allow_anonymous = allow_anonymous
 
-    def acceptor(self, auth_type: int, level: int) -> SecurityContext:
+    def acceptor(
+        self,
+        auth_type: int,
+        level: int,
+        addresses: Addresses = NOWHERE,
+        *,
+        claim: Claim = any_claim,
+    ) -> SecurityContext:
+        """``claim`` hears of the account whose password NTLM is about to judge."""
         if auth_type == AuthType.NTLM:
-            ntlm = self._ntlm()
+            ntlm = self._ntlm(addresses, claim)
             return ProviderContext(auth_type, level, ntlm, lambda: ntlm)
         if auth_type == AuthType.KERBEROS:
             ticket = self._kerberos()
@@ -52,14 +69,20 @@ class PyspnegoAuthenticator:
             mechanisms: dict[GSSMech, ContextProxy] = {}
             if self._keytab is not None and kerberos.available():
                 mechanisms[GSSMech.kerberos] = self._kerberos()
-            mechanisms[GSSMech.ntlm] = self._ntlm()
+            mechanisms[GSSMech.ntlm] = self._ntlm(addresses, claim)
             negotiate = Negotiate("accept", mechanisms)
             return ProviderContext(auth_type, level, negotiate, lambda: negotiate.mechanism)
         raise AuthenticationError(f"{auth_type_name(auth_type)} is not supported")
 
-    def _ntlm(self) -> NtlmAcceptor:
+    def _ntlm(self, addresses: Addresses, claim: Claim) -> NtlmAcceptor:
         return NtlmAcceptor(
-            self._accounts, self._server, self._domain, allow_anonymous=self._allow_anonymous
+            self._accounts,
+            self._server,
+            self._domain,
+            allow_anonymous=self._allow_anonymous,
+            names=self._names,
+            addresses=addresses,
+            claim=claim,
         )
 
     def _kerberos(self) -> kerberos.KerberosAcceptor:

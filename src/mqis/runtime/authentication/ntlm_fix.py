@@ -14,6 +14,8 @@ What pyspnego 0.12.4 does, and what stands here instead:
 - It echoes every flag that the client sends, and signs with a constant if SIGN is missing
   afterwards. Here the challenge holds only what we do, and ``sealing`` and ``signing`` tell what
   was agreed.
+- It does not look at the target that the client meant. Here a logon that was meant for another
+  server is refused (``target``).
 - It has no anonymous logon (MS-NLMP 3.2.5.1.2). Here it is an identity of its own.
 
 All of it overrides methods that pyspnego does not promise to keep. ``check_pyspnego`` compares
@@ -46,8 +48,15 @@ from spnego._ntlm_raw.messages import (
 )
 from spnego.channel_bindings import GssChannelBindings
 
-from mqis.protocol.authentication import ANONYMOUS, AuthenticationError, Identity
-from mqis.runtime.authentication.account import NT_HASH_SIZE, Accounts, resolve
+from mqis.protocol.authentication import (
+    ANONYMOUS,
+    NOWHERE,
+    Addresses,
+    AuthenticationError,
+    Identity,
+)
+from mqis.runtime.authentication.account import NT_HASH_SIZE, Account, Accounts, resolve
+from mqis.runtime.authentication.target import OwnNames
 from mqis.wire.reader import Reader
 
 SIGNATURE_SIZE = 16
@@ -79,6 +88,16 @@ _PROOF_SIZE = 16
 _AV_PAIRS_AT = _PROOF_SIZE + 28
 _NT_RESPONSE_MIN = _AV_PAIRS_AT + 4
 _MIC_PROVIDED = 0x0000_0002
+#: Characters of a target that an error repeats.
+_SHOWN = 80
+
+#: Told whom a caller says it is, as it sent it, and the account that this means; raises
+#: ``AuthenticationError`` if no password is to be judged now.
+Claim = Callable[[str, Account | None], None]
+
+
+def any_claim(_name: str, _account: Account | None) -> None:
+    """Nobody listens."""
 
 
 class _Ntlm(NTLMProxy):
@@ -103,7 +122,15 @@ class NtlmAcceptor(_Ntlm):
     """The server's side of NTLM."""
 
     def __init__(
-        self, accounts: Accounts, server: str, domain: str, *, allow_anonymous: bool
+        self,
+        accounts: Accounts,
+        server: str,
+        domain: str,
+        *,
+        allow_anonymous: bool,
+        names: OwnNames | None = None,
+        addresses: Addresses = NOWHERE,
+        claim: Claim = any_claim,
     ) -> None:
         # Only an initiator is made without looking for NTLM_USER_FILE.
         super().__init__(username=_hash_credential(bytes(NT_HASH_SIZE)), usage="initiate")
@@ -113,7 +140,12 @@ class NtlmAcceptor(_Ntlm):
         self._server = server
         self._domain = domain
         self._allow_anonymous = allow_anonymous
+        self._names = names or OwnNames.of(server, domain)
+        self._addresses = addresses
+        self._claim = claim
         self._client_sent_mic = False
+        #: NEGOTIATE and CHALLENGE as they were on the wire, which the MIC covers.
+        self._exchanged = b""
         self._decoy = secrets.token_bytes(NT_HASH_SIZE)
 
     @property
@@ -143,13 +175,15 @@ class NtlmAcceptor(_Ntlm):
             version=Version.get_current() if flags & NegotiateFlags.version else None,
         )
         self._temp_negotiate, self._temp_challenge = negotiate, challenge
-        return challenge.pack()
+        answer = challenge.pack()
+        self._exchanged = token + answer
+        return answer
 
     def _step_accept_authenticate(
         self, token: bytes, channel_bindings: GssChannelBindings | None
     ) -> None:
-        negotiate, challenge = self._temp_negotiate, self._temp_challenge
-        if negotiate is None or challenge is None:
+        challenge = self._temp_challenge
+        if challenge is None:
             raise AuthenticationError("NTLM: AUTHENTICATE comes before NEGOTIATE")
         message = _Authenticate.decode(token)
         flags = message.flags & challenge.flags
@@ -159,15 +193,16 @@ class NtlmAcceptor(_Ntlm):
             identity, key, mic_promised = ANONYMOUS, bytes(16), False
         else:
             identity, key = self._prove(message, challenge.server_challenge)
-            mic_promised = _promises_mic(message.nt)
+            pairs = _av_pairs(message.nt)
+            self._check_target(pairs)
+            mic_promised = _promises_mic(pairs)
         if flags & NegotiateFlags.key_exch and flags & (NegotiateFlags.sign | NegotiateFlags.seal):
             if len(message.session_key) != 16:
                 raise AuthenticationError("NTLM: the session key has not 16 bytes")
             key = rc4k(key, message.session_key)
         if mic_promised:
             mic, rest = message.split_mic()
-            covered = negotiate.pack() + challenge.pack() + rest
-            if not hmac.compare_digest(hmac_md5(key, covered), mic):
+            if not hmac.compare_digest(hmac_md5(key, self._exchanged + rest), mic):
                 raise AuthenticationError("NTLM: the MIC is wrong, a message was changed")
         self._client_sent_mic = mic_promised
         self.identity = identity
@@ -185,9 +220,21 @@ class NtlmAcceptor(_Ntlm):
         secret = self._decoy if account is None else account.nt_hash
         response_key = ntowfv2(message.user, secret, message.domain)
         proof = hmac_md5(response_key, server_challenge + message.nt[_PROOF_SIZE:])
+        named = f"{message.domain}\\{message.user}" if message.domain else message.user
+        self._claim(named, account)
         if not hmac.compare_digest(proof, message.nt[:_PROOF_SIZE]) or account is None:
             raise AuthenticationError("NTLM: unknown account or wrong password")
         return account.identity, hmac_md5(response_key, proof)
+
+    def _check_target(self, pairs: list[tuple[int, bytes]]) -> None:
+        """Refuse a logon that was meant for another server; not every client says for which."""
+        for value in (value for av_id, value in pairs if av_id == AvId.target_name):
+            target = value.decode("utf-16-le", errors="replace")
+            if target and not self._names.include(target, self._addresses):
+                raise AuthenticationError(
+                    f"NTLM: the logon is meant for {target[:_SHOWN]!r}, which is not a name of "
+                    "this server; if it is, list it in security.names"
+                )
 
 
 class NtlmInitiator(_Ntlm):
@@ -223,6 +270,8 @@ class NtlmInitiator(_Ntlm):
         self._context_req |= NegotiateFlags.extended_session_security
         self._context_req &= ~NegotiateFlags.lm_key
         self._mic_required = True
+        if not host:
+            self.spn = None  # pyspnego would name a host "unspecified"
         self._required = _SEALING if sealing else _SIGNING if signing else 0
 
     def _step_initiate(
@@ -304,16 +353,22 @@ class _Authenticate:
         return self.raw[at : at + 16], self.raw[:at] + bytes(16) + self.raw[at + 16 :]
 
 
-def _promises_mic(nt: bytes) -> bool:
-    """Whether MsvAvFlags says that there is a MIC. Unknown pairs and what follows the end are
-    the client's business."""
+def _av_pairs(nt: bytes) -> list[tuple[int, bytes]]:
+    """The AV pairs of an NTLMv2 response in their order, some of them perhaps twice.
+
+    Unknown pairs and what follows the end are the client's business.
+    """
     reader = Reader(nt, _AV_PAIRS_AT)
-    flags = 0
+    pairs: list[tuple[int, bytes]] = []
     while (av_id := reader.u16()) != AvId.eol:
-        value = reader.bytes(reader.u16())
-        if av_id == AvId.flags:
-            flags |= int.from_bytes(value, "little")
-    return bool(flags & _MIC_PROVIDED)
+        pairs.append((av_id, bytes(reader.bytes(reader.u16()))))
+    return pairs
+
+
+def _promises_mic(pairs: list[tuple[int, bytes]]) -> bool:
+    """Whether any MsvAvFlags says that there is a MIC."""
+    flags = (int.from_bytes(value, "little") for av_id, value in pairs if av_id == AvId.flags)
+    return any(each & _MIC_PROVIDED for each in flags)
 
 
 # --- what pyspnego must look like -----------------------------------------------------------------

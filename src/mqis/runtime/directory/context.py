@@ -8,13 +8,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from mqis.protocol.authentication import Authenticator, Identity, token_for
+from mqis.protocol.directory.allowance import DEFAULTS, Allowance
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import Denial, Guard
-from mqis.protocol.directory.limits import DEFAULTS, Limits
 from mqis.protocol.directory.notification import (
     ChangeNotice,
     LocalQueueManager,
@@ -46,7 +47,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
 
-#: Guards kept, one for each caller seen lately, and descriptors each has judged.
+#: Guards kept, one for each caller and address seen lately, and descriptors each has judged.
 MAX_GUARDS = 256
 MAX_JUDGED = 10_000
 
@@ -68,7 +69,7 @@ class DirectorySettings:
     #: Global catalogs that S_DSGetGCListInDomain names, by domain. This server is none.
     global_catalogs: Mapping[str, tuple[ServerSpec, ...]] = field(default_factory=dict)
     #: How much of the directory one caller may take up.
-    limits: Limits = DEFAULTS
+    allowance: Allowance = DEFAULTS
     #: Open lookups of one client, and the objects in those of all clients.
     max_lookups: int = 64
     max_lookup_rows: int = 1_000_000
@@ -94,7 +95,8 @@ class DirectoryContext:
     notify: Callable[[ChangeNotice], None] = lambda _notice: None
     #: Calls that access checks refused, since the start.
     denials: int = 0
-    _guards: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
+    _guards: OrderedDict[tuple[Identity | None, str], Guard] = field(default_factory=OrderedDict)
+    _judges: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
     _views: SharedViews = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,26 +111,38 @@ class DirectoryContext:
         """Go on with other settings: the next call is judged by them."""
         self.settings = settings
         self._guards.clear()
+        self._judges.clear()
 
     def listens_on(self, port: int) -> None:
         """What S_DSGetServerPort tells from now on."""
         self.settings = replace(self.settings, port=port)
 
     def guard(self, call: IncomingCall) -> Guard:
-        identity = call.identity
-        guard = self._guards.get(identity)
+        """The checks for who calls, whose denials name the address that the call came from."""
+        key = call.identity, call.peer
+        guard = self._guards.get(key)
         if guard is None or guard.judged > MAX_JUDGED:
-            token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
-            settings = self.settings
-            guard = Guard(token, settings.administrators, self._denied, settings.limits)
-            self._guards[identity] = guard
+            guard = self._judge(call.identity).with_audit(partial(self._denied, call.peer))
+            self._guards[key] = guard
             if len(self._guards) > MAX_GUARDS:
                 self._guards.popitem(last=False)
         return guard
 
-    def _denied(self, denial: Denial) -> None:
+    def _judge(self, identity: Identity | None) -> Guard:
+        """What the guards of one caller share, wherever it calls from."""
+        judge = self._judges.get(identity)
+        if judge is None or judge.judged > MAX_JUDGED:
+            token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
+            settings = self.settings
+            judge = Guard(token, settings.administrators, allowance=settings.allowance)
+            self._judges[identity] = judge
+            if len(self._judges) > MAX_GUARDS:
+                self._judges.popitem(last=False)
+        return judge
+
+    def _denied(self, peer: str, denial: Denial) -> None:
         self.denials += 1
-        audit.warning("%s", denial)
+        audit.warning("%s", denial, extra={"details": {"peer": peer}})
 
     def view(self) -> AbstractContextManager[View]:
         """What is committed; calls that the loop handles in one turn see the same."""

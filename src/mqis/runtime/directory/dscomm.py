@@ -327,7 +327,9 @@ class DscommService(TypedService):
                 HResult.MQDS_E_CANT_INIT_SERVER_AUTH, "no credentials to authenticate with"
             )
         try:
-            context = self._directory.gss.acceptor(AuthType.SPNEGO, AuthLevel.PRIVACY)
+            context = self._directory.gss.acceptor(
+                AuthType.SPNEGO, AuthLevel.PRIVACY, call.addresses
+            )
             token: bytes = request.token
             for _ in range(MAX_LEGS):
                 answer = context.step(token)
@@ -337,6 +339,7 @@ class DscommService(TypedService):
                     return ServerAuth(context)
                 token = await self._leg(call, request, answer or b"")
         except AuthenticationError as error:
+            call.group.failed_logons += 1  # after a few of them the association ends
             raise _failed(f"not authenticated: {error}") from error
         raise _failed(f"no end of the handshake after {MAX_LEGS} legs")
 

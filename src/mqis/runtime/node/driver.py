@@ -218,6 +218,14 @@ class NodeDriver:
             self.statistics.forward_failures += 1
             self.statistics.forward_timeouts += result == _NO_ANSWER
             where = f"partition {change.obj.partition}"
+            if result == HResult.MQ_ERROR_ACCESS_DENIED:
+                log.warning(
+                    "the authority of %s does not take this change of %s %s from this server; ask "
+                    "it there (replication.forwarded_powers)",
+                    where,
+                    change.obj.type.label,
+                    change.obj.path or change.obj.id,
+                )
             raise DirectoryError(result, f"not made by the authority of {where}")
 
     # --- operations -------------------------------------------------------------------------------

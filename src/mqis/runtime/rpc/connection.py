@@ -12,6 +12,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
+from mqis.protocol.authentication import NOWHERE, Addresses
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.server import (
@@ -44,7 +45,7 @@ class ServerProtocol(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._machine: ServerConnection | None = None
-        self.peer = ""
+        self._addresses = NOWHERE
         #: Events that wait until the client has read answers.
         self._events: deque[Event] = deque()
         self._working = False
@@ -61,14 +62,17 @@ class ServerProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
-        address = transport.get_extra_info("peername")
-        self.peer = str(address[0]) if address else ""
+        self._addresses = Addresses(
+            _address(transport, "peername"), _address(transport, "sockname")
+        )
         if not self._server.admit(self):
             self._transport.abort()
             return
         _keep_alive(transport)
         now = self._loop.time()
-        self._machine = ServerConnection(self._server.endpoint, ("tcp", self.peer), now)
+        self._machine = ServerConnection(
+            self._server.endpoint, ("tcp", self.peer), now, self._addresses
+        )
         self._arm()
 
     def data_received(self, data: bytes) -> None:
@@ -144,7 +148,7 @@ class ServerProtocol(asyncio.Protocol):
         if group is None or machine.closing:
             return
         identity = machine.identity(call)
-        incoming = IncomingCall(call, group, identity, self.peer, self._call_back)
+        incoming = IncomingCall(call, group, identity, self._addresses, self._call_back)
         served = self._server.served(call.context.interface)
         counted = served.operations[call.opnum]
         calls = counted.calls = counted.calls + 1
@@ -277,6 +281,11 @@ class ServerProtocol(asyncio.Protocol):
     # --- the server -------------------------------------------------------------------------------
 
     @property
+    def peer(self) -> str:
+        """The address of the client."""
+        return self._addresses.peer
+
+    @property
     def busy(self) -> bool:
         """Calls run, or answers are not written yet."""
         transport = self._transport
@@ -292,6 +301,11 @@ class ServerProtocol(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+def _address(transport: asyncio.BaseTransport, which: str) -> str:
+    name = transport.get_extra_info(which)
+    return str(name[0]) if name else ""
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:

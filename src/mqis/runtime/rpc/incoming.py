@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from mqis.protocol.authentication import AuthLevel, Identity
+from mqis.protocol.authentication import Addresses, AuthLevel, Identity
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.interface import Interface
@@ -20,10 +20,15 @@ class IncomingCall:
 
     call: Call
     group: AssociationGroup
+    #: Who calls; None for nobody, and for who is protected below the server's minimum level.
     identity: Identity | None
-    #: The address of the client.
-    peer: str
+    addresses: Addresses
     _call_back: Callable[[Call, int, bytes], Awaitable[tuple[bytes, bool]]]
+
+    @property
+    def peer(self) -> str:
+        """The address of the client."""
+        return self.addresses.peer
 
     @property
     def opnum(self) -> int:

@@ -6,9 +6,8 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
 
-from mqis.protocol.authentication import Authenticator
+from mqis.protocol.authentication import Authenticator, AuthLevel
 from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
 from mqis.protocol.ports import Entropy
 from mqis.protocol.rpc.endpoint import ServerEndpoint
@@ -18,14 +17,6 @@ from mqis.protocol.rpc.limits import Limits
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.incoming import Service
 from mqis.runtime.rpc.statistics import Served
-
-
-def is_loopback(address: str) -> bool:
-    """Whether it is this computer itself, whose users could stop the server by other means."""
-    try:
-        return ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
 
 
 class RpcServer:
@@ -41,13 +32,15 @@ class RpcServer:
         *,
         authenticator: Authenticator | None = None,
         limits: Limits | None = None,
+        min_level: int = AuthLevel.INTEGRITY,
         max_connections: int = 1024,
         max_connections_per_peer: int = 1024,
         rate: RateLimit | None = None,
         exempt: Callable[[str], bool] = lambda _peer: False,
     ) -> None:
         """``rate`` bounds the new connections of each address; those of an ``exempt`` one count
-        neither for that nor for ``max_connections_per_peer``."""
+        neither for that nor for ``max_connections_per_peer``. Callers that are protected below
+        ``min_level`` are anonymous."""
         self._served = {service.interface.syntax: Served(service) for service in services}
         #: Connections since the start.
         self.accepted = 0
@@ -63,6 +56,7 @@ class RpcServer:
             AssociationGroups(entropy),
             authenticator,
             limits=limits or Limits(),
+            min_level=min_level,
         )
 
     async def __aenter__(self) -> RpcServer:

@@ -57,7 +57,7 @@ async def log_in(request: Request) -> Response:
     audit.info("console: logged in", extra=told)
     console.sessions.end(visitor.id)
     response = RedirectResponse(_local(back), 303)
-    console.set_cookie(response, console.sessions.begin(access))
+    console.set_cookie(response, console.sessions.begin(access, peer))
     return response
 
 

@@ -112,6 +112,11 @@ CALLBACKS = _counter(
 )
 LOGONS = _counter(_RPC, "authentication_attempts", "Logons that were begun.")
 LOGON_FAILURES = _counter(_RPC, "authentication_failures", "Logons that failed.")
+LOGONS_UNJUDGED = _counter(
+    _RPC,
+    "authentication_unjudged",
+    "Of these, logons that came while their account or address had to wait.",
+)
 DENIALS = _counter(_RPC, "access_denied", "Calls that access checks refused.")
 
 # --- the store ------------------------------------------------------------------------------------

@@ -54,6 +54,7 @@ def _rpc(sources: Sources) -> Iterator[Family]:
     if sources.authenticator is not None:
         yield c.LOGONS, c.alone(sources.authenticator.attempts)
         yield c.LOGON_FAILURES, c.alone(sources.authenticator.failures)
+        yield c.LOGONS_UNJUDGED, c.alone(sources.authenticator.unjudged)
     if sources.directory is not None:
         yield c.DENIALS, c.alone(sources.directory.denials)
 

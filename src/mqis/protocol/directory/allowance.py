@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Allowance:
     """Generous for people and programs, small against a store. Administrators have none."""
 
     #: Objects whose descriptor names the caller as owner.
@@ -16,4 +16,4 @@ class Limits:
     max_certificate_bytes: int = 256 * 1024
 
 
-DEFAULTS = Limits()
+DEFAULTS = Allowance()

@@ -1,0 +1,46 @@
+"""Addresses of peers, as the tables that count by address compare them.
+
+Whoever has one IPv6 address has the 2^64 of its network, so these count as one. An IPv4 address
+that a dual-stack socket shows as ``::ffff:192.0.2.1`` is that IPv4 address.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+_IPV6_PREFIX = 64
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """An address without its scope, IPv4 where it is that in truth; None for what is none."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+def source_of(peer: str) -> str:
+    """The key under which a peer is counted: its IPv4 address or its IPv6 network of 64 bits.
+
+    What is no address (a local socket has none) is its own key.
+    """
+    address = parse_address(peer)
+    if address is None:
+        return peer
+    if isinstance(address, IPv6Address) and not address.is_loopback:
+        return str(IPv6Network((int(address), _IPV6_PREFIX), strict=False))
+    return str(address)
+
+
+def is_loopback(peer: str) -> bool:
+    """Whether it is this computer itself, whose users could stop the server by other means."""
+    address = parse_address(peer)
+    return address is not None and address.is_loopback
+
+
+def computer_of(peer: str) -> str:
+    """As ``source_of``, but all loopback addresses are one: this computer has millions of them."""
+    return "loopback" if is_loopback(peer) else source_of(peer)
