@@ -56,6 +56,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         "snapshot_records = 2000\nkeep_snapshots = 7\nnotify = false\n"
         "gather_ms = 1\nheartbeat_s = 2\nretry_s = 3\nreply_wait_s = 4\n"
         "recovery_wait_s = 5\nconnect_retry_s = 6\nroute = false\nforwarded_powers = true\n"
+        "unsigned_beyond_loopback = true\n"
         '[hosts]\nber-dir1 = "10.0.2.1:1802"\nx = "[::1]:5"\n'
         '[monitoring]\nenabled = true\nlisten = "0.0.0.0"\nport = 9365\n'
         '[log]\nlevel = "debug"\nformat = "json"\n',
@@ -87,7 +88,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
             Guid(bytes(15) + b"\2"),
             ("pec1 x",),
             SigningPolicy.REQUIRE,
-            False,
+            True,
             str(tmp_path / "k.pem"),
             str(tmp_path / "journal"),
             2000,

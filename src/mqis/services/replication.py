@@ -35,7 +35,7 @@ from mqis.runtime.node.members import Members
 from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.node.routing import ServerRouting
 from mqis.runtime.node.signer import MachineKey, MachineSigner
-from mqis.runtime.rpc.server import is_loopback
+from mqis.runtime.peers import is_loopback
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.services.hosts import HostResolver
 from mqis.services.identity import identify, seeds_of

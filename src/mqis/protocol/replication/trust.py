@@ -2,8 +2,8 @@
 
 The rights of a caller are checked by the server that he called, which then asks the authority in
 its own name: nothing in the protocol proves to the authority who the caller was. So a request is
-believed for what ordinary callers may do, and what gives power over others (``powers``) has to be
-asked of the authority itself, where the caller's rights are checked again by nobody but it:
+believed for what ordinary callers may do. What gives power over others (``powers``) has to be
+asked of the authority itself, which then checks the caller's rights. Exceptions:
 
 - The PEC is believed in everything: it names all other authorities anyway.
 - A PSC is believed about its own site object as well, whose authority it is.
@@ -11,7 +11,7 @@ asked of the authority itself, where the caller's rights are checked again by no
   permissions of queues and plain machines of its own site.
 
 A request that one server brings in the name of another is believed for what the weaker of the two
-is (``admission.speaks_for`` says who may bring one at all, E48). ``Settings.forwarded_powers``
+is; who may bring one for another is ``admission``'s to say (E48). ``Settings.forwarded_powers``
 lifts all of this.
 """
 
