@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from bench import (
+    beside,
     boxcars,
     capture,
     codecs,
@@ -49,6 +50,7 @@ ENTRIES: dict[str, Bench] = {
         oletx,
         rpc,
         directory,
+        beside,
         replication,
         journal,
         discovery,

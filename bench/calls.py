@@ -14,7 +14,14 @@ from bench.load import LoadError, Operation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.query import MAX_ENTRIES, ColumnSet, PropertyRestriction, RestrictionSet
+from mqis.wire.mqds.query import (
+    MAX_ENTRIES,
+    ColumnSet,
+    PropertyRestriction,
+    RestrictionSet,
+    SortColumn,
+    SortSet,
+)
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
@@ -84,6 +91,13 @@ def lookup(propid: int, constant: PropVariant, columns: Sequence[int], rows: int
     request = dscomm.LookupBegin(None, restriction, ColumnSet(tuple(columns)), None, _AUTH)
     begin = Call(dscomm.LOOKUP_BEGIN.opnum, _stub(dscomm.LOOKUP_BEGIN, request))
     return Lookup(begin, rows * len(columns))
+
+
+def lookup_of_all(columns: Sequence[int], sort: Sequence[int]) -> Call:
+    """S_DSLookupBegin without a restriction."""
+    keys = SortSet(tuple(SortColumn(propid, 0) for propid in sort)) if sort else None
+    request = dscomm.LookupBegin(None, None, ColumnSet(tuple(columns)), keys, _AUTH)
+    return Call(dscomm.LOOKUP_BEGIN.opnum, _stub(dscomm.LOOKUP_BEGIN, request))
 
 
 _VALIDATE = Call(

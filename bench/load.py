@@ -179,9 +179,9 @@ def complete(
 class Line(Generic[P]):
     """One connection that waits for each reply: for what is done one by one."""
 
-    def __init__(self, target: Target[P]) -> None:
+    def __init__(self, target: Target[P], timeout_s: float = TIMEOUT_S) -> None:
         self.peer = target.connect()
-        self._socket = socket.create_connection(("127.0.0.1", target.port), TIMEOUT_S)
+        self._socket = socket.create_connection(("127.0.0.1", target.port), timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.run(self.peer.greet())
 

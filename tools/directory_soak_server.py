@@ -67,7 +67,7 @@ class SoakServer:
             "context handles": groups.budget.used,
             "authentications": handles.count(ServerAuth),
             "lookups": handles.count(LookupState),
-            "rows": handles.rows,
+            "memory": self.context.budgets.memory.used,
         }
 
     async def close(self) -> None:

@@ -173,3 +173,11 @@ def test_timers_count_what_was_done() -> None:
 def test_an_aim_reads_as_a_sentence() -> None:
     assert str(Aim(">= 3x this", "5.2x", True)) == "aim: >= 3x this: 5.2x  met"
     assert str(Aim(">= 3x this", "2.9x", False)) == "aim: >= 3x this: 2.9x  missed"
+
+
+@pytest.mark.slow
+def test_a_read_beside_a_lookup_is_compared_with_one_alone(report: dict[str, Any]) -> None:
+    names = {name for _, name in rows_of(report, "beside")}
+    for lookup in ("lookup", "sorted lookup"):
+        assert {f"read alone ({lookup})", f"read beside a {lookup}", lookup} <= names
+    assert len(report["entries"]["beside"]["aims"]) == 2

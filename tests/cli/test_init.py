@@ -33,10 +33,27 @@ def test_it_replaces_a_file_when_forced(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == default_toml()
 
 
-def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
-    error = run("init", "--path", tmp_path / "absent" / "mqis.toml").exception
+def test_a_directory_that_is_not_there_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "absent" / "below" / "mqis.toml"
+    done = run("init", "--path", path)
+    assert done.exit_code == 0, done.output
+    assert load(path).store.url == f"sqlite:{path.parent}/mqis.db"
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    error = run("init", "--path", tmp_path / "file" / "mqis.toml").exception
     assert isinstance(error, ConfigError)
-    assert "cannot be written: No such file" in str(error)
+    assert "cannot be made: Not a directory" in str(error) or "File exists" in str(error)
+
+
+def test_a_directory_that_others_may_look_into_is_told(tmp_path: Path) -> None:
+    """It is the operator's own, so it stays as it is."""
+    tmp_path.chmod(0o755)
+    assert "others may look into this directory" in run("init", "--path", tmp_path / "a").output
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+    tmp_path.chmod(0o700)
+    assert "others may" not in run("init", "--path", tmp_path / "b").output
 
 
 def test_a_new_enterprise(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def begin(home: Path, port: int, hosts: dict[str, int]) -> None:
     settle(home, port, hosts)
 
 
+@pytest.mark.req("SEC-3-01")
 def test_an_enterprise_that_grows(tmp_path: Path) -> None:
     """All messages signed, which is the default."""
     ports = dict(zip(("pec1", "psc2", "bsc3"), free_ports(3), strict=True))
@@ -157,6 +158,8 @@ def test_an_enterprise_that_grows(tmp_path: Path) -> None:
         hosts = ("--host", host, "--host", f"psc2=127.0.0.1:{ports['psc2']}")
         done = joining(third, pec, "bsc3", "bsc", "Leiden", *hosts)
         assert done.returncode == 0, done.stderr
+        for joined in (home, second, third):
+            assert 'signing = "require"' in (joined / "mqis.toml").read_text()
         settle(third, ports["bsc3"], {})
         bsc = stack.enter_context(serving(third, "--json"))
         assert bsc.ready["partitions"] == []

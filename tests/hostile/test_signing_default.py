@@ -127,10 +127,8 @@ def test_a_server_that_requires_less_does_not_listen_beyond_loopback(
     async def run() -> None:
         site = Site(tmp_path, signing=signing)
         site.found("pec1")
-        sections: dict[str, dict[str, object]] = {
-            section: {"listen": address} for section, address in where.items()
-        }
-        site.write("pec1", server={"role": "pec", "site": "Delft"}, **sections)
+        listens: dict[str, dict[str, object]] = {s: {"listen": at} for s, at in where.items()}
+        site.write("pec1", server={"role": "pec", "site": "Delft"}, **listens)
         config = load(site.homes["pec1"] / "mqis.toml")
         with pytest.raises(ReplicationError) as refused:
             async with DirectoryServer(config, grace_s=1):

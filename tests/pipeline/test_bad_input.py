@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import suppress
 from pathlib import Path
+from struct import pack
 
 import pytest
 from pyspark.sql import SparkSession
@@ -84,3 +86,13 @@ def test_a_full_disk_leaves_the_tables_as_they_were(
         assert tables.names() == ["numbers"]
         assert tables.read("numbers").count() == 3
         assert not list((place / "records").glob("v*"))
+
+
+@pytest.mark.req("SEC-10-05")
+def test_other_users_of_this_computer_do_not_talk_to_spark(spark: SparkSession) -> None:
+    """Spark's own protocol carries Java objects, so whoever is heard can run anything."""
+    port = int(spark.sparkContext.getConf().get("spark.driver.port") or 0)
+    request = pack(">bqi", 3, 1, 4) + bytes.fromhex("aced0005")  # an RpcRequest with a Java object
+    with socket.create_connection(("127.0.0.1", port), 10) as stranger:
+        stranger.sendall(pack(">q", 8 + len(request)) + request)
+        assert b"Expected SaslMessage" in stranger.recv(65_536)

@@ -22,7 +22,7 @@ import pytest
 
 from mqis.protocol.ports import Store
 from mqis.storage.memory import MemoryStore
-from mqis.storage.postgres import PostgresStore
+from mqis.storage.postgres import CLAIM_CLASS, PostgresStore
 from mqis.storage.sqlite import SqliteStore
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "postgres.sh"
@@ -68,6 +68,15 @@ class PostgresSchema:
 
     def open(self) -> PostgresStore:
         return PostgresStore(self.conninfo)
+
+    def claim_by_force(self) -> PostgresStore:
+        """End the session of whoever has claimed the store, and take its place."""
+        self.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' "
+            f"AND classid::bigint = {CLAIM_CLASS} AND objid::int = (SELECT oid::int FROM "
+            "pg_namespace WHERE nspname = current_schema())"
+        )
+        return PostgresStore(self.conninfo, claim=True)
 
     def execute(self, sql: str, *parameters: object) -> list[Any]:
         with psycopg.connect(self.conninfo, autocommit=True) as connection:

@@ -125,6 +125,7 @@ def test_a_server_for_others_answers_to_any_name() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.req("SEC-7-08")
 @pytest.mark.parametrize(
     "request_",
     [
@@ -157,21 +158,35 @@ def test_what_is_no_request_is_told_so(first: bytes) -> None:
     serving(work)
 
 
-def test_no_more_connections_than_it_may_have() -> None:
+def test_no_more_requests_at_a_time_than_it_may_have() -> None:
     async def work(port: int) -> None:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        await asyncio.sleep(0)
+        for _, writer in held:
+            writer.write(b"GET /endless HTTP/1.1\r\n\r\n")
+        await asyncio.sleep(0.1)
         with pytest.raises((ConnectionError, IndexError)):
             await ask(port, "/page")
         for _, writer in held:
             writer.close()
-        async with asyncio.timeout(5):
-            while True:  # until the server has seen that they are gone
+        async with asyncio.timeout(20):
+            while True:  # until the server has given up on them
                 try:
                     assert (await ask(port, "/page"))[0] == HTTPStatus.OK
                     break
                 except (ConnectionError, IndexError):
                     await asyncio.sleep(0.01)
+
+    serving(work, max_connections=2, timeout_s=2)
+
+
+def test_who_has_asked_nothing_makes_room() -> None:
+    async def work(port: int) -> None:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
+        assert (await ask(port, "/page"))[0] == HTTPStatus.OK
+        async with asyncio.timeout(20):
+            assert await held[0][0].read() == b"", "the first of them was cut off"
+        for _, writer in held:
+            writer.close()
 
     serving(work, max_connections=2, timeout_s=30)
 

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from mqis.protocol.budget import Quota
 from mqis.protocol.discovery.limiter import RateLimit
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.peers import is_loopback
@@ -56,6 +57,19 @@ def test_the_configuration_sets_the_bounds() -> None:
     bounds = DirectoryServer(override(Config(), values, "test"))._bounds()
     assert (bounds["rate"].per_second, bounds["rate"].burst) == (7, 9)
     assert bounds["max_connections_per_peer"] == 11
+    assert bounds["budgets"].memory.quota == Quota(96 << 20, 128 << 20, 128 << 20, 256 << 20)
+    assert bounds["budgets"].handles.quota == Quota(256, 1024, 4096, 8192)
+    assert bounds["budgets"].lookups.quota == Quota(64, 256, 512, 1024)
     assert bounds["exempt"]("127.0.0.1")
     assert bounds["exempt"]("::1")
     assert not bounds["exempt"]("192.0.2.1")
+
+
+def test_the_configuration_sets_the_budgets() -> None:
+    values: dict[str, dict[str, object]] = {
+        "rpc": {"memory_mb": 8, "max_handles": 64, "max_lookups": 32}
+    }
+    budgets = DirectoryServer(override(Config(), values, "test"))._bounds()["budgets"]
+    assert budgets.memory.quota == Quota(3 << 20, 4 << 20, 4 << 20, 8 << 20)
+    assert budgets.handles.quota == Quota(2, 8, 32, 64)
+    assert budgets.lookups.quota == Quota(2, 8, 16, 32)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.storage import schema
 from mqis.storage.records import object_row, partition_row
 from mqis.storage.session import Connection
@@ -36,6 +36,9 @@ class Direct:
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         return self._database.execute(sql, *parameters)
+
+    def tell_damage(self, error: DamagedStore) -> None:
+        raise error
 
 
 def set_version(database: Database, version: int) -> None:

@@ -50,11 +50,21 @@ class Answer:
 
 
 class Visitor:
+    """Begins with the address that the console printed: its token is exchanged for a cookie."""
+
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         assert parts.hostname is not None
         self.host, self.port = parts.hostname, parts.port
         self.cookies: dict[str, str] = {}
+        if parts.query:
+            answer = self.get(f"/login?{parts.query}")
+            assert (answer.status, answer.location) == (303, "/login")
+
+    @property
+    def cookie(self) -> str:
+        """For those who write their requests by hand."""
+        return "; ".join(f"{k}={v}" for k, v in self.cookies.items())
 
     def ask(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
@@ -62,7 +72,7 @@ class Visitor:
         connection = HTTPConnection(self.host, self.port, timeout=20)
         sent = dict(headers or {})
         if self.cookies:
-            sent["Cookie"] = "; ".join(f"{k}={v}" for k, v in self.cookies.items())
+            sent["Cookie"] = self.cookie
         try:
             connection.request(method, path, body or None, sent)
             got = connection.getresponse()

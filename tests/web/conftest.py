@@ -59,6 +59,7 @@ def settings(enterprise: Enterprise, tables: Path) -> Settings:
         live_every_s=0.2,
         logins_per_address=1000,
         logins_per_name=1000,
+        requests_per_address=100_000,
     )
 
 
@@ -70,4 +71,12 @@ def console(settings: Settings) -> Iterator[str]:
 
 @pytest.fixture
 def visitor(console: str) -> Visitor:
+    """Anonymous, with the token."""
     return Visitor(console)
+
+
+@pytest.fixture
+def administrator(console: str) -> Visitor:
+    made = Visitor(console)
+    assert made.log_in().status == 303
+    return made

@@ -25,7 +25,7 @@ from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.services import demo
 from mqis.services.accounts import AccountsFile
-from mqis.services.config import override
+from mqis.services.config import default_toml, override
 from mqis.services.directory_server import DirectoryServer
 from mqis.services.enterprise.nodes import NodePlace, Nodes, save_nodes
 from mqis.services.identity import seed_text
@@ -127,7 +127,9 @@ class Enterprise:
             },
             "monitoring": {"enabled": True, "port": 0},
         }
-        return override(Config(), values, "test")
+        made = override(Config(), values, "test")
+        (home / "mqis.toml").write_text(default_toml(made), encoding="utf-8")
+        return made
 
     @staticmethod
     def _hosts(pec: int, psc: int, absent: list[int]) -> dict[str, object]:
@@ -179,7 +181,7 @@ class Enterprise:
             0,
             ready.monitoring_port or 0,
             str(self.home / name),
-            "",
+            str(self.home / name / "mqis.toml"),
             config.store.url,
             config.replication.journal,
             "",

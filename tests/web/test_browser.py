@@ -74,13 +74,34 @@ class Watched:
             self.complaints.append(message.text)
 
 
+def context_of(chromium: Any, console: str, **options: Any) -> Any:
+    """A browser that has opened the address that the console printed."""
+    base = console.partition("?")[0]
+    context = chromium.new_context(
+        **{"base_url": base, "viewport": {"width": 1280, "height": 860}, **options}
+    )
+    page = context.new_page()
+    page.goto(console)
+    assert page.url == base, "the token is not in the address any more"
+    assert page.locator("h1").inner_text() == "Meridian"
+    page.close()
+    return context
+
+
 @pytest.fixture
 def watched(chromium: Any, console: str) -> Iterator[Watched]:
-    context = chromium.new_context(base_url=console, viewport={"width": 1280, "height": 860})
+    context = context_of(chromium, console)
     made = Watched(context)
     yield made
     assert made.complaints == []
     context.close()
+
+
+@pytest.fixture
+def as_bob(watched: Watched) -> Watched:
+    """Who may read all sites, unlike who has not logged in."""
+    log_in(watched.page, BOB, BOBS_PASSWORD)
+    return watched
 
 
 def find(page: Any, what: str) -> str:
@@ -96,11 +117,12 @@ def find(page: Any, what: str) -> str:
 
 def test_every_page_looks_right_and_is_accessible(chromium: Any, console: str) -> None:
     """In both themes: axe-core finds nothing serious, the browser complains of nothing."""
-    context = chromium.new_context(base_url=console, viewport={"width": 1280, "height": 860})
+    context = context_of(chromium, console)
     # The policy of the pages lets no other script in, so it comes as the browser's own.
     context.add_init_script(path=str(AXE))
     watched = Watched(context)
     page = watched.page
+    log_in(page, ALICE, ALICES_PASSWORD)
     found = {}
     for name, address in PAGES.items():
         page.emulate_media(color_scheme="light")
@@ -132,8 +154,8 @@ def findings(page: Any, *rules: str) -> list[str]:
     ]
 
 
-def test_the_route_is_drawn_and_the_switch_reroutes_it(watched: Watched) -> None:
-    page = watched.page
+def test_the_route_is_drawn_and_the_switch_reroutes_it(as_bob: Watched) -> None:
+    page = as_bob.page
     page.goto("map")
     page.get_by_label("From machine").fill("ams-desk1")
     page.get_by_label("To machine").fill("chi-app1")
@@ -157,15 +179,15 @@ def test_the_route_is_drawn_and_the_switch_reroutes_it(watched: Watched) -> None
     sync_api.expect(title).to_have_text("ams-desk1 to chi-app1: 3 hops, cost 50")
 
 
-def test_links_in_the_picture_can_be_clicked(watched: Watched) -> None:
-    page = watched.page
+def test_links_in_the_picture_can_be_clicked(as_bob: Watched) -> None:
+    page = as_bob.page
     page.goto(ROUTE)
     page.locator("path[data-link]").nth(1).dispatch_event("click")
     sync_api.expect(page.locator("#picture-title")).to_have_text(re.compile("cost 50"))
 
 
-def test_the_graph_can_be_dragged_and_shows_the_same(watched: Watched) -> None:
-    page = watched.page
+def test_the_graph_can_be_dragged_and_shows_the_same(as_bob: Watched) -> None:
+    page = as_bob.page
     page.goto(ROUTE)
     page.get_by_role("button", name="Graph to drag").click()
     graph = page.locator("[data-graph]")
@@ -177,8 +199,9 @@ def test_the_graph_can_be_dragged_and_shows_the_same(watched: Watched) -> None:
 
 
 def test_a_route_is_asked_for_without_javascript(chromium: Any, console: str) -> None:
-    context = chromium.new_context(base_url=console, java_script_enabled=False)
+    context = context_of(chromium, console, java_script_enabled=False)
     page = context.new_page()
+    log_in(page, BOB, BOBS_PASSWORD)
     page.goto("replication")
     assert page.get_by_role("rowheader", name="Amsterdam").is_visible()
     page.goto("map")
@@ -237,12 +260,12 @@ def test_alice_creates_changes_and_deletes(watched: Watched, enterprise: Enterpr
     sync_api.expect(page.get_by_role("status")).to_contain_text("deleted")
     assert enterprise.run(enterprise.label(path)) is None
     page.get_by_role("button", name="Log out").click()
-    sync_api.expect(page.get_by_text("Reading only.")).to_be_visible()
+    sync_api.expect(page.get_by_text("Reading only, as anonymous.")).to_be_visible()
 
 
-def test_the_keyboard_will_do(watched: Watched) -> None:
+def test_the_keyboard_will_do(as_bob: Watched) -> None:
     """Skip link, menu, form, result: with Tab and Enter alone, and the focus is always seen."""
-    page = watched.page
+    page = as_bob.page
     page.goto("directory")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
@@ -266,8 +289,9 @@ def test_the_keyboard_will_do(watched: Watched) -> None:
 
 
 def test_small_screens_need_no_sideways_scrolling(chromium: Any, console: str) -> None:
-    context = chromium.new_context(base_url=console, viewport={"width": 360, "height": 740})
+    context = context_of(chromium, console, viewport={"width": 360, "height": 740})
     page = context.new_page()
+    log_in(page, BOB, BOBS_PASSWORD)
     for name in ("overview", "map", "replication", "directory", "journal", "statistics"):
         page.goto(PAGES[name])
         wide = page.evaluate("document.documentElement.scrollWidth")

@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -64,8 +63,8 @@ def no_page_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
         ("/map?server=nobody", 404),
     ],
 )
-def test_what_is_not_there(visitor: Visitor, path: str, status: int) -> None:
-    answer = visitor.get(path)
+def test_what_is_not_there(administrator: Visitor, path: str, status: int) -> None:
+    answer = administrator.get(path)
     assert answer.status == status
     assert "Traceback" not in answer.html
     assert "root:" not in answer.html
@@ -113,7 +112,8 @@ def test_a_form_that_never_comes_is_refused_all_the_same(visitor: Visitor) -> No
 def test_a_body_without_a_length_is_bounded(visitor: Visitor) -> None:
     head = f"POST /login HTTP/1.1\r\nHost: 127.0.0.1:{visitor.port}\r\n"
     with socket.create_connection((visitor.host, visitor.port or 0), 10) as raw:
-        raw.sendall((head + "Transfer-Encoding: chunked\r\n\r\n").encode())
+        head += f"Cookie: {visitor.cookie}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        raw.sendall(head.encode())
         chunk = b"8000\r\n" + b"a" * 0x8000 + b"\r\n"
         raw.sendall(chunk * 3)
         assert raw.recv(4096).startswith(b"HTTP/1.1 413 ")
@@ -291,10 +291,9 @@ def status(last: int, counters: dict[str, float] | None = None) -> bytes:
 
 
 def stream(url: str) -> tuple[HTTPConnection, HTTPResponse]:
-    parts = urlsplit(url)
-    assert parts.hostname is not None
-    connection = HTTPConnection(parts.hostname, parts.port, timeout=20)
-    connection.request("GET", "/live")
+    visitor = Visitor(url)
+    connection = HTTPConnection(visitor.host, visitor.port, timeout=20)
+    connection.request("GET", "/live", headers={"Cookie": visitor.cookie})
     return connection, connection.getresponse()
 
 

@@ -45,8 +45,8 @@ def links_by_name(answer: Answer) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_whole_and_guarded(visitor: Visitor, path: str) -> None:
-    answer = visitor.get(path)
+def test_a_page_is_whole_and_guarded(administrator: Visitor, path: str) -> None:
+    answer = administrator.get(path)
     assert answer.status == 200, answer.text
     for part in ('<html lang="en">', "<main id=", 'aria-label="Pages"', "Skip to the content"):
         assert part in answer.html
@@ -96,8 +96,8 @@ def test_counters_of_all_servers_stand_side_by_side(visitor: Visitor) -> None:
 # --- map ------------------------------------------------------------------------------------------
 
 
-def test_a_route_is_drawn_and_explained(visitor: Visitor) -> None:
-    answer = visitor.get("/map?from=ams-desk1&to=chi-app1")
+def test_a_route_is_drawn_and_explained(administrator: Visitor) -> None:
+    answer = administrator.get("/map?from=ams-desk1&to=chi-app1")
     assert "ams-desk1 to chi-app1: 4 hops, cost 30" in answer.text
     assert len(re.findall(r'class="edge on"', answer.html)) == 2
     assert len(re.findall(r'marker-end="url\(#head\)"', answer.html)) == 2
@@ -107,17 +107,17 @@ def test_a_route_is_drawn_and_explained(visitor: Visitor) -> None:
     assert "PEC" in answer.text
 
 
-def test_a_link_that_is_off_changes_the_route_and_says_for_whom(visitor: Visitor) -> None:
-    links = links_by_name(visitor.get("/map"))
+def test_a_link_that_is_off_changes_the_route_and_says_for_whom(administrator: Visitor) -> None:
+    links = links_by_name(administrator.get("/map"))
     berlin_chicago = links["Berlin - Chicago (transatlantic fibre)"]
-    answer = visitor.get(f"/map?from=ams-desk1&to=chi-app1&off={berlin_chicago}")
+    answer = administrator.get(f"/map?from=ams-desk1&to=chi-app1&off={berlin_chicago}")
     assert "ams-desk1 to chi-app1: 3 hops, cost 50" in answer.text
     assert "cost 50 instead of 30 (+20)" in answer.text
     assert "4 pairs of sites rerouted 0 pairs cut off" in answer.text
     assert "Berlin Chicago and back 20 60" in answer.text
     assert answer.html.count(" checked") == 1
     satellite = links["Amsterdam - Chicago (satellite)"]
-    cut = visitor.get(f"/map?from=ams-desk1&to=chi-app1&off={berlin_chicago}&off={satellite}")
+    cut = administrator.get(f"/map?from=ams-desk1&to=chi-app1&off={berlin_chicago}&off={satellite}")
     assert "no route" in cut.text
     assert "4 pairs cut off" in cut.text
     assert "No further: " in cut.text
@@ -160,20 +160,20 @@ def test_lists_have_pages(visitor: Visitor) -> None:
         assert visitor.get(f"/directory?page={beyond}").status == 200
 
 
-def test_an_object_shows_everything(visitor: Visitor) -> None:
-    answer = visitor.get(first_object(visitor.get("/directory?q=ams-app1%5Cpayments")))
+def test_an_object_shows_everything(administrator: Visitor) -> None:
+    answer = administrator.get(first_object(administrator.get("/directory?q=ams-app1%5Cpayments")))
     assert "PROPID_Q_PRIV_LEVEL" in answer.text
     assert "O:BAG:BAD:P(A;;GA;;;BA)(A;;0x20026;;;AU)" in answer.text
     assert "Administrators (S-1-5-32-544) allowed full control" in answer.text
     assert "Authenticated users (S-1-5-11) allowed peek message, write message" in answer.text
     machine = first_object(answer, "machine")
-    assert "ams-app1" in visitor.get(machine).text
+    assert "ams-app1" in administrator.get(machine).text
 
 
 @pytest.mark.parametrize("kind", ["machine", "site", "link", "network", "user", "enterprise"])
-def test_objects_of_every_type_have_a_page(visitor: Visitor, kind: str) -> None:
-    page = first_object(visitor.get(f"/directory?type={kind}"), kind)
-    assert visitor.get(page).status == 200
+def test_objects_of_every_type_have_a_page(administrator: Visitor, kind: str) -> None:
+    page = first_object(administrator.get(f"/directory?type={kind}"), kind)
+    assert administrator.get(page).status == 200
 
 
 def test_the_history_comes_from_the_journals_of_all(
@@ -201,8 +201,8 @@ def test_what_others_call_their_queues_is_text_and_nothing_else(
         assert "<script>alert(1)</script>\"'&" in answer.text or "script" in answer.text
 
 
-def test_another_server_shows_its_own_replica(visitor: Visitor) -> None:
-    answer = visitor.get(f"/directory?server={PSC}&type=site")
+def test_another_server_shows_its_own_replica(administrator: Visitor) -> None:
+    answer = administrator.get(f"/directory?server={PSC}&type=site")
     assert f"as {PSC} has it" in answer.text
     assert "3 sites" in answer.text
 
@@ -222,29 +222,29 @@ def test_journals_are_filtered_and_paged(visitor: Visitor) -> None:
     assert "nothing" in visitor.get(f"/journal?server={PSC}&peer=nobody").text
 
 
-def test_a_record_is_decoded(visitor: Visitor) -> None:
-    listed = visitor.get(f"/journal?server={PSC}&kind=message&state=received")
+def test_a_record_is_decoded(administrator: Visitor) -> None:
+    listed = administrator.get(f"/journal?server={PSC}&kind=message&state=received")
     lsn = re.search(rf'href="/journal/{PSC}/(\d+)"', listed.html)
     assert lsn is not None
-    answer = visitor.get(f"/journal/{PSC}/{lsn[1]}")
+    answer = administrator.get(f"/journal/{PSC}/{lsn[1]}")
     assert "Body, decoded" in answer.text
     assert 'class="key"' in answer.html
-    assert visitor.get(f"/journal/{PSC}/99999999").status == 404
+    assert administrator.get(f"/journal/{PSC}/99999999").status == 404
 
 
 # --- pipeline -------------------------------------------------------------------------------------
 
 
-def test_tables_are_listed_and_summed_up(visitor: Visitor) -> None:
-    text = visitor.get("/pipeline").text
+def test_tables_are_listed_and_summed_up(administrator: Visitor) -> None:
+    text = administrator.get("/pipeline").text
     assert "divergence v000003" in text
     assert "The last audit found differences" in text
     assert "ber-dir1 lost 2" in text
-    assert "12.500" in visitor.get("/pipeline/table/lag").text
+    assert "12.500" in administrator.get("/pipeline/table/lag").text
 
 
-def test_the_report_may_do_nothing_but_look_good(visitor: Visitor) -> None:
-    answer = visitor.get("/pipeline/report.html")
+def test_the_report_may_do_nothing_but_look_good(administrator: Visitor) -> None:
+    answer = administrator.get("/pipeline/report.html")
     assert answer.status == 200
     assert "All replicas agree." in answer.html
     policy = answer.headers["Content-Security-Policy"]

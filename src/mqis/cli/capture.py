@@ -126,6 +126,7 @@ def _paths(given: list[Path]) -> list[Path]:
     for place in given:
         if place.is_dir():
             below = sorted(path for pattern in PATTERNS for path in place.rglob(pattern))
+            below = [path for path in below if _is_plain(place, path)]
             if not below:
                 raise CaptureError(f"{place}: there are no captures in it ({', '.join(PATTERNS)})")
             found += below
@@ -134,6 +135,11 @@ def _paths(given: list[Path]) -> list[Path]:
         else:
             raise CaptureError(f"{place}: there is no such file or directory")
     return found
+
+
+def _is_plain(place: Path, path: Path) -> bool:
+    """Whether it is a file of the directory: a link leads anywhere, and a pipe never ends."""
+    return path.is_file() and path.resolve().is_relative_to(place.resolve())
 
 
 # --- reading --------------------------------------------------------------------------------------

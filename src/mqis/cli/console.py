@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from mqis.cli.enterprise import DEFAULT_RUN
 from mqis.cli.login import MAPPER_PORT, MapperPortOption, VerifyOption
+from mqis.cli.options import JsonOption, refuse_passwords
 from mqis.cli.output import say
 
 
@@ -33,6 +35,7 @@ def console(
             metavar="STORE",
             help="A store to show; may be given several times. The first --store, --server, "
             "--journal and --monitor are those of one server, and so on.",
+            callback=refuse_passwords,
             show_default=False,
         ),
     ] = None,
@@ -60,6 +63,24 @@ def console(
             show_default=False,
         ),
     ] = None,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="The configuration of a server: its accounts and its administrators count.",
+            show_default=False,
+        ),
+    ] = None,
+    guest: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            metavar="WHO",
+            help="As whom visitors read who have not logged in: anonymous, administrator (all "
+            "there is) or a SID.",
+        ),
+    ] = "anonymous",
     tables: Annotated[
         Path | None,
         typer.Option(
@@ -104,20 +125,23 @@ def console(
     ] = None,
     mapper_port: MapperPortOption = MAPPER_PORT,
     verify: VerifyOption = True,
+    json: JsonOption = False,
 ) -> None:
     """Show an enterprise in the browser: map, replication, directory, journal, pipeline.
 
-    What 'mqis up' runs, a store, or a server. Whoever logs in there changes things with the rights
-    of their account. Ctrl-C ends it.
+    What 'mqis up' runs, a store, or a server. Open the address that it prints: the token in it is
+    needed, and is in a file that only you can read too. Visitors read what anonymous callers may;
+    whoever logs in reads and changes with the rights of their account. Ctrl-C ends it.
     """
     from mqis.services import logs  # noqa: PLC0415
     from mqis.services.console.places import Places  # noqa: PLC0415
+    from mqis.services.console.rights import Guest  # noqa: PLC0415
     from mqis.services.sections import LogSection  # noqa: PLC0415
-    from mqis.web.serving import serve_console  # noqa: PLC0415
+    from mqis.web.serving import Opened, serve_console  # noqa: PLC0415
     from mqis.web.settings import PORT, Settings  # noqa: PLC0415
 
     logs.configure(LogSection())
-    if store or server or journal or monitor:
+    if store or server or journal or monitor or config:
         run = None  # $MQIS_RUN is for those who name nothing
     elif run is None:
         run = DEFAULT_RUN
@@ -127,6 +151,7 @@ def console(
         servers=tuple(server or ()),
         journals=tuple(journal or ()),
         monitors=tuple(monitor or ()),
+        configs=tuple(config or ()),
         mapper_port=mapper_port,
     )
     if tables is None and run is not None:
@@ -142,5 +167,14 @@ def console(
         certificate=certificate,
         key=key,
         verify=verify,
+        guest=Guest.parse(guest),
     )
-    serve_console(settings, lambda url: say(f"console at {url}"))
+
+    def tell(opened: Opened) -> None:
+        if json:
+            file = None if opened.file is None else str(opened.file)
+            print(dumps({"url": opened.url, "token_file": file}), flush=True)
+        else:
+            say(f"console at {opened.url}")
+
+    serve_console(settings, tell)

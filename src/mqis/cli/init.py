@@ -14,6 +14,7 @@ from mqis.runtime.node.signer import MachineKey
 from mqis.services.config import DEFAULT_NAME, ConfigError, default_toml, override, relative
 from mqis.services.founding import found
 from mqis.services.identity import server_name
+from mqis.services.privatefiles import is_open_to_others, make_private_directory, write_private
 from mqis.services.sections import Config
 from mqis.services.stores import open_store
 
@@ -44,7 +45,10 @@ def init(
     ] = None,
     listen: ListenOption = None,
 ) -> None:
-    """Write a configuration in which every key is explained, and perhaps a new enterprise."""
+    """Write a configuration in which every key is explained, and perhaps a new enterprise.
+
+    The files have mode 0600. A directory that is not there is made, with mode 0700.
+    """
     if (enterprise is None) is not (site is None):
         raise typer.BadParameter("--enterprise and --site belong together")
     config = Config()
@@ -65,6 +69,7 @@ def init(
         )
     if path.exists() and not force:
         raise ConfigError(f"{path}: is there already; --force replaces it")
+    _make_home(path.absolute().parent)
     if enterprise is None or site is None:
         _write(path, config)
         say(f"wrote {path}; edit it, then 'mqis import FILE' fills the store")
@@ -85,8 +90,19 @@ def _published(address: str) -> str:
     return address if plain.version == 4 and not plain.is_unspecified else ""
 
 
+def _make_home(home: Path) -> None:
+    """Make the directory; one that is there is the operator's own and keeps its mode."""
+    try:
+        make_private_directory(home)
+        shared = is_open_to_others(home)
+    except OSError as error:
+        raise ConfigError(f"{home}: cannot be made: {error.strerror}") from error
+    if shared:
+        say(f"{home}: others may look into this directory; 'chmod 700 {home}' ends that", "yellow")
+
+
 def _write(path: Path, config: Config) -> None:
     try:
-        path.write_text(default_toml(config), encoding="utf-8")
+        write_private(path, default_toml(config))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

@@ -29,6 +29,7 @@ from mqis.services.config import (
 from mqis.services.identity import seed_text, server_name
 from mqis.services.join import Membership, Wanted
 from mqis.services.join import join as make_member
+from mqis.services.privatefiles import write_private
 from mqis.services.sections import Config
 from mqis.services.stores import file_of, open_store
 
@@ -168,9 +169,7 @@ def membership(
 
 def _write(path: Path, config: Config) -> None:
     """All of the file or nothing: who is interrupted has the old one."""
-    aside = path.with_name(f"{path.name}.part")
     try:
-        aside.write_text(default_toml(config), encoding="utf-8")
-        aside.replace(path)
+        write_private(path, default_toml(config))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

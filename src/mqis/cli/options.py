@@ -11,10 +11,35 @@ from typing import Annotated
 import typer
 
 from mqis.protocol.ports import Store
+from mqis.services.claims import claimed_store
 from mqis.services.config import DEFAULT_NAME, ConfigError, load
 from mqis.services.sections import Config
-from mqis.services.stores import open_store
+from mqis.services.stores import file_of, holds_password, open_store
 from mqis.wire.mqds.objecttype import ObjectType
+
+
+def refuse_password(store: str | None) -> str | None:
+    """Refuse a store's URL with a password: everybody on the computer can read command lines."""
+    try:
+        secret = store is not None and holds_password(store)
+    except ValueError:  # no store at all, as whoever opens it says
+        secret = False
+    if secret:
+        raise ConfigError(
+            "--store: a password on the command line is shown to everybody on this computer; "
+            "leave it out of the URL and put it into ~/.pgpass (or the file that PGPASSFILE "
+            "names), or write the URL as store.url into a configuration of mode 0600. Choose "
+            "another password: this one has been seen"
+        )
+    return store
+
+
+def refuse_passwords(stores: list[str] | None) -> list[str] | None:
+    """``refuse_password`` for an option that may be given several times."""
+    for store in stores or ():
+        refuse_password(store)
+    return stores
+
 
 StoreOption = Annotated[
     str | None,
@@ -24,6 +49,7 @@ StoreOption = Annotated[
         metavar="STORE",
         help="PATH of an SQLite file, postgresql://..., or memory:. "
         "Default: the store of the configuration.",
+        callback=refuse_password,
         show_default=False,
     ),
 ]
@@ -92,12 +118,25 @@ def store_url(store: str | None, config: Path | None) -> str:
 
 
 @contextmanager
-def opened(url: str, *, create: bool = False) -> Iterator[Store]:
-    """The store, closed at the end."""
+def claimed(url: str, *, create: bool = False) -> Iterator[Store]:
+    """The store, for a command that writes into it: no server may use it meanwhile."""
+    _check_url(url)
+    with claimed_store(url, create=create) as store:
+        yield store
+
+
+def _check_url(url: str) -> None:
     try:
-        store = open_store(url, create=create)
+        file_of(url)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+@contextmanager
+def opened(url: str, *, create: bool = False) -> Iterator[Store]:
+    """The store, closed at the end."""
+    _check_url(url)
+    store = open_store(url, create=create)
     try:
         yield store
     finally:

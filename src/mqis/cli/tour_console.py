@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from importlib.util import find_spec
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
 
 from mqis.cli.guide import Guide
 from mqis.cli.tour_site import Tour
@@ -43,7 +43,8 @@ def _start(stack: ExitStack, tour: Tour) -> str:
 
 
 def _read(url: str) -> str:
-    with build_opener(ProxyHandler({})).open(url, timeout=30) as answer:
+    opener = build_opener(ProxyHandler({}), HTTPCookieProcessor())
+    with opener.open(url, timeout=30) as answer:
         return str(answer.read().decode("utf-8"))
 
 

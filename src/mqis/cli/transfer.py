@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
 from mqis.cli.output import counted, error_console, print_json, say
 from mqis.services.transfer import ImportResult, export_file, export_store, import_file
 from mqis.services.transfer import Progress as Callback
@@ -35,7 +35,7 @@ def import_(
     Objects are created with new sequence numbers, unless --restore makes the store exactly the one
     that was exported.
     """
-    with opened(store_url(store, config), create=True) as target, _bar("importing") as progress:
+    with claimed(store_url(store, config), create=True) as target, _bar("importing") as progress:
         result = import_file(target, file, restore=restore, progress=progress)
     if json:
         print_json(_as_json(result))

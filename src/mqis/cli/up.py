@@ -24,7 +24,7 @@ from mqis.cli.output import cell, console, counted, error_console, say, table
 from mqis.services import logs
 from mqis.services.enterprise.control import LOCK
 from mqis.services.enterprise.example import EXAMPLE
-from mqis.services.enterprise.launch import PLAN, Launch, launch
+from mqis.services.enterprise.launch import PLAN, Launch, launch, make_run_directory
 from mqis.services.enterprise.locks import holder
 from mqis.services.enterprise.nodes import FILE, Nodes, NodesError
 from mqis.services.enterprise.plan import DEFAULT_NAME, Plan, PlanError, load_plan
@@ -115,7 +115,7 @@ def _stay(what: Launch) -> None:
 
 
 def _log_of(run: Path) -> TextIO:
-    run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_run_directory(run)
     return (run / LOG).open("a", encoding="utf-8", buffering=1)
 
 
@@ -170,7 +170,7 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
 
 def _detach(what: Launch, path: Path, wait: int) -> None:
     run = what.run
-    run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_run_directory(run)
     pid = holder(run / LOCK)
     if pid is not None:
         raise NodesError(f"{run}: is up already, under process {pid}; 'mqis down' ends it")

@@ -69,6 +69,9 @@ _LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Other users of this computer reach that address: nobody talks to Spark without the secret,
+    # which it makes itself.
+    "spark.authenticate": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.python.worker.reuse": "true",

@@ -55,6 +55,8 @@ class Tables:
                 + (f" (there are {', '.join(self.names())})" if self.names() else "")
             )
         version = (self.directory / name / _POINTER).read_text(encoding="ascii").strip()
+        if _VERSION.fullmatch(version) is None:
+            raise TableError(f"{self.directory / name / _POINTER}: {version!r} is no version")
         return self.session.read.parquet(str(self.directory / name / version))
 
     def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:

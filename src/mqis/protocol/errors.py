@@ -24,3 +24,24 @@ class DirectoryError(MqisError):
 
 class StorageError(MqisError):
     """A store cannot do its work: full or read-only disk, wrong version, damage."""
+
+
+class StoreUnavailable(StorageError):
+    """A store is not asked because it is known that it does not answer, or is damaged."""
+
+
+class DamagedStore(StorageError):
+    """What is in a store is not what was written; ``detail`` is that without what to do."""
+
+    TODO = "'mqis store check' lists what is damaged, 'mqis restore' puts a backup back"
+
+    @property
+    def detail(self) -> str:
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return f"{self.detail}; {self.TODO}"
+
+
+#: Errors that the store itself reports, once: nobody logs them again for each call that fails.
+REPORTED = (StoreUnavailable, DamagedStore)

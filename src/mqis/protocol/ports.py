@@ -35,12 +35,12 @@ class View(Protocol):
         """All objects of a type, ascending by the bytes of their identifiers."""
 
     def owned_by(self, object_type: ObjectType, owner: Guid) -> Iterator[DirectoryObject]:
-        """The objects of a type that one machine, site or (null) the enterprise owns."""
+        """Those that one machine, site or (null) the enterprise owns, in the same order."""
 
     def having(
         self, object_type: ObjectType, propid: PropId, key: bytes
     ) -> Iterator[DirectoryObject]:
-        """The objects that ``indexing.index_keys`` lists under this property and key."""
+        """Those that ``indexing.index_keys`` lists under this property and key, in that order."""
 
     def changes(self, partition: Guid, after: SequenceNumber) -> Iterator[Change]:
         """What carries a number greater than ``after``, in ascending order, tombstones included."""

@@ -5,7 +5,8 @@
 
 A document is a coroutine function that gives its ``Answer``. One request a connection: whoever
 reads every few seconds loses nothing by that, and nobody can hold a connection open. A request is
-bounded in size and time, and connections in number.
+bounded in size and time, and connections in number, for each address and in all. Connections that
+have asked nothing yet make room for newcomers, so those who are silent keep nobody out.
 
 A server at a loopback address answers only to addresses and to "localhost": a page from elsewhere
 whose name was made to lead here (DNS rebinding) reads nothing.
@@ -16,17 +17,23 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+
+from mqis.runtime.crowd import Crowd
+from mqis.runtime.peers import is_loopback
 
 log = logging.getLogger(__name__)
 
+#: A Host: [IPv6], or a name or IPv4 address, and perhaps a port.
+_HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]]*))(?::[0-9]*)?")
 MAX_REQUEST = 8192
-MAX_CONNECTIONS = 32
+MAX_CONNECTIONS = 64
+MAX_CONNECTIONS_PER_ADDRESS = 16
 #: For a request to come, for its answer to be made, and for that to be read.
 TIMEOUT_S = 10.0
 
@@ -63,12 +70,15 @@ class HttpServer:
         documents: Mapping[str, Document],
         *,
         max_connections: int = MAX_CONNECTIONS,
+        max_connections_per_address: int = MAX_CONNECTIONS_PER_ADDRESS,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._documents = documents
-        self._max_connections = max_connections
         self._timeout_s = timeout_s
         self._connections: set[asyncio.Task[None]] = set()
+        self._crowd: Crowd[asyncio.StreamWriter] = Crowd(
+            max_connections, max_connections_per_address, _abort
+        )
         self._listener: asyncio.Server | None = None
         self._local = True
 
@@ -80,7 +90,7 @@ class HttpServer:
 
     async def listen(self, host: str, port: int) -> int:
         """The port, which for 0 is one that was free; ``OSError`` if that cannot be."""
-        self._local = ip_address(host).is_loopback
+        self._local = is_loopback(host)
         self._listener = await asyncio.start_server(self._accept, host, port, limit=MAX_REQUEST)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
@@ -97,7 +107,8 @@ class HttpServer:
     # --- one connection ---------------------------------------------------------------------------
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= self._max_connections:
+        peer = writer.get_extra_info("peername")
+        if not self._crowd.enter(writer, str(peer[0]) if peer else ""):
             writer.transport.abort()
             return
         task = asyncio.create_task(self._serve(reader, writer))
@@ -109,7 +120,9 @@ class HttpServer:
             async with asyncio.timeout(self._timeout_s):
                 head = await _head(reader)
             if head is not None:
+                self._crowd.busy(writer)
                 writer.write(await self._response(head))
+                self._crowd.waits(writer)  # for its reader, which may be slow
                 async with asyncio.timeout(self._timeout_s):
                     await writer.drain()
                     writer.close()
@@ -117,6 +130,7 @@ class HttpServer:
         except (OSError, TimeoutError):
             pass  # who does not ask, or does not read, is not waited for
         finally:
+            self._crowd.leave(writer)
             writer.transport.abort()
 
     async def _response(self, head: bytes) -> bytes:
@@ -154,6 +168,10 @@ class HttpServer:
             return Answer.text("this cannot be told now", HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
+def _abort(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+
+
 async def _head(reader: asyncio.StreamReader) -> bytes | None:
     """The request without its body, which nobody reads; None if none came, or too much."""
     with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -184,9 +202,12 @@ def _misdirected(hosts: list[str]) -> Answer | None:
 
 
 def _is_local(host: str) -> bool:
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
+    name = found[1] or found[2]
     try:
-        name = urlsplit(f"//{host}").hostname or ""
-        if name != "localhost":
+        if name.lower() != "localhost":
             ip_address(name)
     except ValueError:
         return False

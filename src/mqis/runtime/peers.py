@@ -6,6 +6,7 @@ that a dual-stack socket shows as ``::ffff:192.0.2.1`` is that IPv4 address.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 _IPV6_PREFIX = 64
@@ -22,6 +23,7 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
     return address
 
 
+@lru_cache(maxsize=4096)
 def source_of(peer: str) -> str:
     """The key under which a peer is counted: its IPv4 address or its IPv6 network of 64 bits.
 

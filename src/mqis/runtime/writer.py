@@ -15,7 +15,7 @@ from threading import Lock, Thread
 from time import perf_counter
 from typing import Any, TypeVar
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.histogram import FLUSH_SECONDS, SIZES, Histogram
 
@@ -61,7 +61,7 @@ class GroupCommitWriter:
         self.operations = 0
         #: Commits that failed. Operations read it: whoever remembers things knows when to forget.
         self.failures = 0
-        #: Whether the last one did.
+        #: Whether the last one did, and not for a reason that the store tells itself.
         self.failing = False
         #: How long the flush of each took, and how many operations shared it.
         self.flush_seconds = Histogram(FLUSH_SECONDS)
@@ -135,7 +135,7 @@ class GroupCommitWriter:
             self.flush_seconds.observe(perf_counter() - began)
         except Exception as error:
             self.failures += 1
-            self.failing = True
+            self.failing = not isinstance(error, REPORTED)
             for waiting in batch:
                 waiting.error = waiting.error or error
         else:

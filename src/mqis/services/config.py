@@ -15,8 +15,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from mqis.services.privatefiles import is_open_to_others
 from mqis.services.sections import Config, HostsSection
-from mqis.services.stores import relative_to
+from mqis.services.stores import holds_password, relative_to
 from mqis.wire.errors import MqisError
 
 #: Where commands look when they are not told.
@@ -50,7 +51,13 @@ def read(path: Path) -> Config:
         raise ConfigError(f"{path}: cannot be read: {reason}; 'mqis init' writes one") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
-    return parse(content, str(path))
+    config = parse(content, str(path))
+    if holds_password(config.store.url) and is_open_to_others(path):
+        raise ConfigError(
+            f"{path}: store.url: holds a password, and others may read this file; run: chmod 600 "
+            f"{path}, or leave the password out of the URL and put it into ~/.pgpass"
+        )
+    return config
 
 
 def relative(config: Config, path: Path) -> Config:

@@ -28,6 +28,7 @@ from mqis.protocol.ports import Store, View
 from mqis.protocol.rpc.limits import Limits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
+from mqis.runtime.budgets import Budgets, handle_budget, lookup_budget, memory_budget
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
@@ -37,6 +38,7 @@ from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.services.backup.mark import forget_when_recovered, mark_of
+from mqis.services.claims import claimed_store
 from mqis.services.config import ConfigError, Reread, reread
 from mqis.services.discovery import start_discovery
 from mqis.services.logon import AuditedAuthenticator, LiveAccounts
@@ -45,7 +47,8 @@ from mqis.services.monitoring.service import start_monitoring
 from mqis.services.monitoring.sources import Sources
 from mqis.services.replication import ReplicationService, start_replication
 from mqis.services.sections import Config, Gss, Role
-from mqis.services.stores import file_of, open_store
+from mqis.services.stores import file_of, without_passwords
+from mqis.storage.database import DatabaseStore
 from mqis.storage.records import remember
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -107,6 +110,7 @@ class _Bounds(TypedDict):
     max_connections_per_peer: int
     rate: RateLimit
     exempt: Callable[[str], bool]
+    budgets: Budgets
 
 
 class DirectoryServer:
@@ -119,6 +123,11 @@ class DirectoryServer:
         self.config = config
         self._restored = restored
         self._grace_s = grace_s
+        self._budgets = Budgets(
+            handle_budget(config.rpc.max_handles),
+            lookup_budget(config.rpc.max_lookups),
+            memory_budget(config.rpc.memory_mb * 1024 * 1024),
+        )
         self._stack = AsyncExitStack()
         self._accounts = LiveAccounts(Path(config.security.accounts))
         self._directory: DirectoryContext | None = None
@@ -160,8 +169,7 @@ class DirectoryServer:
         config = self.config
         self._accounts.use(Path(config.security.accounts))
         remember(config.store.remembered)
-        store = open_store(config.store.url)
-        self._stack.callback(store.close)
+        store = await self._open_store()
         replicates = config.server.role is not Role.NONE
         if not replicates:
             find_place(config, store)  # nobody will bring what is missing
@@ -194,6 +202,7 @@ class DirectoryServer:
             _settings(config, place.site.id, 0),
             gss=authenticator if config.security.gss is Gss.NEGOTIATE else None,
             node=None if self._replication is None else self._replication.driver,
+            budgets=self._budgets,
         )
         if self._replication is not None and (notifier := self._replication.notifier) is not None:
             directory.local, directory.notify = self._replication.local, notifier.notify
@@ -221,6 +230,21 @@ class DirectoryServer:
             () if replication is None else tuple(await replication.owned()),
             monitoring,
         )
+
+    async def _open_store(self) -> Store:
+        """Claim and open the store, in a thread: a database may take long to answer, or hang."""
+        section = self.config.store
+        claim = claimed_store(section.url, timeout_s=section.timeout_s)
+        opening = asyncio.ensure_future(asyncio.to_thread(self._stack.enter_context, claim))
+        try:
+            store = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await asyncio.wait({opening})  # so that what it opened is closed
+            raise
+        if isinstance(store, DatabaseStore):
+            store.condition.report = log.error
+            await asyncio.to_thread(store.examine)
+        return store
 
     async def _monitor(self, sources: Sources) -> int:
         section = self.config.monitoring
@@ -304,6 +328,7 @@ class DirectoryServer:
             max_connections_per_peer=section.max_connections_per_address,
             rate=RateLimit(section.connection_rate, section.connection_burst),
             exempt=is_loopback,
+            budgets=self._budgets,
         )
 
     async def _listen(self, server: RpcServer, port: int, key: str) -> int:
@@ -393,7 +418,7 @@ def find_place(config: Config, store: Store) -> Place:
         root = enterprise(view)
         if root is None or not view.count(ObjectType.SITE):
             lacking = "enterprise" if root is None else "site"
-            where = file_of(config.store.url) or config.store.url
+            where = file_of(config.store.url) or without_passwords(config.store.url)
             raise ServeError(
                 f"{where}: holds no {lacking}, so there is no directory to serve; "
                 "'mqis import FILE' brings one in, 'mqis tour' makes one to try"

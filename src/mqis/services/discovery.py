@@ -36,6 +36,8 @@ async def start_discovery(
         load(),
         strict_enterprise=section.own_enterprise_only,
         limit=RateLimit(section.rate, section.burst),
+        total=RateLimit(section.total_rate, 2 * section.total_rate),
+        max_reply=section.max_reply,
     )
     if server.silent_because is not None:
         log.warning(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -62,7 +63,10 @@ async def publish(store: Store, me: Server, driver: NodeDriver, key: RsaPublicKe
     """
     pause_s = _PAUSE_S
     while True:
-        with store.read() as view:
+        wrong: list[Correction] = []
+        settled = False
+        # A store that fails reports that itself; the next look may succeed.
+        with suppress(StorageError), store.read() as view:
             wrong = list(corrections(view, me, key))
             settled = _agrees(view, me)
         for correction in wrong:

@@ -191,6 +191,16 @@ def check_signing(config: Config) -> None:
     )
 
 
+def limits_of(section: ReplicationSection) -> Limits:
+    return Limits(
+        retry_s=section.connect_retry_s,
+        max_sessions=section.max_sessions,
+        max_connections=section.max_connections,
+        max_connections_per_address=section.max_connections_per_address,
+        silence_timeout_s=section.silence_s,
+    )
+
+
 async def start_replication(
     config: Config,
     store: Store,
@@ -223,7 +233,7 @@ async def start_replication(
         me.name,
         # Replication numbers its messages itself, from its store; these are far from them.
         MessageIdCounter((int(time.time()) << 8) + (1 << 30)),
-        limits=Limits(retry_s=section.connect_retry_s),
+        limits=limits_of(section),
         peers=routing or members,
         signer=signer,
         policy=policy,

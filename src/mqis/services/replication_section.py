@@ -187,3 +187,32 @@ class ReplicationSection:
             "for them. false: they are to be asked of the authority itself.",
         ),
     )
+    max_sessions: int = field(
+        default=256,
+        metadata=about(
+            between(1, 100_000),
+            "Sessions that others may have with the queue manager. When there are too many, one "
+            "that has sent no valid message gives way, of the address that has most.",
+        ),
+    )
+    max_connections: int = field(
+        default=512,
+        metadata=about(
+            between(1, 200_000), "Connections to the queue manager, those without a session too."
+        ),
+    )
+    max_connections_per_address: int = field(
+        default=128,
+        metadata=about(
+            between(1, 200_000),
+            "Of these, how many of one address; IPv6 addresses count by their /64. At most 16 of "
+            "them may be silent: the oldest is closed for the next.",
+        ),
+    )
+    silence_s: int = field(
+        default=10,
+        metadata=about(
+            between(1, 600),
+            "Who connects to the queue manager and sends no first packet is cut off after this.",
+        ),
+    )

@@ -112,6 +112,14 @@ class StoreSection:
             "So many objects that were read last are kept in memory, about 4 kB each.",
         ),
     )
+    timeout_s: int = field(
+        default=2,
+        metadata=about(
+            between(1, 60),
+            "A PostgreSQL server that answers nothing for so many seconds counts as lost: calls "
+            "fail at once until it answers again. A call that holds all others waits half as long.",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +184,31 @@ class RpcSection:
     connection_burst: int = field(
         default=200,
         metadata=about(between(1, 1_000_000), "New connections of one address at once."),
+    )
+    memory_mb: int = field(
+        default=256,
+        metadata=about(
+            between(1, 1_000_000),
+            "Megabytes that the requests, open lookups and unread answers of all callers may take. "
+            "Callers who have not logged on get half of it together, one address half, one "
+            "connection three eighths. This computer's own programs are counted too.",
+        ),
+    )
+    max_handles: int = field(
+        default=8192,
+        metadata=about(
+            between(1, 1_000_000),
+            "Context handles of all callers: half of them for those who have not logged on, an "
+            "eighth for one address, one in 32 for one connection.",
+        ),
+    )
+    max_lookups: int = field(
+        default=1024,
+        metadata=about(
+            between(1, 1_000_000),
+            "Open lookups of all callers: half of them for those who have not logged on, a quarter "
+            "for one address, one in 16 for one connection.",
+        ),
     )
 
 
@@ -358,6 +391,21 @@ class DiscoverySection:
     )
     burst: int = field(
         default=20, metadata=about(between(1, 1_000_000), "Answers to one address at once.")
+    )
+    total_rate: int = field(
+        default=500,
+        metadata=about(
+            between(1, 1_000_000),
+            "Answers a second to all addresses together, in the long run; twice as many at once.",
+        ),
+    )
+    max_reply: int = field(
+        default=1400,
+        metadata=about(
+            between(512, 65_507),
+            "Bytes of one answer. A request has 52 and its sender is easily forged, so an answer "
+            "lists only as many servers as fit.",
+        ),
     )
 
 

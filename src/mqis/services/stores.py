@@ -11,15 +11,29 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 from mqis.protocol.ports import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _POSTGRES = ("postgresql", "postgres")
+#: Parameters of a PostgreSQL URL that hold a secret.
+_SECRET_PARAMETERS = ("password", "sslpassword")
+#: A secret in a PostgreSQL URL, wherever in a text that URL stands.
+_SECRETS = (
+    re.compile(r"(postgres(?:ql)?://[^:/@\s\"']*):[^@\s\"']*(?=@)"),
+    re.compile(r"([?&](?:ssl)?password)=[^&\s\"']*"),
+)
 
 
-def open_store(url: str, *, create: bool = False) -> Store:
-    """The store at ``url``. A file that is not there is made if ``create``, else an error."""
+def open_store(
+    url: str, *, create: bool = False, claim: bool = False, timeout_s: float | None = None
+) -> Store:
+    """The store at ``url``. A file that is not there is made if ``create``, else an error.
+
+    ``claim`` and ``timeout_s`` are for databases, see ``PostgresStore``; ``claims`` has both for
+    every kind of store.
+    """
     kind, rest = _split(url)
     if kind == "sqlite":
         from mqis.storage.sqlite import SqliteStore  # noqa: PLC0415
@@ -31,7 +45,7 @@ def open_store(url: str, *, create: bool = False) -> Store:
         return MemoryStore()
     from mqis.storage.postgres import PostgresStore  # noqa: PLC0415
 
-    return PostgresStore(url)
+    return PostgresStore(url, claim=claim, timeout_s=timeout_s)
 
 
 def relative_to(url: str, directory: Path) -> str:
@@ -46,6 +60,25 @@ def file_of(url: str) -> Path | None:
     return Path(rest) if kind == "sqlite" else None
 
 
+def holds_password(url: str) -> bool:
+    """Return whether a store's URL has a password in it, for which there are safer places."""
+    if _split(url)[0] not in _POSTGRES:
+        return False
+    try:
+        parts = urlsplit(url)
+        names = [name for name, _ in parse_qsl(parts.query)]  # libpq decodes %70assword as well
+        return bool(parts.password) or any(name in _SECRET_PARAMETERS for name in names)
+    except ValueError:  # libpq may understand what urlsplit does not
+        return "password" in url or "@" in url
+
+
+def without_passwords(text: str) -> str:
+    """Return ``text`` without the passwords of the PostgreSQL URLs in it."""
+    for secret in _SECRETS:
+        text = secret.sub(r"\1", text)
+    return text
+
+
 def _split(url: str) -> tuple[str, str]:
     match = _SCHEME.fullmatch(url)
     kind, rest = match.groups() if match else ("sqlite", url)
@@ -55,4 +88,5 @@ def _split(url: str) -> tuple[str, str]:
         return kind, rest
     if kind == "sqlite" and rest:
         return kind, rest
-    raise ValueError(f"{url!r} is no store: write sqlite:PATH, postgresql://..., or memory:")
+    shown = re.sub(r"//[^/]*@", "//...@", url)  # there may be a password in it
+    raise ValueError(f"{shown!r} is no store: write sqlite:PATH, postgresql://..., or memory:")

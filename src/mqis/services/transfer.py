@@ -24,7 +24,9 @@ from typing import BinaryIO
 
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.export import (
+    MAX_LINE,
     ORDER,
+    TOO_LONG,
     ExportError,
     Header,
     check_against_catalogue,
@@ -154,8 +156,10 @@ class _Lines:
         raise ExportError("the file is empty", 1)
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
-        for data in self._file:
+        while data := self._file.readline(MAX_LINE + 1):
             self.number += 1
+            if len(data) > MAX_LINE:
+                raise ExportError(TOO_LONG, self.number)
             self._done += len(data)
             if self.number % _LINES_A_WRITE == 0 or self._done == self._total:
                 self._progress(self._done, self._total)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from threading import Lock
 from typing import ClassVar
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Transaction, View
+from mqis.storage.condition import StoreCondition
 from mqis.storage.pool import Pool
 from mqis.storage.rowfaults import database_faults
 from mqis.storage.schema import VERSION, migrate
@@ -26,8 +27,10 @@ class DatabaseStore(ABC):
 
     def __init__(self) -> None:
         self._turn = Lock()
-        self._readers = Pool(self._connect, self.BEGIN_READ)
-        self._writers = Pool(self._connect, self.BEGIN_WRITE)
+        self.condition = StoreCondition()
+        admit_reader, admit_writer = self.condition.admit_reader, self.condition.admit_writer
+        self._readers = Pool(self._watched(self._connect), self.BEGIN_READ, admit_reader)
+        self._writers = Pool(self._watched(self._connect_writer), self.BEGIN_WRITE, admit_writer)
         try:
             self._prepare()
         except BaseException:
@@ -51,6 +54,8 @@ class DatabaseStore(ABC):
             transaction = SqlTransaction(session)
             yield transaction
             transaction.finish()
+            if self.condition.damage is not None:  # found by one of the operations just now
+                self.condition.admit_writer()
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection that sees one moment of the store, for who copies rows."""
@@ -71,7 +76,12 @@ class DatabaseStore(ABC):
             with closing(self._connect()) as session, session.transaction(self.BEGIN_READ):
                 return self._damage(session) or list(dict.fromkeys(database_faults(session)))
         except StorageError as error:
-            return [str(error)]
+            return [error.detail if isinstance(error, DamagedStore) else str(error)]
+
+    def examine(self) -> None:
+        """Look for damage as far as that takes no time; ``DamagedStore`` if there is any."""
+        with self.read() as view:
+            view.partitions()
 
     def close(self) -> None:
         """Wait for the writer, then close every connection."""
@@ -85,6 +95,19 @@ class DatabaseStore(ABC):
 
     @abstractmethod
     def _connect(self) -> Session: ...
+
+    def _connect_writer(self) -> Session:
+        return self._connect()
+
+    def _watched(self, connect: Callable[[], Session]) -> Callable[[], Session]:
+        """``connect``, so that damage which its sessions find ends all writing."""
+
+        def watched() -> Session:
+            session = connect()
+            session.on_damage = self.condition.damaged
+            return session
+
+        return watched
 
     @abstractmethod
     def _read_version(self, session: Session) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import DamagedStore
 from mqis.storage.session import Connection
 from mqis.wire.errors import WireError
 from mqis.wire.journal import JournalRecord, encode_record
@@ -74,9 +74,7 @@ def last_lsn(connection: Connection) -> int:
     """The counter outlives the rows: a number that was trimmed does not come again."""
     rows = connection.run("SELECT lsn FROM outbox_last")
     if len(rows) != 1:
-        raise StorageError(
-            f"the outbox has {len(rows)} counters instead of one; restore from an export"
-        )
+        raise DamagedStore(f"the outbox has {len(rows)} counters instead of one")
     return int(rows[0][0])
 
 
@@ -88,7 +86,7 @@ def split_row(row: Row) -> list[tuple[int, bytes]]:
         if lsns != list(range(row[0] - len(found) + 1, row[0] + 1)) or not lsns:
             raise ValueError(f"it does not end with record {row[0]}")
     except (WireError, ValueError, TypeError) as error:
-        raise StorageError(f"row {row[0]} of the outbox is damaged: {error}") from error
+        raise DamagedStore(f"row {row[0]} of the outbox is damaged: {error}") from error
     return found
 
 

@@ -55,9 +55,13 @@ def _itself(session: Session) -> Session:
 class Pool:
     """Lends each session to one user at a time; one that fails is closed, not lent again."""
 
-    def __init__(self, connect: Callable[[], Session], begin: str) -> None:
+    def __init__(
+        self, connect: Callable[[], Session], begin: str, admit: Callable[[], None]
+    ) -> None:
+        """``admit`` raises ``StoreUnavailable`` if it is known that the store cannot be used."""
         self._connect = connect
         self._begin = begin
+        self._admit = admit
         self._lock = Lock()
         self.idle: list[Session] = []
         self.closed = False
@@ -71,6 +75,7 @@ class Pool:
 
     def begun(self) -> Session:
         """A session in a new transaction. Those that died while they were idle are passed over."""
+        self._admit()
         while (session := self._take()) is not None:
             try:
                 session.begin(self._begin)
@@ -79,6 +84,7 @@ class Pool:
                 self.keep(session)
                 if not died:
                     raise
+                self._admit()
             else:
                 return session
         session = self._connect()

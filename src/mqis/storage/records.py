@@ -14,7 +14,7 @@ from mqis.protocol.directory.objects import (
     PurgeState,
     Scope,
 )
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import DamagedStore
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -115,7 +115,7 @@ def read_tombstone(row: tuple[bytes, bytes, bytes, int, int]) -> DeletedObject:
             Scope(row[4]),
         )
     except _DAMAGE as error:
-        raise StorageError(f"tombstone {hex_id(row[0])} is damaged: {error}") from error
+        raise DamagedStore(f"tombstone {hex_id(row[0])} is damaged: {error}") from error
 
 
 def partition_row(partition: Partition) -> Row:
@@ -141,14 +141,14 @@ def read_partition(row: tuple[bytes, bytes, bytes, bytes, bytes, int]) -> Partit
             PurgeState(row[5]),
         )
     except _DAMAGE as error:
-        raise StorageError(f"partition {hex_id(row[0])} is damaged: {error}") from error
+        raise DamagedStore(f"partition {hex_id(row[0])} is damaged: {error}") from error
 
 
 def read_state(row: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
     """From (key, value), which SQLite would let be anything."""
     key, value = row
     if not isinstance(key, bytes) or not isinstance(value, bytes):
-        raise StorageError(f"state {hex_id(key)} is damaged: key and value have to be bytes")
+        raise DamagedStore(f"state {hex_id(key)} is damaged: key and value have to be bytes")
     return key, value
 
 
@@ -157,8 +157,8 @@ def hex_id(raw: object) -> str:
     return raw.hex() if isinstance(raw, bytes) else repr(raw)
 
 
-def _damaged_object(row: Row, error: Exception) -> StorageError:
-    return StorageError(f"object {hex_id(row[1])} of type {row[0]} is damaged: {error}")
+def _damaged_object(row: Row, error: Exception) -> DamagedStore:
+    return DamagedStore(f"object {hex_id(row[1])} of type {row[0]} is damaged: {error}")
 
 
 def _seq(data: bytes) -> SequenceNumber:

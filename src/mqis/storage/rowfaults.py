@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from mqis.protocol.directory.indexing import index_keys
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import DamagedStore
 from mqis.storage.faults import view_faults
 from mqis.storage.outbox import split_row
 from mqis.storage.records import (
@@ -55,8 +55,8 @@ class _SoundRows(SqlView):
 def _damage(read: Callable[[Any], object], row: object) -> Iterator[str]:
     try:
         read(row)
-    except StorageError as error:
-        yield str(error)
+    except DamagedStore as error:
+        yield error.detail
 
 
 def _object_faults(connection: Connection) -> Iterator[str]:
@@ -65,8 +65,8 @@ def _object_faults(connection: Connection) -> Iterator[str]:
     for row in _object_rows(connection):
         try:
             obj = read_whole_object((row[0], row[1], *row[4:]))
-        except StorageError as error:
-            yield str(error)
+        except DamagedStore as error:
+            yield error.detail
             accounted += _count(connection, "WHERE object_type=? AND id=?", *row[:2])
             continue
         where = f"object {obj.id.raw.hex()} of type {row[0]}"
@@ -130,4 +130,4 @@ def _read_records(row: tuple[int, bytes]) -> None:
         try:
             decode_record(record)
         except WireError as error:
-            raise StorageError(f"record {lsn} of the outbox is damaged: {error}") from error
+            raise DamagedStore(f"record {lsn} of the outbox is damaged: {error}") from error

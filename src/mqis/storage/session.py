@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import DamagedStore, StorageError
 
 #: How long a writer waits for another process before it gives up.
 BUSY_TIMEOUT_S = 10.0
@@ -17,6 +17,12 @@ class Connection(Protocol):
     """One database connection: runs a statement, gives its rows, raises ``StorageError``."""
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
+
+    def tell_damage(self, error: DamagedStore) -> None:
+        """Tell whoever keeps the store that its content is damaged."""
+
+
+def _silent(_text: str) -> None: ...
 
 
 class Session(ABC):
@@ -29,6 +35,8 @@ class Session(ABC):
     def __init__(self) -> None:
         self._begun = False
         self._lost: StorageError | None = None
+        #: Hears of damage that is found here.
+        self.on_damage: Callable[[str], None] = _silent
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         if self._lost is not None:
@@ -36,9 +44,14 @@ class Session(ABC):
         try:
             return self._execute(sql, parameters)
         except StorageError as error:
+            if isinstance(error, DamagedStore):
+                self.tell_damage(error)
             if self._begun and not self.in_transaction:
                 self._lost = error
             raise
+
+    def tell_damage(self, error: DamagedStore) -> None:
+        self.on_damage(error.detail)
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[None]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from mqis.protocol.directory.indexing import OWNER_INDEX, index_keys, path_key
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Change
 from mqis.storage.outbox import OutboxTail, last_lsn, read_outbox, trim_outbox
 from mqis.storage.records import (
@@ -36,7 +36,8 @@ from mqis.wire.seqnum import SequenceNumber
 
 T = TypeVar("T")
 
-PAGE = 500
+#: Rows of one statement: what a walk in an event loop reads between two of its turns.
+PAGE = 128
 #: Databases bound the parameters of one statement.
 KEYS_AT_ONCE = 100
 
@@ -133,7 +134,11 @@ class SqlView:
 
     def encoded_outbox(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """The same, each record as the bytes that the journal takes."""
-        return read_outbox(self._connection, after, limit)
+        try:
+            return read_outbox(self._connection, after, limit)
+        except DamagedStore as error:
+            self._connection.tell_damage(error)
+            raise
 
     def last_lsn(self) -> int:
         """The number of the newest record, whether or not the outbox still has it."""
@@ -150,7 +155,11 @@ class SqlView:
             start = key(rows[-1])
 
     def _each(self, read: Callable[[Any], T], rows: Iterable[Any]) -> Iterator[T]:
-        return map(read, rows)
+        try:
+            yield from map(read, rows)
+        except DamagedStore as error:
+            self._connection.tell_damage(error)
+            raise
 
 
 class SqlTransaction(SqlView):

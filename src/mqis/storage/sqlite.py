@@ -6,13 +6,15 @@ what a caller was told is done survives the loss of the process and of the machi
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import View
 from mqis.storage.cache import Answers, CachedView
 from mqis.storage.database import DatabaseStore
@@ -36,10 +38,17 @@ _EXPLAINED = {
     "SQLITE_READONLY": "the file is read-only, nothing was written; check its owner and mode: ",
     "SQLITE_CANTOPEN": "cannot be opened; check that it exists and may be written: ",
     "SQLITE_BUSY": "another process is writing; stop it or try again: ",
-    "SQLITE_NOTADB": "is not an mqis store: ",
-    "SQLITE_CORRUPT": "the file is damaged; restore it from an export: ",
+    "SQLITE_NOTADB": "is not an mqis store, or its beginning is damaged: ",
+    "SQLITE_CORRUPT": "the file is damaged: ",
     "SQLITE_IOERR": "the disk failed, nothing was written: ",
 }
+
+
+#: The starts of SQLite's names for damage.
+_DAMAGE = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_IOERR_CORRUPTFS")
+#: How long a server looks for damage when it starts, and after how many steps SQLite asks.
+EXAMINE_S = 2.0
+_STEPS = 10_000
 
 
 class _SqliteSession(Session):
@@ -79,6 +88,20 @@ class _SqliteSession(Session):
             self._version, self._answers = version, Answers()
         return self._answers
 
+    def run_until(self, sql: str, deadline: float) -> list[Any]:
+        """The rows of ``sql``; none if ``deadline`` comes first."""
+        self._database.set_progress_handler(lambda: monotonic() > deadline, _STEPS)
+        try:
+            return self._database.execute(sql).fetchall()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+                return []
+            raise self._explained(error) from error
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        finally:
+            self._database.set_progress_handler(None, 0)
+
     @property
     def in_transaction(self) -> bool:
         return self._database.in_transaction
@@ -89,7 +112,8 @@ class _SqliteSession(Session):
     def _explained(self, error: sqlite3.Error) -> StorageError:
         code = getattr(error, "sqlite_errorname", "")
         reason = next((text for key, text in _EXPLAINED.items() if code.startswith(key)), "")
-        return StorageError(f"{self._path}: {reason}{error}")
+        kind = DamagedStore if code.startswith(_DAMAGE) else StorageError
+        return kind(f"{self._path}: {reason}{error}")
 
 
 def _cached_view(session: Session) -> CachedView:
@@ -109,6 +133,8 @@ class SqliteStore(DatabaseStore):
         if not create and not self.path.exists():
             raise StorageError(f"{self.path}: there is no store; make one with 'mqis import'")
         self._create = create
+        if create:
+            make_private(self.path)
         super().__init__()
         self._create = False  # a file that vanishes later is an error, not a new store
 
@@ -119,6 +145,7 @@ class SqliteStore(DatabaseStore):
         """The store as it is now in another file, which must not be there; nobody has to wait."""
         with closing(self._connect()) as session:
             try:
+                make_private(path)
                 session.run("VACUUM INTO ?", (str(path),))
             except StorageError as error:
                 path.unlink(missing_ok=True)
@@ -151,9 +178,33 @@ class SqliteStore(DatabaseStore):
         session.run(f"PRAGMA application_id={APPLICATION_ID}")
         session.run(f"PRAGMA user_version={version}")
 
+    def examine(self) -> None:
+        """Run SQLite's quick check, as far as it gets in two seconds: 30 MB take about 0.1 s."""
+        with closing(self._connect()) as session:
+            assert isinstance(session, _SqliteSession)
+            rows = session.run_until("PRAGMA quick_check(1)", monotonic() + EXAMINE_S)
+        found = [row[0] for row in rows if row[0] != "ok"]
+        if found:
+            raise DamagedStore(f"{self.path}: is damaged: {' '.join(found[0].split())}")
+        super().examine()
+
     def _damage(self, session: Session) -> list[str]:
+        foreign = session.run(
+            "SELECT type || ' ' || name FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+        )
         found = session.run("PRAGMA integrity_check(20)")
-        return [row[0] for row in found if row[0] != "ok"]
+        damage = [row[0] for row in found if row[0] != "ok"]
+        return [*(f"{row[0]} is not part of a store" for row in foreign), *damage]
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file of mode 0600 unless there is one; SQLite gives its log the same mode."""
+    with suppress(OSError):  # SQLite, which comes next, says what is wrong in better words
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(number, 0o600)
+        finally:
+            os.close(number)
 
 
 def is_in_use(path: Path) -> bool:

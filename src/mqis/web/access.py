@@ -12,6 +12,7 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.remote import LogonError, Remote, User, connect
 from mqis.client.servers import ServerAddress
 from mqis.services.console.places import Place, PlacesError
+from mqis.services.console.rights import Proof
 from mqis.services.presentation.users import split_user
 
 __all__ = ["Access", "LogonError", "log_on"]
@@ -37,11 +38,17 @@ class _LoopRunner:
 class Access:
     """Who has logged in where."""
 
-    def __init__(self, user: User, place: Place, client: DirectoryClient) -> None:
+    def __init__(self, user: User, proof: Proof, client: DirectoryClient) -> None:
         self.user = str(user)
-        self.place = place.name
+        #: As whom they read what other servers have.
+        self.proof = proof
         self._runner = _LoopRunner(asyncio.get_running_loop())
         self._client = client
+
+    @property
+    def place(self) -> str:
+        """The server, by name."""
+        return self.proof.at
 
     @property
     def remote(self) -> Remote:
@@ -59,4 +66,5 @@ async def log_on(place: Place, name: str, password: str, *, verify: bool) -> Acc
     domain, user = split_user(name)
     address = replace(ServerAddress.parse(place.rpc), mapper_port=place.mapper_port)
     who = User(user, domain, verify=verify)
-    return Access(who, place, await connect([address], who, password))
+    client = await connect([address], who, password)
+    return Access(who, Proof.of(domain, user, place.name, password), client)

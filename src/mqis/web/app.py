@@ -14,6 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from mqis.services.console.faults import MqisError, fault_of
+from mqis.web.admission import Admission
 from mqis.web.asking import Endpoint, changing, reading
 from mqis.web.console import HERE, Console
 from mqis.web.guard import Guard
@@ -56,9 +57,15 @@ def make_app(settings: Settings) -> Starlette:
         told = fault_of(error)
         return console.error(request, told.status, told.heading, told.text)
 
+    guard = Middleware(
+        Guard,
+        allowed=settings.allowed,
+        admission=Admission(settings, console.error),
+        error_page=console.error,
+    )
     app = Starlette(
         routes=_routes(),
-        middleware=[Middleware(Guard, allowed=settings.allowed, error_page=console.error)],
+        middleware=[guard],
         exception_handlers={HTTPException: http_error, MqisError: fault},
         lifespan=lifespan,
     )

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from mqis.services.console.places import Place
-from mqis.services.console.reading import Source
+from mqis.services.console.reading import LoginNeeded, Reader
 from mqis.web.console import Console, Visitor
 from mqis.web.guard import TooLarge, body_of
 
@@ -43,12 +43,18 @@ class Asked:
     def place(self) -> Place:
         return self.console.place(self.text("server"), self.visitor.access)
 
-    def remote(self, place: Place) -> Source | None:
-        """The visitor's own connection to the place, if there is one."""
+    def reader(self, place: Place) -> Reader:
+        """What the visitor may read there."""
+        return self.console.reader(place, self.visitor.access)
+
+    def sees_everything(self) -> bool:
+        """Whether the visitor is an administrator of the server that they have logged in to; of
+        any, for one that ``--as`` made so."""
+        places = self.console.settings.places
         access = self.visitor.access
-        if access is None or access.place != place.name:
-            return None
-        return access.remote
+        if access is None:
+            return self.console.settings.guest.everything
+        return self.reader(places.named(access.place)).everything
 
     def page(self, name: str, status: int = 200, /, **context: object) -> Response:
         return self.console.page(self.request, name, status, **context)
@@ -93,7 +99,10 @@ def changing(page: Page) -> Endpoint:
 async def answered(page: Page, asked: Asked) -> Response:
     """What it raises of our own errors, the application turns into pages."""
     try:
-        return await run_in_threadpool(page, asked)
+        async with asked.console.making:
+            return await run_in_threadpool(page, asked)
+    except LoginNeeded:
+        return to_login(asked.request)
     except ValueError as error:  # what pages are asked for by address: types, identifiers
         return asked.error(404, "Not found", str(error))
     except TimeoutError:

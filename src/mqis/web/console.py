@@ -16,8 +16,9 @@ from starlette.responses import Response
 from mqis.services.console.faults import MqisError
 from mqis.services.console.places import Place, PlacesError
 from mqis.services.console.polling import Polled, poll
-from mqis.services.console.reading import OpenStores
+from mqis.services.console.reading import OpenStores, Reader
 from mqis.services.console.replication import Watch
+from mqis.services.console.rights import RightsBook
 from mqis.services.console.statistics import counters
 from mqis.web.access import Access
 from mqis.web.limiting import Limiter
@@ -58,7 +59,12 @@ class Console:
         self.by_name = Limiter(settings.logins_per_name)
         #: So many logons are under way at a time: each takes the server some work.
         self.logging_on = asyncio.Semaphore(4)
-        self.live = Live(self._news, settings.live_every_s, settings.most_live)
+        #: So many pages are made at a time: each may hold some megabytes.
+        self.making = asyncio.Semaphore(settings.most_pages)
+        self.rights = RightsBook(settings.guest)
+        self.live = Live(
+            self._news, settings.live_every_s, settings.most_live, settings.most_live_per_address
+        )
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=True,
@@ -109,6 +115,13 @@ class Console:
             return places.named(access.place)
         return next((place for place in listed if place.store), listed[0])
 
+    def reader(self, place: Place, access: Access | None) -> Reader:
+        """What this visitor may read there."""
+        rights = self.rights.rights(place, None if access is None else access.proof)
+        logged_in_here = access is not None and access.place == place.name
+        remote = access.remote if access is not None and logged_in_here else None
+        return Reader(place, self.stores, rights, remote)
+
     def _news(self) -> dict[str, str]:
         try:
             polled = self.polled()
@@ -138,6 +151,8 @@ class Console:
             address=_address(request),
             user=None if visitor.access is None else visitor.access.user,
             user_at=None if visitor.access is None else visitor.access.place,
+            guest=str(self.settings.guest),
+            can_log_in=self.settings.places.take_calls,
             csrf=visitor.csrf,
             **context,
         )

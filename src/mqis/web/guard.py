@@ -1,4 +1,4 @@
-"""What every request passes: names, sizes, headers, and no traceback for anybody.
+"""What every request passes: names, sizes, the token, headers, and no traceback for anybody.
 
 A page from elsewhere whose name was made to lead here (DNS rebinding) asks under that name, and
 gets nothing.
@@ -7,12 +7,13 @@ gets nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mqis.web.admission import Admission, ErrorPage
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +46,18 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 
-#: (request, status, heading, text) -> a page that says so.
-ErrorPage = Callable[[Request, int, str, str], Response]
-
 
 class Guard:
-    def __init__(self, app: ASGIApp, *, allowed: frozenset[str], error_page: ErrorPage) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        allowed: frozenset[str],
+        admission: Admission,
+        error_page: ErrorPage,
+    ) -> None:
         self._app = app
+        self._admission = admission
         self._allowed = allowed
         self._error_page = error_page
 
@@ -77,21 +83,23 @@ class Guard:
             await page(scope, receive, guarded)
 
     def _refusal(self, request: Request) -> Response | None:
+        too_often = self._admission.pace(request)
+        if too_often is not None:
+            return too_often
         host = request.headers.get("host", "")
         if _name(host) not in self._allowed:
             text = "This console does not go by that name. Names are added with --host."
             return self._error_page(request, 421, "Wrong address", text)
         if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > MOST_ADDRESS:
             return self._error_page(request, 414, "Too much", "The address is too long.")
-        if request.method in ("GET", "HEAD"):
-            return None
-        if not _from_here(request, host):
-            text = "The form comes from another site."
-            return self._error_page(request, 403, "Refused", text)
-        length = request.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > MOST_BODY:
-            return self._error_page(request, 413, "Too much", "The form is too large.")
-        return None
+        if request.method not in ("GET", "HEAD"):
+            if not _from_here(request, host):
+                text = "The form comes from another site."
+                return self._error_page(request, 403, "Refused", text)
+            length = request.headers.get("content-length", "0")
+            if not length.isdigit() or int(length) > MOST_BODY:
+                return self._error_page(request, 413, "Too much", "The form is too large.")
+        return self._admission.refusal(request)
 
 
 def _name(host: str) -> str:

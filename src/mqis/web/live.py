@@ -26,11 +26,15 @@ class Full(Exception):
 class Live:
     """``look`` runs in a thread of its own, as it waits for servers."""
 
-    def __init__(self, look: Callable[[], Events], every_s: float, most: int) -> None:
+    def __init__(
+        self, look: Callable[[], Events], every_s: float, most: int, most_per_address: int
+    ) -> None:
         self._look = look
         self._every_s = every_s
         self._most = most
-        self._listeners: set[asyncio.Event] = set()
+        self._most_per_address = most_per_address
+        #: Each with the address that it comes from.
+        self._listeners: dict[asyncio.Event, str] = {}
         self._latest: dict[str, str] = {}
         self._number: dict[str, int] = {}
         self._task: asyncio.Task[None] | None = None
@@ -40,22 +44,26 @@ class Live:
     def listeners(self) -> int:
         return len(self._listeners)
 
-    def join(self) -> asyncio.Event:
+    def join(self, address: str) -> asyncio.Event:
         """Take a place, which ``stream`` gives back; ``Full`` if there is none."""
         if self._closed or len(self._listeners) >= self._most:
             raise Full
+        if list(self._listeners.values()).count(address) >= self._most_per_address:
+            raise Full
         woken = asyncio.Event()
-        self._listeners.add(woken)
+        self._listeners[woken] = address
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._watch())
         return woken
 
-    async def stream(self, woken: asyncio.Event) -> AsyncIterator[str]:
-        """Server-sent events: what is known now, then each change."""
+    async def stream(
+        self, woken: asyncio.Event, admitted: Callable[[], bool]
+    ) -> AsyncIterator[str]:
+        """Server-sent events: what is known now, then each change, to who is still ``admitted``."""
         told: dict[str, int] = {}
         try:
             yield "retry: 3000\n\n"
-            while not self._closed:
+            while not self._closed and admitted():
                 woken.clear()
                 news = [name for name, number in self._number.items() if told.get(name) != number]
                 for name in news:
@@ -66,7 +74,7 @@ class Live:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), _BEAT_S)
         finally:
-            self._listeners.discard(woken)
+            self._listeners.pop(woken, None)
 
     async def close(self) -> None:
         self._closed = True

@@ -5,20 +5,25 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import secrets
 import socket
+import ssl
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from urllib.parse import urlencode
 
 import uvicorn
 
+from mqis.web.admission import PARAMETER
 from mqis.web.app import make_app
+from mqis.web.connections import Bounds, bounded
 from mqis.web.console import Console
 from mqis.web.settings import ConsoleError, Settings
+from mqis.web.tokenfile import token_file
 
-_MOST_CONNECTIONS = 256
 _GRACE_S = 3
 _START_S = 30.0
 
@@ -48,56 +53,96 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve_console(settings: Settings, on_ready: Callable[[str], None] = lambda url: None) -> None:
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Where a console is."""
+
+    #: With the token, where one is needed.
+    url: str
+    #: The file that has the address too; None: there is no token.
+    file: Path | None
+
+
+def serve_console(
+    settings: Settings, on_ready: Callable[[Opened], None] = lambda opened: None
+) -> None:
     """Serve until SIGINT or SIGTERM; ``on_ready`` is told the address."""
-    bound = _listen(settings)
-    server = _server(settings, bound)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # when it starts and ends, we say
-    server.on_ready = lambda: on_ready(_url(settings, bound))
-    server.run([bound])
+    with _opened(settings) as (server, bound, opened):
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)  # when it starts and ends, we say
+        server.on_ready = lambda: on_ready(opened)
+        server.run([bound])
 
 
 @contextmanager
 def running_console(settings: Settings) -> Iterator[str]:
-    """The console in a thread of its own while the block runs; its address."""
+    """The console in a thread of its own while the block runs; its address, with the token."""
+    with _opened(settings) as (server, bound, opened):
+        ready = Event()
+        server.on_ready = ready.set
+        thread = Thread(target=server.run, args=([bound],), name="console", daemon=True)
+        thread.start()
+        try:
+            if not ready.wait(_START_S):
+                raise ConsoleError("the console did not start")
+            yield opened.url
+        finally:
+            server.should_exit = True
+            thread.join(_GRACE_S * 3)
+            bound.close()
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[tuple[_Server, socket.socket, Opened]]:
+    """A console that listens, with a token that no other start of it has."""
     bound = _listen(settings)
-    server = _server(settings, bound)
-    ready = Event()
-    server.on_ready = ready.set
-    thread = Thread(target=server.run, args=([bound],), name="console", daemon=True)
-    thread.start()
-    try:
-        if not ready.wait(_START_S):
-            raise ConsoleError("the console did not start")
-        yield _url(settings, bound)
-    finally:
-        server.should_exit = True
-        thread.join(_GRACE_S * 3)
-        bound.close()
+    token = secrets.token_urlsafe(32) if settings.token_required else ""
+    settings = replace(settings, port=bound.getsockname()[1], token=token)
+    with ExitStack() as stack:
+        stack.callback(bound.close)
+        url, file = _url(settings), None
+        if token:
+            url += f"?{urlencode({PARAMETER: token})}"
+            file = stack.enter_context(token_file(settings.places.run, settings.port, url))
+        yield _server(settings), bound, Opened(url, file)
 
 
-def _server(settings: Settings, bound: socket.socket) -> _Server:
-    app = make_app(replace(settings, port=bound.getsockname()[1]))
-    options: dict[str, Any] = {}
-    if settings.tls:
-        options = {"ssl_certfile": str(settings.certificate), "ssl_keyfile": str(settings.key)}
+def _server(settings: Settings) -> _Server:
+    app = make_app(settings)
+    bounds = Bounds(
+        settings.most_connections,
+        settings.most_connections_per_address,
+        settings.request_s,
+        settings.read_s,
+        _tls(settings),
+    )
     config = uvicorn.Config(
         app,
+        loop="asyncio",  # uvloop reads before TLS can begin
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=True,
         proxy_headers=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=_GRACE_S,
         h11_max_incomplete_event_size=32 << 10,
-        http="h11",
+        http=bounded(bounds),
         ws="none",
-        **options,
     )
     return _Server(config, app.state.console)
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    if settings.certificate is None or settings.key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(settings.certificate, settings.key)
+    except (OSError, ssl.SSLError) as error:
+        reason = error.strerror or str(error)
+        raise ConsoleError(f"{settings.certificate}, {settings.key}: {reason}") from error
+    return context
 
 
 def _listen(settings: Settings) -> socket.socket:
@@ -127,6 +172,6 @@ def _bind(address: str, port: int) -> socket.socket:
     return bound
 
 
-def _url(settings: Settings, bound: socket.socket) -> str:
+def _url(settings: Settings) -> str:
     host = f"[{settings.listen}]" if ":" in settings.listen else settings.listen
-    return f"{'https' if settings.tls else 'http'}://{host}:{bound.getsockname()[1]}/"
+    return f"{'https' if settings.tls else 'http'}://{host}:{settings.port}/"

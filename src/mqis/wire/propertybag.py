@@ -26,6 +26,7 @@ Properties = Mapping[int, PropVariant]
 
 _COUNT = Struct("<H")
 _ENTRY = Struct("<IHI")
+_NUMBER = Struct("<H")
 
 
 @lru_cache(maxsize=128)
@@ -131,12 +132,18 @@ class PropertyBag(Mapping[int, PropVariant]):
 
     def packed(self, propid: int) -> bytes | None:
         """The bytes of a value, up to those of the next one, without a look into them."""
-        if propid not in self._ids:
+        tagged = self.tagged(propid)
+        return None if tagged is None else tagged[2:]
+
+    def tagged(self, propid: int) -> bytes | None:
+        """The same behind the number of its variant type: what ``encode_tagged`` writes."""
+        try:
+            at = 3 * self._ids.index(propid)
+        except ValueError:
             return None
-        index = self._ids.index(propid)
-        first = self.values_at + self._table[3 * index + 2]
-        is_last = index + 1 == len(self._ids)
-        return self.data[first : None if is_last else self.values_at + self._table[3 * index + 5]]
+        table, start = self._table, self.values_at
+        end = start + table[at + 5] if at + 5 < len(table) else None
+        return _NUMBER.pack(table[at + 1]) + self.data[start + table[at + 2] : end]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._ids)

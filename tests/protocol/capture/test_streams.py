@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqis.protocol.capture.fragments import Fragments
 from mqis.protocol.capture.halfstream import Chunk, HalfStream
 from mqis.protocol.capture.limits import Limits
 from mqis.protocol.capture.row import Place, Row
+from mqis.protocol.capture.rpc import RpcDissector
 from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import Syntax
 from mqis.wire.pcap.building import tcp_frame
 from mqis.wire.pcap.classic import write_pcap
-from mqis.wire.pcap.transport import TcpFlags
+from mqis.wire.pcap.transport import Fragment, TcpFlags
 from tests.protocol.capture import samples
 from tests.protocol.capture.made import (
     FEW,
@@ -557,3 +559,54 @@ def test_a_frame_of_another_file_has_its_own_offset() -> None:
     assert (row.frame, row.offset) == (4, 24 + 3 * (16 + 54))
     assert row.time_ns == 4000
     assert capture([tcp_frame(MQQB, True, (0, 0), 0)])[:4] == bytes.fromhex("d4c3b2a1")
+
+
+# --- what a hostile capture may take --------------------------------------------------------------
+
+
+def test_the_same_bytes_are_kept_a_few_times_only() -> None:
+    half = HalfStream()
+    half.begins_at(0)
+    for number in range(50):
+        half.add(100, Chunk(0, b"x", number, None, Place(number, 0, None)))
+    assert len(half.pending) == 16
+    half.add(200, Chunk(0, b"y", 0, None, Place(51, 0, None)))
+    assert len(half.pending) == 17
+
+
+def test_fragments_are_bounded_in_number_and_bytes() -> None:
+    def fragment(number: int, at: int, size: int) -> Fragment:
+        return Fragment(b"\1\1\1\1", b"\2\2\2\2", 17, number, at, True, bytes(size))
+
+    few = Fragments(Limits(max_fragments=4))
+    for at in range(8, 56, 8):
+        assert few.add(fragment(1, at, 8), Place(at, 0, None)) is None
+    assert [reason for _, _, reason in few.given_up] == ["more than 4 fragments"]
+
+    small = Fragments(Limits(max_fragment_bytes=100))
+    for number in range(1, 4):
+        assert small.add(fragment(number, 8, 48), Place(number, 0, None)) is None
+    assert [key[3] for key, _, _ in small.given_up] == [1]
+    assert small.add(fragment(2, 8, 16), Place(9, 0, None)) is None  # a shorter copy adds nothing
+    assert small._bytes == 96
+
+
+def test_overlapping_fragments_do_not_fill_a_gap() -> None:
+    """There are more bytes than the packet has, and its first ones are not among them."""
+    kept = Fragments(Limits())
+    ends = b"\1\1\1\1", b"\2\2\2\2", 17, 1
+    assert kept.add(Fragment(*ends, 16, False, bytes(8)), Place(1, 0, None)) is None
+    assert kept.add(Fragment(*ends, 8, True, bytes(40)), Place(2, 0, None)) is None
+    whole = kept.add(Fragment(*ends, 0, True, bytes(8)), Place(3, 0, None))
+    assert whole is not None
+    assert len(whole[1]) == 24
+
+
+def test_callbacks_nest_so_deep_and_no_deeper() -> None:
+    told: list[object] = []
+    reader = RpcDissector(lambda *row: told.append(row), Limits(max_nested=3))
+    request = bytes.fromhex("05000003 10000000 18000000 07000000 00000000 00000000")
+    for number in range(10):
+        reader.data(number % 2, request, Place(number, 0, None))
+    assert len(told) == 10
+    assert max(len(stack) for stack in reader._calls.values()) <= 3

@@ -215,6 +215,20 @@ def test_equal_descriptors_are_judged_once(world: World) -> None:
         assert guard.judged == 2
 
 
+def test_what_a_guard_remembers_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each queue may have a descriptor of its own, and one of them may be large."""
+    monkeypatch.setattr("mqis.protocol.directory.guard.MAX_JUDGED", 3)
+    guard, _ = _guard()
+    with world.store.read() as view:
+        for right in range(10):
+            guard.allows(_granting(world.one(QUEUE), right), Access.READ, view)
+            assert guard.judged <= 3
+        entries = "".join(f"(A;;0x20;;;S-1-5-21-1-2-3-{n})" for n in range(100))
+        large = _with(world.one(QUEUE), blob(parse_sddl(f"D:{entries}(A;;0x20;;;WD)").to_bytes()))
+        assert guard.allows(large, Access.READ, view)
+        assert max(len(key[1] or b"") for key in guard._judged) <= 256
+
+
 def test_a_descriptor_that_cannot_be_read_grants_nothing(world: World) -> None:
     broken = _with(world.one(QUEUE), blob(b"\1\2\3"))
     guard, _ = _guard()

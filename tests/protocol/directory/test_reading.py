@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.reading import check_readable, is_readable, read_property
+from mqis.protocol.directory.reading import (
+    MAX_NAMED,
+    check_readable,
+    is_readable,
+    read_property,
+)
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -257,6 +262,17 @@ class TestMachine:
                 VarType.VECTOR_LPWSTR, ("C15", "C14")
             )
             assert read_property(obj, 224, view) == PropVariant(VarType.VECTOR_LPWSTR, ("C14",))
+
+    @pytest.mark.req("SEC-7-01")
+    def test_a_long_list_of_routing_servers_is_not_looked_up_to_its_end(self) -> None:
+        world = World()
+        long = PropVariant(VarType.VECTOR_CLSID, (C14,) * 65_536)
+        obj = world.one(MACHINE)
+        obj = replace(obj, properties={**obj.properties, 208: long})
+        with world.store.read() as view:
+            shown = read_property(obj, 223, view)
+        assert shown is not None
+        assert shown.value == ("C14",) * MAX_NAMED
 
     @pytest.mark.req("MQDS-3.1.4.21.8.1-06")
     @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mqis.protocol.directory.locate import Target
-from mqis.protocol.directory.query import Query, SortKey
+from mqis.protocol.directory.query import Order, Query, SortKey
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.retrieval import (
     LookupState,
@@ -13,12 +15,14 @@ from mqis.protocol.directory.retrieval import (
     end_directory_lookup,
     lookup_directory_next,
     read_directory_object,
+    walk_directory,
 )
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, Value, VarType
+from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory.world import (
     ALICE,
     C14,
@@ -38,14 +42,33 @@ from tests.protocol.directory.world import (
     USER,
     World,
     guid,
+    number,
     refusal,
     text,
+    ui4,
 )
 
 
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+OUT = "C15\\q007"
+
+
+def crowd(world: World, queues: int, label: str = "") -> None:
+    """That many queues more; every third has the same label."""
+    like = world.one(QUEUE)
+    with world.store.write() as transaction:
+        for n in range(queues):
+            properties = {
+                103: text(f"C15\\q{n:03}"),
+                108: text(label or f"label {n % 3 + 4}"),
+                105: ui4(n * 7 % 11),
+            }
+            id_, seq = number(0x5000 + n), SequenceNumber(10_000 + n)
+            transaction.insert(replace(like, id=id_, seq=seq, properties=properties))
 
 
 class TestReadDirectoryObject:
@@ -147,6 +170,18 @@ class TestLookup:
         row = lookup_directory_next(state)
         assert row[1] == PropVariant(VarType.NULL, None)
 
+    def test_a_sorted_lookup_leaves_out_what_does_not_match_or_is_not_admitted(
+        self, world: World
+    ) -> None:
+        crowd(world, 20)
+        some = Restriction(Relation.GE, PropId.Q_LABEL, text("label 5"))
+        query = Query.make([103], [some], [SortKey(PropId.Q_LABEL)])
+        with world.store.read() as view:
+            expected = [obj.path for obj in query.objects(view) if obj.path != OUT]
+            state = begin_directory_lookup(view, query, lambda obj: obj.path != OUT)
+        assert [row[0] for row in _values(state)] == expected
+        assert len(expected) == 12
+
     def test_only_what_is_admitted(self, world: World) -> None:
         with world.store.read() as view:
             state = begin_directory_lookup(view, Query.make([203]), lambda obj: obj.path == "C15")
@@ -159,6 +194,57 @@ class TestLookup:
         end_directory_lookup(state)
         assert (state.rows, state.position) == ([], 0)
         assert lookup_directory_next(state) == ()
+
+    @pytest.mark.req("SEC-7-01")
+    def test_a_walk_has_a_step_for_each_object_it_looks_at(self, world: World) -> None:
+        crowd(world, 20)
+        some = Restriction(Relation.LT, PropId.Q_LABEL, text("label 5"))
+        with world.store.read() as view:
+            walk = walk_directory(view, Query.make([108], [some]), lambda obj: obj.path != OUT)
+            steps = list(walk)
+            count = view.count(QUEUE)
+        assert len(steps) == count
+        assert 0 < sum(1 for added in steps if added) < count
+
+    @pytest.mark.req("SEC-7-02")
+    def test_a_lookup_is_as_large_as_its_cells(self, world: World) -> None:
+        crowd(world, 20)
+        narrow, wide = _begin(world, Query.make([101])), _begin(world, Query.make([101, 103, 108]))
+        assert len(narrow.rows) == len(wide.rows)
+        assert wide.size - narrow.size > sum(2 * len("C15\\q000") for _ in wide.rows)
+        repeated = _begin(world, Query.make([101] * 128))
+        assert repeated.size == narrow.size
+        assert len(lookup_directory_next(repeated)) == 128
+
+    @pytest.mark.parametrize("count", [0, 5, 255, 256, 700])
+    @pytest.mark.parametrize("order", list(Order))
+    def test_runs_are_merged_to_what_sorting_gives(
+        self, world: World, count: int, order: Order
+    ) -> None:
+        crowd(world, count)
+        query = Query.make([103], (), [SortKey(PropId.Q_LABEL, order), SortKey(PropId.Q_QUOTA)])
+        with world.store.read() as view:
+            expected = [obj.path for obj in query.objects(view)]
+            walk = walk_directory(view, query)
+            added = list(walk)
+            assert [row[0] for row in _values(begin_directory_lookup(view, query))] == expected
+        state = _begin(world, query)
+        # What keys have taken is given back.
+        assert sum(added) == state.size
+        assert max(added) > state.size / len(state.rows)
+
+    def test_an_answer_has_few_rows_where_they_are_large(self, world: World) -> None:
+        crowd(world, 100, "x" * 60_000)
+        state = _begin(world, Query.make([108]))
+        pages = []
+        while rows := state.page(128):
+            pages.append(len(rows))
+            state.position += len(rows)
+        assert sum(pages) == len(state.rows)
+        assert max(pages) < 40  # and not 100: each has 120,000 bytes
+        assert len(_begin(world, Query.make([108] * 30 + [101] * 98)).rows) == len(state.rows)
+        code = refusal(lambda: _begin(world, Query.make([108] * 128)))
+        assert code == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
     def test_tombstones_are_not_looked_up(self) -> None:
         with_deleted = [int(DELETED) * 100 + 1]

@@ -317,3 +317,23 @@ def test_a_client_and_two_servers() -> None:
         assert client.queue_manager.directory_servers == names
         assert client.queue_manager.connected_networks == networks
         assert [server.statistics.answered for server in servers] == [1, 1]
+
+
+def test_a_reply_is_no_longer_than_it_may_be() -> None:
+    """Networks take half of it at most, where servers are to be named."""
+    many = LocalQueueManager(
+        Guid(b"an enterprise..."),
+        (Guid(b"a site.........."),),
+        tuple(f"server-{n:03}" for n in range(300)),
+        tuple(Guid(n.to_bytes(16, "big")) for n in range(1, 200)),
+    )
+    for most in (512, 1400, 9000):
+        server = DiscoveryServer(many, max_reply=most, limit=RateLimit(1000, 1000))
+        for site in (Guid(b"a site.........."), Guid.NULL):
+            request = TopologyClientRequest(Guid.NULL, Guid(b"number of asking"), site)
+            reply = server.answer(request.to_bytes(), "10.0.0.1", 0.0)
+            assert reply is not None
+            assert 300 < len(reply) <= most
+            found = TopologyServerReply.from_bytes(reply)
+            assert found.own_site == bool(site)
+            assert found.own_site or found.servers[0].name == "server-000"

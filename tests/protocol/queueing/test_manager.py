@@ -388,9 +388,11 @@ def test_too_many_destinations() -> None:
 class Peer:
     """A peer made of packets, with an open session that it accepted or began."""
 
-    def __init__(self, target: QueueManager, guid: Guid = PSC2, now: float = 0.0) -> None:
+    def __init__(
+        self, target: QueueManager, guid: Guid = PSC2, now: float = 0.0, source: str = "here"
+    ) -> None:
         self.target, self.guid, self.now = target, guid, now
-        number = target.accepted("here", now)
+        number = target.accepted(source, now)
         assert number is not None
         self.number = number
         self.write(EstablishConnection(guid, Guid.NULL, 0).to_bytes())
@@ -717,3 +719,45 @@ def test_a_session_alone_does_not_open_the_replication_queue() -> None:
     assert (two.statistics.delivered, two.statistics.refused) == (0, 2)
     assert not wires.of("psc2", Delivered)
     assert not wires.of("psc2", Notified)
+
+
+# --- strangers ------------------------------------------------------------------------------------
+
+
+def test_a_stranger_that_hoards_incomplete_packets_gives_way_to_a_server() -> None:
+    one = manager(PSC1, "PSC1", Limits(max_buffered=1000))
+    octets = normal(properties=MessageProperties(bytes(5000))).to_bytes()
+    hoarder = Peer(one, source="stranger")
+    hoarder.write(octets[:900])
+    server = Peer(one)
+    server.write(octets[:300])
+    server.read()
+    assert list(one._links) == [server.number]
+    assert one._buffered == 300
+    server.write(octets[300:])
+    assert [type(e) for e in server.events()] == [SessionClosed, Delivered]
+
+
+def test_a_session_that_delivered_something_is_not_given_to_another() -> None:
+    one = manager(PSC1, "PSC1", Limits(max_sessions=2))
+    proved, idle = Peer(one, source="a"), Peer(one, source="a")
+    proved.write(normal().to_bytes())
+    newcomer = Peer(one, OTHER, source="b")
+    assert list(one._links) == [proved.number, newcomer.number]
+    another = Peer(one, source="c")
+    assert idle.number not in one._links
+    assert list(one._links) == [proved.number, another.number]
+
+
+def test_the_first_packet_has_less_time_than_the_rest_of_the_set_up() -> None:
+    one = manager(PSC1, "PSC1", Limits(silence_timeout_s=5.0, init_timeout_s=60.0))
+    silent, begun = one.accepted("a", 0.0), one.accepted("b", 0.0)
+    assert silent is not None
+    assert begun is not None
+    one.receive(begun, EstablishConnection(PSC2, Guid.NULL, 0).to_bytes(), 1.0)
+    one.handle_timer(5.0)
+    assert list(one._links) == [begun]
+    one.handle_timer(59.0)
+    assert list(one._links) == [begun]
+    one.handle_timer(60.0)
+    assert list(one._links) == []

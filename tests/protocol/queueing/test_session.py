@@ -149,7 +149,7 @@ def test_malformed_bytes_close_every_state(state: State, octets: bytes) -> None:
 @pytest.mark.parametrize("state", [state for state in State if state is not State.CLOSED])
 def test_timers_of_every_state(state: State) -> None:
     session = session_in(state)
-    wait = 300.0 if state is State.OPEN else 60.0
+    wait = {State.OPEN: 300.0, State.WAITING_EC: 10.0}.get(state, 60.0)
     assert session.next_timer() == START + wait
     session.handle_timer(START + wait - 0.1)
     assert session.closed is None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mqis.protocol.budget import Budget, Quota
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.groups import AssociationGroup, AssociationGroups, HandleBudget
+from mqis.protocol.rpc.groups import AssociationGroup, AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.wire.guid import Guid
 from tests.protocol.rpc.talk import ECHO, OTHER, STRICT, Counting, Talk, make_endpoint
@@ -86,7 +87,9 @@ def test_a_connection_that_never_bound_leaves_nothing() -> None:
 
 
 def test_budgets_of_a_group_and_of_all_together() -> None:
-    groups = AssociationGroups(Counting(), HandleBudget(per_group=3, total=5))
+    groups = AssociationGroups(
+        Counting(), Budget(Quota(connection=3, address=5, anonymous=5, process=5))
+    )
     one, two = new_group(groups), new_group(groups)
 
     def refused(group: AssociationGroup) -> None:
@@ -105,6 +108,32 @@ def test_budgets_of_a_group_and_of_all_together() -> None:
     groups.leave(two)
     one.create_handle("again", ECHO)
     groups.leave(one)
+    assert groups.budget.used == 0
+
+
+def test_those_who_logged_on_have_handles_that_strangers_cannot_take() -> None:
+    quota = Quota(connection=5, address=2, anonymous=3, process=6)
+    groups = AssociationGroups(Counting(), Budget(quota), lambda peer: str(peer)[:3])
+    near, far = groups.join(0, "aaa1"), groups.join(0, "bbb1")
+    same = groups.join(0, "aaa2")
+    assert near is not None
+    assert far is not None
+    assert same is not None
+    near.create_handle(1, ECHO)
+    same.create_handle(2, ECHO)
+    for group in (near, same):  # one address, as it is counted
+        with pytest.raises(RpcFault, match="this address: 2 of 2 held"):
+            group.create_handle(3, ECHO)
+    far.create_handle(3, ECHO)
+    with pytest.raises(RpcFault, match="all anonymous callers together: 3 of 3"):
+        far.create_handle(4, ECHO)
+    for n in range(2):
+        near.create_handle(n, ECHO, anonymous=False)
+    far.create_handle(5, ECHO, anonymous=False)
+    with pytest.raises(RpcFault, match="this server: 6 of 6 held"):
+        far.create_handle(6, ECHO, anonymous=False)
+    for group in (near, far, same):
+        groups.leave(group)
     assert groups.budget.used == 0
 
 

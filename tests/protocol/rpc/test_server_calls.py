@@ -550,3 +550,40 @@ def test_statistics() -> None:
     assert (counted.calls_in, counted.calls_out) == (2, 0)
     assert (counted.packets_in, counted.packets_out) == (4, 4)
     assert (counted.faults, counted.refused) == (1, 0)
+
+
+@pytest.mark.req("SEC-7-04")
+def test_what_a_client_holds_is_counted() -> None:
+    talk = Talk(respond=later).bound()
+    assert talk.server.held == 0
+    talk.say(request_pdu(b"one", call_id=7))  # runs, and its stub is there until it is decoded
+    talk.say(request_pdu(b"four", call_id=8))  # waits for the first
+    assert talk.server.held == 7
+    talk.say(request_pdu(b"begun", call_id=9, flags=FIRST))
+    talk.say(request_pdu(b"half of another", call_id=9, flags=0)[:10])
+    assert talk.server.held == 7 + 5 + 10
+    (event,) = talk.events[:1]
+    assert isinstance(event, CallReceived)
+    event.call.stub = b""
+    assert talk.server.held == 4 + 5 + 10
+
+
+@pytest.mark.req("SEC-7-04")
+def test_a_client_that_holds_too_much_is_told_which_call_it_was() -> None:
+    talk = Talk().bound()
+    talk.say(request_pdu(b"begun", call_id=9, flags=FIRST))
+    talk.server.too_much()
+    assert talk.say() == ["fault+ server_too_busy context 0 call 9", "closed"]
+    talk.server.too_much()
+    assert talk.say() == ["closed"]
+    silent = Talk().bound()
+    silent.server.too_much()
+    assert silent.say() == ["closed"]
+
+
+@pytest.mark.req("SEC-7-05")
+def test_a_connection_is_anonymous_until_somebody_logs_on() -> None:
+    talk = Talk(make_endpoint(SharedSecret()))
+    assert talk.server.anonymous
+    authenticated(talk, AuthLevel.INTEGRITY)
+    assert not talk.server.anonymous

@@ -63,6 +63,7 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
     run("kadmin.local", "-q", f'addprinc -pw "{PASSWORD}" alice')
     run("kadmin.local", "-q", f'addprinc -pw "{PASSWORD}" carol')
+    run("kadmin.local", "-q", f'addprinc -pw "{PASSWORD}" alice/admin')
     run("kadmin.local", "-q", f"addprinc -randkey host/{HOST}")
     run("kadmin.local", "-q", f"ktadd -k {keytab} host/{HOST}")
     kdc = subprocess.Popen(
@@ -171,6 +172,12 @@ def test_replayed_and_reordered(realm: Realm, auth_type: int, level: int) -> Non
 def test_a_principal_without_an_account(realm: Realm) -> None:
     acceptor = pair(realm, AuthType.KERBEROS, 5, "carol")[1]
     assert acceptor.identity == Identity(REALM, "carol")
+
+
+@pytest.mark.req("SEC-10-01")
+def test_an_instance_of_a_user_is_not_that_user(realm: Realm) -> None:
+    acceptor = pair(realm, AuthType.KERBEROS, 5, "alice/admin")[1]
+    assert acceptor.identity == Identity(REALM, "alice/admin")
 
 
 def test_a_wrong_password(realm: Realm) -> None:

@@ -129,7 +129,9 @@ class Served:
             "handles": self.rpc.endpoint.groups.budget.used,
             "authentications": handles.count(ServerAuth),
             "lookups": handles.count(LookupState),
-            "rows": handles.rows,
+            "memory": self.context.budgets.memory.used,
+            "lookups begun": self.context.budgets.lookups.used,
+            "walks": self.context.budgets.walks.used,
             "deletes": handles.count(PendingDelete),
         }
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mqis.client.authentication import Callbacks, SignatureError
+from mqis.protocol.budget import Quota
 from mqis.protocol.directory import signature
 from mqis.protocol.directory.retrieval import LookupState
 from mqis.protocol.rpc.faults import FaultStatus
@@ -242,11 +243,13 @@ class TestPages:
     @scenario
     async def test_the_end_frees_the_rows_and_the_handle(self) -> None:
         async with serving(crowded(9)) as served, served.caller() as caller:
+            memory = served.context.budgets.memory
+            before = memory.used
             begun = await begin(caller, wanted(101))
-            assert served.context.handles.rows == 10
+            assert memory.used - before > 10 * 16
             got = await end(caller, begun.handle)
             assert (got.result, got.handle) == (OK, ContextHandle.NULL)
-            assert served.context.handles.rows == 0
+            assert memory.used == before
             assert await fault_of(end(caller, begun.handle)) == MISMATCH
             assert await fault_of(following(caller, begun.handle)) == MISMATCH
 
@@ -323,7 +326,7 @@ class TestRefusals:
     @scenario
     async def test_a_client_has_so_many_lookups(self) -> None:
         async with serving() as served, served.caller() as caller, served.caller() as other:
-            served.configure(max_lookups=3)
+            served.context.budgets.lookups.quota = Quota(3, 9, 9, 9)
             begun = [await begin(caller, wanted(203)) for _ in range(4)]
             assert [b.result for b in begun] == [
                 OK,
@@ -337,10 +340,16 @@ class TestRefusals:
 
     @pytest.mark.req("MQDS-5.1-01")
     @scenario
-    async def test_all_clients_together_have_so_many_rows(self) -> None:
+    async def test_all_clients_together_have_so_much_memory(self) -> None:
         full = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
         async with serving(crowded(9)) as served, served.caller() as one, served.caller() as two:
-            served.configure(max_lookup_rows=25)
+            memory = served.context.budgets.memory
+            before = memory.used
+            await end(one, (await begin(one, wanted(101))).handle)
+            assert memory.used == before
+            each = 1024 + 10 * (2 + 16 + 48)  # ten queues: tag, identifier, overhead
+            room = before + 2 * each + 1024 + 500
+            memory.quota = Quota(room, room, room, room)
             begun = [(await begin(c, wanted(101))) for c in (one, two, one)]
             assert [b.result for b in begun] == [OK, OK, full]
             assert (await begin(two, wanted(203))).result == OK
@@ -357,7 +366,7 @@ class TestRundown:
                 for _ in range(5):
                     await begin(caller, wanted(101))
                 assert served.counters()["lookups"] == 5
-                assert served.counters()["rows"] == 50
+                assert served.counters()["memory"] > 5 * 10 * 16
                 caller.rpc.abort()
             assert set((await served.emptied()).values()) == {0}
 

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
+from mqis.protocol.budget import Quota
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
-from mqis.protocol.rpc.groups import HandleBudget
 from mqis.protocol.rpc.limits import Limits
 from mqis.runtime.rpc import connection as driver
 from mqis.runtime.rpc.typed import invoke
@@ -276,7 +276,7 @@ def test_a_flood_of_handles() -> None:
     async def main() -> None:
         desk = Desk()
         async with serving(desk) as (server, port):
-            server.endpoint.groups.budget = HandleBudget(per_group=50, total=120)
+            server.endpoint.groups.budget.quota = Quota(50, 120, 120, 120)
             greedy = [await connected(port) for _ in range(3)]
             made = 0
             for client in greedy:

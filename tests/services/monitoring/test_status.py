@@ -154,10 +154,13 @@ def test_nothing_listens_unless_it_is_wanted(tmp_path: Path) -> None:
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     async def run() -> None:
-        config = with_values(pec_config(tmp_path / "pec1", [0, 0]), server={"role": "none"})
+        config, other = (
+            with_values(pec_config(tmp_path / name, [0, 0]), server={"role": "none"})
+            for name in ("pec1", "pec2")
+        )
         async with DirectoryServer(config, grace_s=1) as server:
             port = server.ready.monitoring_port
-            taken = with_values(config, monitoring={"port": port})
+            taken = with_values(other, monitoring={"port": port})
             with pytest.raises(ServeError, match=r"monitoring\.port"):
                 await DirectoryServer(taken, grace_s=1).start()
 

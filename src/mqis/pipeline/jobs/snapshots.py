@@ -6,6 +6,7 @@ has before a snapshot that is kept, so a rebuild of the past may have to begin w
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -17,6 +18,7 @@ from mqis.pipeline.sources.journal import PATTERN, server_of_segment
 from mqis.pipeline.tables import Tables
 
 _SNAPSHOTS = "snapshot-*.jsonl"
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _PLACE = "file string, of string, lsn long"
 
 
@@ -50,4 +52,6 @@ def _taken(directory: Path) -> list[tuple[str, str, int]]:
     """(file, server, lsn) of the snapshots in a journal's directory."""
     server = next(filter(None, map(server_of_segment, sorted(directory.glob(PATTERN)))), "")
     taken = sorted(directory.glob(_SNAPSHOTS)) if server else []
-    return [(str(path), server, int(path.stem.partition("-")[2])) for path in taken]
+    # A comma in the name of a directory would begin another path.
+    numbered = ((path, path.stem.partition("-")[2]) for path in taken if "," not in str(path))
+    return [(str(path), server, int(n)) for path, n in numbered if _NUMBER.fullmatch(n)]

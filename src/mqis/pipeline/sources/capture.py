@@ -28,7 +28,14 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources import arrays
-from mqis.pipeline.sources.files import SourceError, chosen, paths_in, unreadable
+from mqis.pipeline.sources.files import (
+    SourceError,
+    chosen,
+    open_plain,
+    paths_in,
+    size_of,
+    unreadable,
+)
 from mqis.protocol.capture.choice import Choice
 from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
 from mqis.protocol.capture.row import Row, file_error
@@ -40,6 +47,7 @@ SHARE_BYTES = 32 << 20
 #: Every one of them reads all headers.
 _MAX_SHARES = 64
 _BATCH = 5000
+_BATCH_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ class CaptureReader(DataSourceReader):
         size = int(self._options.get("share_bytes", SHARE_BYTES))
         found: list[CaptureShare] = []
         for path in capture_files(self._options):
-            shares = min(_MAX_SHARES, max(1, -(-path.stat().st_size // size)))
+            shares = min(_MAX_SHARES, max(1, -(-size_of(path) // size)))
             found += [CaptureShare(str(path), number, shares) for number in range(shares)]
         return found
 
@@ -95,12 +103,14 @@ class CaptureReader(DataSourceReader):
             return
         arrow = to_arrow_schema(self._schema, timezone="UTC")
         waiting: list[Row] = []
+        octets = 0
         for row in self._rows(partition, detail="detail" in arrow.names):
             if self._choice.wants(row):
                 waiting.append(row)
-            if len(waiting) >= _BATCH:
+                octets += len(row.detail) + len(row.summary)
+            if len(waiting) >= _BATCH or octets >= _BATCH_BYTES:
                 yield _batch(waiting, arrow, partition.path)
-                waiting = []
+                waiting, octets = [], 0
         if waiting:
             yield _batch(waiting, arrow, partition.path)
 
@@ -109,8 +119,8 @@ class CaptureReader(DataSourceReader):
             share=(share.number, share.shares), networks=self._networks, detail=detail
         )
         try:
-            with Path(share.path).open("rb") as file:
-                if not Path(share.path).stat().st_size:  # which cannot be mapped
+            with open_plain(share.path) as file:
+                if not size_of(Path(share.path)):  # which cannot be mapped
                     yield from _decoded(decoder, b"")
                     return
                 with (

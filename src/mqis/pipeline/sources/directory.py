@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from json import dumps, loads
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, In
@@ -24,9 +24,24 @@ from pyspark.sql.types import StructType
 from mqis.pipeline import schemas
 from mqis.pipeline.content import digests
 from mqis.pipeline.sources import arrays
-from mqis.pipeline.sources.files import Share, SourceError, chosen, paths_in, unreadable
+from mqis.pipeline.sources.files import (
+    Share,
+    SourceError,
+    chosen,
+    open_plain,
+    paths_in,
+    size_of,
+    unreadable,
+)
 from mqis.pipeline.sources.filters import wants
-from mqis.protocol.directory.export import ExportError, Header, parse_entry, parse_header
+from mqis.protocol.directory.export import (
+    MAX_LINE,
+    TOO_LONG,
+    ExportError,
+    Header,
+    parse_entry,
+    parse_header,
+)
 from mqis.protocol.directory.objects import DeletedObject
 
 PATTERN = "*.jsonl"
@@ -39,6 +54,7 @@ ROWS = {
 _SNAPSHOT = "snapshot-"
 SHARE_BYTES = 16 << 20
 _BATCH = 5000
+_BATCH_BYTES = 32 << 20
 _DIGESTS = frozenset({"digest", "digests", "site_only"})
 
 Row = dict[str, object]
@@ -91,7 +107,7 @@ class DirectoryReader(DataSourceReader):
         for path in export_files(self._options):
             if not wants(self._filters, "server", server_of(path)):
                 continue
-            length = path.stat().st_size
+            length = size_of(path)
             if self._kind == "partitions":
                 found.append(Share(str(path), 0, 0))
             else:
@@ -109,11 +125,13 @@ class DirectoryReader(DataSourceReader):
             else _object_rows(partition, frozenset(arrow.names))
         )
         waiting: list[Row] = []
+        octets = 0
         for row in rows:
             waiting.append(row)
-            if len(waiting) >= _BATCH:
+            octets += len(str(row.get("line", ""))) + len(str(row.get("props", "")))
+            if len(waiting) >= _BATCH or octets >= _BATCH_BYTES:
                 yield _batch(waiting, arrow)
-                waiting = []
+                waiting, octets = [], 0
         if waiting:
             yield _batch(waiting, arrow)
 
@@ -148,8 +166,11 @@ def _partition_rows(path: str) -> Iterator[Row]:
 
 
 def _header(path: str) -> Header:
-    with Path(path).open("rb") as file:
-        return parse_header(file.readline().decode("ascii", "replace"))
+    with open_plain(path) as file:
+        line = file.readline(MAX_LINE + 1)
+    if len(line) > MAX_LINE:
+        raise ExportError(TOO_LONG, 1)
+    return parse_header(line.decode("ascii", "replace"))
 
 
 def _told(error: Exception) -> str:
@@ -177,30 +198,43 @@ def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
 
 def _count_lines(path: str) -> int:
     count, last = 0, b"\n"
-    with Path(path).open("rb") as file:
+    with open_plain(path) as file:
         while block := file.read(1 << 20):
             count, last = count + block.count(b"\n"), block[-1:]
     return count if last == b"\n" else count + 1
 
 
 def _lines(share: Share) -> Iterator[tuple[int, bytes]]:
-    """The lines that begin within the share, but for the first of the file."""
-    with Path(share.path).open("rb") as file:
-        offset = 0
-        if share.start == 0:
-            offset = len(file.readline())
-        else:
-            file.seek(share.start - 1)
-            offset = share.start - 1 + len(file.readline())
+    """The lines that begin within the share, but for the first of the file.
+
+    Of a line that is too long there is as much as shows that, and nobody looks for its end beyond
+    the share.
+    """
+    with open_plain(share.path) as file:
+        offset = max(0, share.start - 1)
+        file.seek(offset)
+        offset += _line(file, share.end - offset)[1]
         while offset < share.end:
-            line = file.readline()
-            if not line:
+            line, length = _line(file, share.end - offset)
+            if not length:
                 return
             yield offset, line
-            offset += len(line)
+            offset += length
+
+
+def _line(file: BinaryIO, within: int) -> tuple[bytes, int]:
+    """The next line, or the beginning of one that is too long, and how long it is."""
+    line = more = file.readline(MAX_LINE + 1)
+    length = len(line)
+    while length < within and len(more) > MAX_LINE and not more.endswith(b"\n"):
+        more = file.readline(MAX_LINE + 1)
+        length += len(more)
+    return line, length
 
 
 def _entry(raw: bytes, columns: frozenset[str]) -> Row:
+    if len(raw) > MAX_LINE:
+        return {"error": TOO_LONG}
     line = raw.decode("ascii", "replace").rstrip("\r\n")
     try:
         entry = parse_entry(line, 0)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from pyspark.sql.datasource import InputPartition
 
@@ -32,8 +36,8 @@ def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Path]:
     found: list[Path] = []
     for part in given.split(","):
         place = Path(part.strip().removeprefix("file:"))
-        if place.is_file():
-            found.append(place)
+        if place.is_file():  # whoever names a link means what it leads to
+            found.append(place.resolve() if place.is_symlink() else place)
         elif place.is_dir():
             found += sorted(place.rglob(pattern))
         else:
@@ -41,6 +45,35 @@ def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Path]:
     if not found and options.get("allow_empty", "") != "true":
         raise SourceError(f"{given}: there are no {what} in it ({pattern})")
     return found
+
+
+def open_plain(path: str | Path) -> BinaryIO:
+    """Open a file that was found in a directory; ``OSError`` if it is anything else than that.
+
+    Whoever fills the directory must not choose what else is read: a link leads anywhere, and a
+    pipe or a device never ends.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a link; name what it leads to") from None
+        raise
+    mode = os.fstat(number).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(number)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return os.fdopen(number, "rb")
+
+
+def size_of(path: Path) -> int:
+    """Of the file itself, not of what a link leads to; 0 if it is gone."""
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
 
 
 def unreadable(error: OSError) -> str:

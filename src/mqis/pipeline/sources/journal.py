@@ -34,7 +34,15 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources import arrays
-from mqis.pipeline.sources.files import Share, SourceError, chosen, paths_in, unreadable
+from mqis.pipeline.sources.files import (
+    Share,
+    SourceError,
+    chosen,
+    open_plain,
+    paths_in,
+    size_of,
+    unreadable,
+)
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
 from mqis.pipeline.sources.segments import Damage, Scan, joined, scan, shares
 from mqis.pipeline.sources.stream import JournalStreamReader
@@ -47,6 +55,8 @@ PATTERN = "segment-*.mqj"
 SHARE_BYTES = 16 << 20
 #: No header is longer: its length has 16 bits.
 _HEADER_BYTES = 1 << 16
+#: A task reads a whole segment if that is damaged. Servers write 64 MiB and begin the next.
+MAX_SEGMENT = 1 << 30
 
 #: Columns that are fields of the header; those by which rows are chosen here.
 _FIELDS = {
@@ -108,10 +118,10 @@ class JournalReader(DataSourceReader):
             return [Share(str(path), 0, 0)]
         if not wants(self._filters, "server", header.server):
             return []
-        length = path.stat().st_size
+        length = size_of(path)
         if length - start <= size:
             return [Share(str(path), start, length)]
-        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        with open_plain(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             return [Share(str(path), *cut) for cut in shares(data, start, size)]  # type: ignore[arg-type]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -155,8 +165,10 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
 def _open(path: Path) -> tuple[SegmentHeader | None, int, str]:
     """The header, where records begin; or why there is none."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             header, start = segment_header(file.read(_HEADER_BYTES))
+        if size_of(path) > MAX_SEGMENT:
+            return None, 0, f"a segment has at most {MAX_SEGMENT:,} bytes"
     except OSError as error:
         return None, 0, unreadable(error)
     except WireError as error:
@@ -182,16 +194,15 @@ def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Itera
     header, _, reason = _open(path)
     if header is not None:
         try:
-            with path.open("rb") as file:
+            with open_plain(path) as file:
                 file.seek(share.start)
                 data = file.read(share.end - share.start)
-                last = share.end >= path.stat().st_size
+                last = share.end >= size_of(path)
         except OSError as error:
             header, reason = None, unreadable(error)
     if header is None:
         if _wants_errors(filters):
-            length = path.stat().st_size if path.exists() else 0
-            fault = _Fault(0, length, reason)
+            fault = _Fault(0, size_of(path), reason)
             yield _error_rows(arrow, None, share.path, [fault])
         return
     found = scan(data, share.start, last=last)

@@ -29,8 +29,11 @@ Damage = Corrupt | Torn
 
 _ASCII = 0x80
 _LENGTH_CRC = Struct("<II").unpack_from
-#: Far below what Arrow's 32-bit offsets hold, however long the bodies.
+#: The lengths of peer, reason and body.
+_PARTS, _PARTS_AT = Struct("<HHI").unpack_from, 108
+#: Records and bytes of a batch; Arrow's offsets have 32 bits.
 BATCH = 20_000
+BATCH_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,9 @@ class Scan:
 
     def batches(self, size: int = BATCH) -> list[Scan]:
         """The records in smaller parts, without the damage."""
-        cuts = [*range(0, len(self), size), len(self)]
+        lengths = self.headers["length"].astype(np.int64)
+        parts = np.maximum(np.arange(len(self)) // size, np.cumsum(lengths) // BATCH_BYTES)
+        cuts = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(self)]
         return [
             Scan(self.data, self.base, self.starts[a:b], self.headers[a:b], [])
             for a, b in pairwise(cuts)
@@ -131,6 +136,7 @@ def _step(data: bytes, last: bool) -> tuple[list[int], list[Damage]]:
             length, crc = _LENGTH_CRC(data, offset)
             if (
                 HEADER_SIZE <= length <= left
+                and length == HEADER_SIZE + sum(_PARTS(data, offset + _PARTS_AT))
                 and crc32(view[offset + COVERED_AT : offset + length]) == crc
             ):
                 starts.append(offset)

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, Filter
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from mqis.pipeline.sources.files import Share, SourceError, paths_in
+from mqis.pipeline.sources.files import Share, SourceError, open_plain, paths_in
 from mqis.pipeline.sources.filters import wants
 from mqis.pipeline.sources.segments import scan
 
@@ -75,7 +75,7 @@ class JournalStreamReader(DataSourceStreamReader):
 
 def whole_bytes(path: Path, begin: int) -> int:
     """How many bytes behind ``begin`` end with a whole record."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         file.seek(begin)
         found = scan(file.read(_AT_ONCE), begin)
     if not len(found):

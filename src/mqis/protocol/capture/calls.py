@@ -40,6 +40,8 @@ class Stub:
     """The fragments of a request or response so far."""
 
     first: Pdu
+    #: How many losses its side had when it began.
+    losses: int = 0
     octets: bytearray = field(default_factory=bytearray)
     #: Bytes of all PDUs.
     length: int = 0

@@ -16,16 +16,25 @@ Key = tuple[bytes, bytes, int, int]
 class _Parts:
     """What has come of one packet."""
 
-    __slots__ = ("end", "parts", "place")
+    __slots__ = ("bytes", "end", "parts", "place")
 
     def __init__(self, place: Place) -> None:
         self.place = place
         self.parts: dict[int, bytes] = {}
+        self.bytes = 0
         #: Known once the last fragment is there.
         self.end: int | None = None
 
+    def add(self, at: int, data: bytes) -> int:
+        """Keep the longest of what begins at one place; by how many bytes this grew."""
+        grown = max(0, len(data) - len(self.parts.get(at, b"")))
+        if grown:
+            self.parts[at] = data
+            self.bytes += grown
+        return grown
+
     def whole(self) -> bytes | None:
-        if self.end is None:
+        if self.end is None or self.bytes < self.end:
             return None
         found = bytearray()
         for at in sorted(self.parts):
@@ -41,6 +50,7 @@ class Fragments:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._under_way: dict[Key, _Parts] = {}
+        self._bytes = 0
         #: What was given up, since the last time anybody looked.
         self.given_up: list[tuple[Key, Place, str]] = []
 
@@ -48,7 +58,7 @@ class Fragments:
         """The whole packet, once its last missing fragment is there."""
         key = fragment[:4]
         if fragment.lost:
-            self._under_way.pop(key, None)
+            self._forget(key)
             self.given_up.append((key, place, "a fragment was cut by the snap length"))
             return None
         if fragment.at + len(fragment.data) > _MAX_PACKET:
@@ -58,16 +68,23 @@ class Fragments:
         if kept is None:
             self._make_room()
             kept = self._under_way[key] = _Parts(place)
-        if len(fragment.data) > len(kept.parts.get(fragment.at, b"")):
-            kept.parts[fragment.at] = fragment.data
+        self._bytes += kept.add(fragment.at, fragment.data)
         if not fragment.more:
             kept.end = fragment.at + len(fragment.data)
         whole = kept.whole()
         if whole is None:
+            self._bound(key, kept)
             return None
-        del self._under_way[key]
+        self._forget(key)
         source, destination, protocol, _ = key
         return NetworkPacket(source, destination, protocol, 0, len(whole)), whole
+
+    def _bound(self, key: Key, kept: _Parts) -> None:
+        """Give up what has more fragments than any packet, and the oldest of too many bytes."""
+        if len(kept.parts) > self._limits.max_fragments:
+            self._give_up(key, f"more than {self._limits.max_fragments} fragments")
+        while self._bytes > self._limits.max_fragment_bytes:
+            self._give_up(next(iter(self._under_way)))
 
     def _make_room(self) -> None:
         if len(self._under_way) >= self._limits.max_fragmented:
@@ -78,6 +95,13 @@ class Fragments:
         for key in list(self._under_way):
             self._give_up(key)
 
-    def _give_up(self, key: Key) -> None:
-        kept = self._under_way.pop(key)
-        self.given_up.append((key, kept.place, "other fragments of this packet are missing"))
+    def _give_up(
+        self, key: Key, reason: str = "other fragments of this packet are missing"
+    ) -> None:
+        self.given_up.append((key, self._under_way[key].place, reason))
+        self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        kept = self._under_way.pop(key, None)
+        if kept is not None:
+            self._bytes -= kept.bytes

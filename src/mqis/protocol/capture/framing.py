@@ -51,9 +51,11 @@ class _Side:
             self.marks.popleft()
 
     def place(self, at: int) -> Place:
-        """Where the byte before ``at`` in the buffer came from."""
+        """Where the byte before ``at`` in the buffer came from; ``at`` never goes back."""
         end = self.taken + at
-        return next(place for mark, place in self.marks if mark >= end)
+        while self.marks[0][0] < end:
+            self.marks.popleft()
+        return self.marks[0][1]
 
 
 class Dissector(ABC):

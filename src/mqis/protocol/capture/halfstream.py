@@ -15,6 +15,8 @@ from mqis.protocol.capture.row import Place
 _MODULUS = 1 << 32
 _HALF = 1 << 31
 _position = attrgetter("position")
+#: Bytes that come again and again, each time with more behind them: nobody sends so.
+_MAX_COPIES = 16
 
 
 class Chunk(NamedTuple):
@@ -115,11 +117,13 @@ class HalfStream:
         if chunk.end <= self.next:
             return
         pending = self.pending
-        at = bisect_left(pending, chunk.position, key=_position)
+        first = at = bisect_left(pending, chunk.position, key=_position)
         while at < len(pending) and pending[at].position == chunk.position:
             if pending[at].end >= chunk.end and pending[at].lost <= chunk.lost:
                 return
             at += 1
+            if at - first == _MAX_COPIES:
+                return
         pending.insert(at, chunk)
         self.pending_bytes += len(chunk.data)
 

@@ -21,8 +21,13 @@ class Limits:
     max_search: int = 16 << 10
     #: Fragmented IP packets under way at a time.
     max_fragmented: int = 1024
+    #: Fragments of one of them, and bytes of all: the oldest are given up.
+    max_fragments: int = 256
+    max_fragment_bytes: int = 64 << 20
     #: RPC: calls without an answer, and bytes of one call's stub.
     max_calls: int = 1024
     max_stub: int = 8 << 20
+    #: Callbacks within callbacks of one call.
+    max_nested: int = 16
     #: Longer runs of bytes are shortened in the details of a row.
     max_detail_bytes: int = 256

@@ -50,6 +50,8 @@ class Recognition:
         self._begins_astray = [False, False]
         self._astray = [False, False]
         self._events: list[_Event] = []
+        #: From where each protocol is still to be looked for, by protocol and side.
+        self._from: dict[tuple[type[Dissector], int], int] = {}
         self._bytes = [0, 0]
         #: Nothing that is known.
         self.given_up = False
@@ -86,7 +88,7 @@ class Recognition:
             self._unrecognised(place)
 
     def _choose(self, side: int) -> None:
-        head = bytes(self._heads[side])
+        head = self._heads[side]
         unsure = False
         for protocol in self._protocols:
             begins = self._begins(protocol.dissector, side, head)
@@ -97,14 +99,19 @@ class Recognition:
         if not unsure or len(head) >= self._limits.max_search:
             self._by_port()
 
-    def _begins(self, dissector: type[Dissector], side: int, head: bytes) -> bool | None:
-        """Whether the stream is this, None if more bytes are needed to tell."""
-        at = dissector.find(head, 0)
+    def _begins(self, dissector: type[Dissector], side: int, head: bytearray) -> bool | None:
+        """Whether the stream is this, None if more bytes are needed to tell.
+
+        What was looked at in vain is not looked at again when more bytes come.
+        """
+        searched = self._from.get((dissector, side), 0)
+        at = dissector.find(head, searched)
         while at >= 0:
             if at and not self._astray[side]:
                 return False
-            start = head[at : at + dissector.HEAD]
+            start = bytes(head[at : at + dissector.HEAD])
             if len(start) < dissector.HEAD:
+                self._from[dissector, side] = at
                 return None
             try:
                 dissector.length(start)
@@ -112,7 +119,10 @@ class Recognition:
                 at = dissector.find(head, at + 1)
             else:
                 return True
-        return None if self._astray[side] or len(head) < dissector.HEAD else False
+        if not self._astray[side]:
+            return None if len(head) < dissector.HEAD else False
+        self._from[dissector, side] = max(searched, len(head) - dissector.HEAD + 1)
+        return None
 
     def _by_port(self) -> None:
         for protocol in self._protocols:

@@ -54,6 +54,8 @@ class RpcDissector(Dissector):
         super().__init__(tell, limits)
         self._proposed: dict[tuple[int, int], tuple[ContextElement, ...]] = {}
         self._contexts: dict[int, _Context] = {}
+        #: How often messages of a side were lost: stubs that were begun before are broken.
+        self._losses = [0, 0]
         #: By side, call_id and PTYPE.
         self._stubs: dict[tuple[int, int, int], Stub] = {}
         #: By call_id: the call, and within it callbacks and calls in these.
@@ -74,9 +76,7 @@ class RpcDissector(Dissector):
         return found.start() if found else -1
 
     def lost(self, side: int) -> None:
-        for key, stub in self._stubs.items():
-            if key[0] == side:
-                stub.broken = MISSING
+        self._losses[side] += 1
 
     def end(self, place: Place) -> None:
         super().end(place)
@@ -140,10 +140,12 @@ class RpcDissector(Dissector):
         key = (side, header.call_id, header.type)
         stub = self._stubs.get(key)
         if header.flags & PfcFlags.FIRST or stub is None:
-            stub = Stub(pdu)
+            stub = Stub(pdu, losses=self._losses[side])
             if not header.flags & PfcFlags.FIRST:
                 stub.broken = MISSING
             self._remember(self._stubs, key, stub)
+        if stub.losses != self._losses[side]:
+            stub.broken = MISSING
         stub.extend(pdu, body, self.limits.max_stub)
         if header.flags & PfcFlags.LAST:
             del self._stubs[key]
@@ -155,7 +157,8 @@ class RpcDissector(Dissector):
 
     def _new_call(self, side: int, call_id: int, body: Request) -> Call:
         stack = self._calls.get(call_id, [])
-        if stack and stack[-1].side == side:  # the answer to the last one was not captured
+        unanswered = bool(stack) and stack[-1].side == side  # its answer was not captured
+        if unanswered or len(stack) >= self.limits.max_nested:
             stack = []
         is_callback = bool(stack) and stack[0].side != side
         call = self._call(side, body, is_callback)

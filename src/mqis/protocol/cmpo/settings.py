@@ -23,6 +23,9 @@ class Settings:
     longest_retry_s: float = 0.5
     #: Sessions at one time: strangers may ask for them.
     max_sessions: int = 4096
+    #: Of those, that callers from one address asked for, and of these, that are being set up.
+    max_sessions_per_address: int = 1024
+    max_setups_per_address: int = 64
     #: Calls of one partner that wait until its session is active.
     max_held: int = 8
 

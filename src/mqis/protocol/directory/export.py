@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,6 +45,9 @@ from mqis.wire.seqnum import SequenceNumber
 
 FORMAT = "mqis-directory"
 VERSION = 1
+#: Bytes of a line, its end included. No object of a directory comes near.
+MAX_LINE = 16 << 20
+TOO_LONG = f"a line has at most {MAX_LINE:,} bytes"
 
 #: Sites before what lies in them, machines before their queues.
 ORDER: tuple[ObjectType, ...] = (
@@ -225,8 +229,8 @@ def check_against_catalogue(obj: DirectoryObject, line: int) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _LineError("", f"the key {next(k for k in keys if keys.count(k) > 1)!r} stands twice")
+        counted = Counter(key for key, _ in pairs)
+        raise _LineError("", f"the key {next(k for k in counted if counted[k] > 1)!r} stands twice")
     return content
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import sha256
 
 from mqis.protocol.directory.allowance import DEFAULTS, Allowance
 from mqis.protocol.directory.certificates import certificates_of
@@ -41,6 +42,10 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import packed_value
 from mqis.wire.security.sid import ANONYMOUS, Sid
+
+#: Judgements that a guard remembers, and the longest descriptor that is remembered as it is.
+MAX_JUDGED = 2_000
+MAX_KEY = 256
 
 _GET, _SET = 0x20, 0x10  # GET_*_PROPERTIES and SET_*_PROPERTIES are the same bits for all types
 
@@ -231,6 +236,8 @@ class Guard:
             return True
         # What descriptor_of makes its answer from: a user's comes from the SID.
         stored = packed_value(obj.properties, SECURITY_PROPERTY.get(obj.type, PropId.U_SID))
+        if stored is not None and len(stored) > MAX_KEY:
+            stored = sha256(stored).digest()
         key = (obj.type, stored, right)
         known = self._judged.get(key)
         if known is None:
@@ -243,6 +250,8 @@ class Guard:
             known = bool(
                 access_check(map_descriptor(descriptor, mapping), self.token, right, mapping)
             )
+            if len(self._judged) >= MAX_JUDGED:  # one lookup may meet any number of descriptors
+                self._judged.clear()
             self._judged[key] = known
         return known
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -20,6 +20,7 @@ from mqis.protocol.directory.restrictions import (
     Restriction,
     comparable,
 )
+from mqis.protocol.directory.rows import Row
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
@@ -28,8 +29,6 @@ from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
-
-Row = tuple[PropVariant, ...]
 
 _NULL = PropVariant(VarType.NULL, None)
 
@@ -88,30 +87,42 @@ class Query:
         known = tuple([PROPERTIES[propid].id for propid in columns])
         return cls(object_type, known, tuple(restrictions), tuple(sort))
 
+    def matching(self, view: View) -> Iterator[DirectoryObject | None]:
+        """What matches, ascending by identifier; None for each object that was looked at in vain.
+
+        So whoever walks a large directory gets control back after every object.
+        """
+        tests = [restriction.test(view) for restriction in self.restrictions]
+        for obj in self._candidates(view):
+            for test in tests:
+                if not test(obj):
+                    yield None
+                    break
+            else:
+                yield obj
+
+    def order(self, view: View) -> Callable[[DirectoryObject], tuple[Any, ...]]:
+        """The key by which matches are sorted; it ends with the identifier, so none are equal."""
+        keys = [(key.propid, key.order is Order.DESCENDING) for key in self.sort]
+
+        def key_of_object(obj: DirectoryObject) -> tuple[Any, ...]:
+            values = [
+                Descending(value) if descends else value
+                for value, descends in ((_sort_value(obj, p, view), d) for p, d in keys)
+            ]
+            return (*values, obj.id.raw)
+
+        return key_of_object
+
     def objects(self, view: View) -> list[DirectoryObject]:
         """What matches, sorted; without a sort set, by identifier, so that order is stable."""
-        found = self._candidates(view)
-        for restriction in self.restrictions:
-            found = filter(restriction.test(view), found)
-        return self._sorted(list(found), view)
-
-    def _sorted(self, found: list[DirectoryObject], view: View) -> list[DirectoryObject]:
-        found.sort(key=lambda obj: obj.id.raw)
-        for key in reversed(self.sort):  # sorting is stable: the most significant key goes last
-            found.sort(
-                key=lambda obj, propid=key.propid: _sort_value(obj, propid, view),  # type: ignore[misc]
-                reverse=key.order is Order.DESCENDING,
-            )
-        return found
+        found = [obj for obj in self.matching(view) if obj is not None]
+        return sorted(found, key=self.order(view))
 
     def rows(self, view: View) -> list[Row]:
-        """The columns of each match."""
-        return self.rows_of(self.objects(view), view)
-
-    def rows_of(self, objects: Iterable[DirectoryObject], view: View) -> list[Row]:
-        """The columns of each object; one without a value is VT_NULL, so rows keep their length."""
+        """The columns of each match; one without a value is VT_NULL, so rows keep their length."""
         reads = [reader_of(propid) for propid in self.columns]
-        return [tuple([read(obj, view) or _NULL for read in reads]) for obj in objects]
+        return [tuple([read(obj, view) or _NULL for read in reads]) for obj in self.objects(view)]
 
     def _candidates(self, view: View) -> Iterator[DirectoryObject]:
         """All objects that can match, from the best index there is."""
@@ -172,3 +183,13 @@ def _sort_value(obj: DirectoryObject, propid: PropId, view: View) -> tuple[bool,
     """Objects without a value come first."""
     shown = read_property(obj, propid, view)
     return (False, 0) if shown is None else (True, comparable(shown.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Descending:
+    """A sort value that comes before smaller ones."""
+
+    value: tuple[bool, Any]
+
+    def __lt__(self, other: Descending) -> bool:
+        return other.value < self.value

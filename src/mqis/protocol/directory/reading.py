@@ -30,6 +30,9 @@ from mqis.wire.security.descriptor import Control, SecurityDescriptor
 #: Readable although no table lists it: clients need the protocol they may set (8.1.10).
 _ALSO_READABLE = {PropId.CN_PROTOCOLID}
 
+#: Machines of a list that are looked up for their names. Three routing servers are usual; whoever
+#: may write the list could make every read of it look up 65,536.
+MAX_NAMED = 64
 
 #: What a property shows that no table gives a default, as long as nobody has set it.
 _UNSET: dict[int, PropVariant] = {
@@ -138,8 +141,8 @@ def _key(provider: str) -> _Compute:
 
 def _machine_names(propid: PropId) -> _Compute:
     def compute(obj: DirectoryObject, view: View) -> Value:
-        ids = obj.value(propid)
-        machines = (view.get(ObjectType.MACHINE, id) for id in _guids(ids))  # noqa: A001
+        ids = _guids(obj.value(propid))[:MAX_NAMED]
+        machines = (view.get(ObjectType.MACHINE, id) for id in ids)  # noqa: A001
         return tuple(machine.path for machine in machines if machine and machine.path)
 
     return compute

@@ -6,7 +6,7 @@ stubs, handles and signatures are the server's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +19,7 @@ from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.query import Order, Query, SortKey
 from mqis.protocol.directory.reading import Read, check_readable, read_property, reader_of
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.retrieval import LookupState, begin_directory_lookup
+from mqis.protocol.directory.retrieval import Walk, walk_directory, walked
 from mqis.protocol.directory.service import Service
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
@@ -144,7 +144,7 @@ def begin_lookup(
     restriction: RestrictionSet | None,
     columns: ColumnSet,
     sort: SortSet | None,
-) -> LookupState:
+) -> Walk:
     """S_DSLookupBegin (3.1.4.17). Objects that the caller may not read are not there."""
     asked = (restriction.restrictions or ()) if restriction is not None else ()
     restrictions = [Restriction(Relation.from_wire(r.rel), _known(r.prop), r.prval) for r in asked]
@@ -155,7 +155,7 @@ def begin_lookup(
     query = Query.make(columns.columns or (), restrictions, keys)
     named = {*query.columns, *(r.propid for r in restrictions), *(k.propid for k in keys)}
     needed = _access_for(named)
-    return begin_directory_lookup(
+    return walk_directory(
         view, query, lambda obj: all(guard.allows(obj, access, view) for access in needed)
     )
 
@@ -241,32 +241,42 @@ def _public_key(obj: DirectoryObject, propid: PropId, algorithm: KeyAlgorithm) -
 # --- servers and sites ------------------------------------------------------------------------
 
 
-def servers_of_site(view: View, guard: Guard, index: int) -> str:
+def servers_of_site(view: View, guard: Guard, index: int) -> Generator[int, None, str]:
     """S_DSCreateServersCache (3.1.4.20): the site of that index, its PSC first, then its BSCs.
 
     Sites are counted by name, so that every server of an enterprise gives the same answer. The
     list is one of the enterprise's, so it is the enterprise that has to be readable. A name that
-    the list cannot spell (a comma in a server's) is left out.
+    the list cannot spell (a comma in a server's) is left out. One step for each site, and for each
+    machine of the one that is asked for.
     """
     root = enterprise(view)
     if root is not None:
         guard.check(root, Access.READ, view)
-    sites = [site for site in view.objects(ObjectType.SITE) if _servers(site, ()) is not None]
+    sites = []
+    for site in view.objects(ObjectType.SITE):
+        if _servers(site, ()) is not None:
+            sites.append(site)
+        yield 0
     if index >= len(sites):
         raise DirectoryError(HResult.MQDS_E_NO_MORE_DATA, f"there are {len(sites)} sites")
     sites.sort(key=lambda site: name_key(site.path or ""))
-    return str(_servers(sites[index], controllers_of(view, sites[index])))
+    names = yield from _walk_controllers(view, sites[index])
+    return str(_servers(sites[index], names))
 
 
 def controllers_of(view: View, site: DirectoryObject) -> list[str]:
     """The PSC, which the site names, and the other directory servers in it, by name."""
+    return walked(_walk_controllers(view, site))
+
+
+def _walk_controllers(view: View, site: DirectoryObject) -> Generator[int, None, list[str]]:
     primary = str(site.value(PropId.S_PSC) or "")
-    others = (
-        machine.path or ""
-        for machine in view.owned_by(ObjectType.MACHINE, site.id)
-        if Service.of(machine).role is not None
-    )
-    rest = {name_key(name): name for name in others if name_key(name) != name_key(primary)}
+    rest: dict[str, str] = {}
+    for machine in view.owned_by(ObjectType.MACHINE, site.id):
+        if Service.of(machine).role is not None:
+            rest[name_key(machine.path or "")] = machine.path or ""
+        yield 0
+    rest.pop(name_key(primary), None)
     return [primary, *(rest[key] for key in sorted(rest))]
 
 

@@ -6,19 +6,24 @@ here: whoever acts for a client passes ``admit``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from typing import Any, TypeVar
 
 from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.query import Query, Row
+from mqis.protocol.directory.query import Descending, Query
 from mqis.protocol.directory.reading import is_readable, read_property
+from mqis.protocol.directory.rows import ROW_BYTES, Row, RowFormat
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
+
+T = TypeVar("T")
 
 
 def read_directory_object(
@@ -37,27 +42,113 @@ class LookupState:
     """LookupIteratorState (3.1.1.13): the rows as they were when it began, and how far it is."""
 
     object_type: ObjectType
-    #: PropertyList: in the client's order, duplicates included.
-    columns: tuple[PropId, ...]
-    rows: list[Row]
-    position: int = field(default=0)
+    form: RowFormat
+    rows: list[bytes] = field(default_factory=list)
+    #: What the rows take, in bytes.
+    size: int = 0
+    position: int = 0
+
+    @property
+    def columns(self) -> tuple[PropId, ...]:
+        """PropertyList: in the client's order, duplicates included."""
+        return self.form.columns
 
     def page(self, size: int) -> list[Row]:
-        """As many whole objects as ``size`` values hold, without moving on."""
-        count = size // len(self.columns)
-        return self.rows[self.position : self.position + count]
+        """As many whole objects as ``size`` values hold, without moving on.
+
+        Fewer of large ones: one answer has a bounded number of bytes, and at least one object.
+        """
+        first = self.position
+        rows = self.rows[first : first + size // len(self.columns)]
+        return [self.form.unpack(row) for row in self.form.bounded(rows)]
 
 
 def _all(_obj: DirectoryObject) -> bool:
     return True
 
 
+#: One step for each object that is looked at: the bytes that it has added to the lookup.
+Walk = Generator[int, None, LookupState]
+
+#: Rows that are sorted in one step; longer lists are merged out of such runs.
+RUN = 256
+
+
+def walk_directory(
+    view: View, query: Query, admit: Callable[[DirectoryObject], bool] = _all
+) -> Walk:
+    """3.1.6.7 in steps: the matching objects that ``admit`` lets pass, materialised (note <131>).
+
+    No step takes longer than to look at one object and to sort ``RUN`` of them, however large the
+    directory is.
+    """
+    state = LookupState(query.object_type, RowFormat(query.columns))
+    if query.sort:
+        yield from _walk_sorted(view, query, admit, state)
+        return state
+    pack = state.form.packer(view)
+    for obj in query.matching(view):
+        if obj is None or not admit(obj):
+            yield 0
+            continue
+        row = pack(obj)
+        state.rows.append(row)
+        state.size += len(row) + ROW_BYTES
+        yield len(row) + ROW_BYTES
+    return state
+
+
+def _walk_sorted(
+    view: View, query: Query, admit: Callable[[DirectoryObject], bool], state: LookupState
+) -> Generator[int, None, None]:
+    """The same for a sort set: sorted runs first, which are merged then."""
+    pack, key_of = state.form.packer(view), query.order(view)
+    run: list[tuple[tuple[Any, ...], bytes]] = []
+    runs, keys = [run], 0
+    for obj in query.matching(view):
+        if obj is None or not admit(obj):
+            yield 0
+            continue
+        row, key = pack(obj), key_of(obj)
+        run.append((key, row))
+        state.size += len(row) + ROW_BYTES
+        keys += (weight := _weight(key))
+        yield len(row) + ROW_BYTES + weight
+        if len(run) == RUN:
+            run.sort()
+            run = []
+            runs.append(run)
+    run.sort()
+    for _, row in merge(*runs):
+        state.rows.append(row)
+        yield 0
+    yield -keys
+
+
+def _weight(key: object) -> int:
+    """About how many bytes a sort key takes."""
+    if isinstance(key, Descending):
+        return _weight(key.value)
+    if isinstance(key, tuple):
+        return 56 + sum(map(_weight, key))
+    return 56 + 2 * len(key) if isinstance(key, (str, bytes)) else 56
+
+
 def begin_directory_lookup(
     view: View, query: Query, admit: Callable[[DirectoryObject], bool] = _all
 ) -> LookupState:
-    """3.1.6.7: the matching objects that ``admit`` lets pass, materialised (note <131>)."""
-    rows = query.rows_of(filter(admit, query.objects(view)), view)
-    return LookupState(query.object_type, query.columns, rows)
+    """3.1.6.7 in one go."""
+    return walked(walk_directory(view, query, admit))
+
+
+def walked(walk: Generator[int, None, T]) -> T:
+    """The result of a walk, all of whose steps are done now."""
+    while True:
+        try:
+            next(walk)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 def lookup_directory_next(state: LookupState) -> Row:
@@ -70,4 +161,4 @@ def lookup_directory_next(state: LookupState) -> Row:
 def end_directory_lookup(state: LookupState) -> None:
     """3.1.6.9: the rows go; there is no query below this one to end (note <133>)."""
     state.rows.clear()
-    state.position = 0
+    state.size = state.position = 0

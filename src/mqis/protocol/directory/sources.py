@@ -72,6 +72,11 @@ def as_guid(text: str) -> Guid | None:
         return None
 
 
+def no_such_object(object_type: ObjectType, name: str) -> DirectoryError:
+    code = _NOT_FOUND.get(object_type, HResult.MQ_ERROR_INVALID_PARAMETER)
+    return DirectoryError(code, f"there is no {object_type.label} {name!r} in the store")
+
+
 class StoreSource:
     """``Source`` over a view of a store."""
 
@@ -113,6 +118,5 @@ class StoreSource:
         if found is None and object_type in NAME_PROPERTY:
             found = self._view.find(object_type, name)
         if found is None:
-            code = _NOT_FOUND.get(object_type, HResult.MQ_ERROR_INVALID_PARAMETER)
-            raise DirectoryError(code, f"there is no {object_type.label} {name!r} in the store")
+            raise no_such_object(object_type, name)
         return found

@@ -29,6 +29,24 @@ class RateLimit:
             raise ValueError("a limit allows something: rate, burst and sources are positive")
 
 
+#: For answers to everybody together: one source with one name.
+_EVERYBODY = ""
+
+
+class SharedLimiter:
+    """Answers to each source, and to all together: sources that are forged have no number."""
+
+    def __init__(self, each: RateLimit, together: RateLimit | None = None) -> None:
+        self._each = RateLimiter(each)
+        self._together = None if together is None else RateLimiter(together)
+
+    def allows(self, source: str, now: float) -> bool:
+        """Whether an answer is within both limits. Who asks too often takes nothing from others."""
+        if not self._each.allows(source, now):
+            return False
+        return self._together is None or self._together.allows(_EVERYBODY, now)
+
+
 class RateLimiter:
     """One number per source: when it will have used up nothing of its burst again.
 

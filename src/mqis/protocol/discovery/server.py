@@ -13,13 +13,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
+from mqis.protocol.discovery.limiter import RateLimit, SharedLimiter
 from mqis.protocol.discovery.model import LocalQueueManager
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import MAX_SERVERS, ServerSpec
 from mqis.wire.mqsd.reply import MAX_REPLY, TopologyServerReply, with_correlation
 from mqis.wire.mqsd.request import MAX_NETWORKS, TopologyClientRequest, read_identifiers
+
+#: Bytes of a reply without its lists, and of each connected network.
+_FIXED, _NETWORK = 48, 16
 
 
 @dataclass(slots=True)
@@ -43,10 +46,15 @@ class DiscoveryServer:
         *,
         strict_enterprise: bool = False,
         limit: RateLimit | None = None,
+        total: RateLimit | None = None,
+        max_reply: int = MAX_REPLY,
     ) -> None:
+        """``limit`` bounds the answers to one source, ``total`` those to all together, and
+        ``max_reply`` the bytes of one: what a forged source makes us send to somebody else."""
         self.statistics = Statistics()
         self.strict_enterprise = strict_enterprise
-        self._limiter = RateLimiter(limit or RateLimit())
+        self._limiter = SharedLimiter(limit or RateLimit(), total)
+        self._max_reply = max_reply
         self.update(queue_manager)
 
     def update(self, queue_manager: LocalQueueManager) -> None:
@@ -56,7 +64,10 @@ class DiscoveryServer:
         self._site_ids = frozenset(site_id.raw for site_id in queue_manager.site_ids)
         #: Own site first, then others; over IP and over IPX.
         self._replies = {
-            ipx: (_own_site_reply(queue_manager, ipx), _other_site_reply(queue_manager, ipx))
+            ipx: (
+                _own_site_reply(queue_manager, ipx, self._max_reply),
+                _other_site_reply(queue_manager, ipx, self._max_reply),
+            )
             for ipx in (False, True)
         }
 
@@ -97,22 +108,28 @@ class DiscoveryServer:
         return with_correlation(reply, request_id)
 
 
-def _own_site_reply(own: LocalQueueManager, ipx: bool) -> bytes | None:
+def _own_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | None:
     """None without a network to name: a count of 0 is no reply (E-MQSD-08)."""
-    networks = own.connected_networks[:MAX_NETWORKS]
+    networks = _networks(own, most)
     if not networks:
         return None
     return TopologyServerReply(Guid.NULL, networks, _mask(networks, ipx)).to_bytes()
 
 
-def _other_site_reply(own: LocalQueueManager, ipx: bool) -> bytes | None:
+def _other_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | None:
     """None without a server to name: size 0 would say that this is the own site (E-MQSD-09)."""
-    networks = own.connected_networks[:MAX_NETWORKS]
-    servers = _specs(own.directory_servers, 48 + 16 * len(networks))
+    networks = _networks(own, most // 2)
+    servers = _specs(own.directory_servers, most - _FIXED - _NETWORK * len(networks))
     if not networks or not servers or not own.site_ids:
         return None
     mask = _mask(networks, ipx)
     return TopologyServerReply(Guid.NULL, networks, mask, own.site_id, servers).to_bytes()
+
+
+def _networks(own: LocalQueueManager, most: int) -> tuple[Guid, ...]:
+    """Those that fit into so many bytes of a reply, one at least."""
+    fitting = max(1, (most - _FIXED) // _NETWORK)
+    return own.connected_networks[: min(MAX_NETWORKS, fitting)]
 
 
 def _mask(networks: Sequence[Guid], ipx: bool) -> int:
@@ -120,13 +137,13 @@ def _mask(networks: Sequence[Guid], ipx: bool) -> int:
     return (1 << len(networks)) - 1 if ipx else 0
 
 
-def _specs(names: Sequence[str], before: int) -> tuple[ServerSpec, ...]:
+def _specs(names: Sequence[str], room: int) -> tuple[ServerSpec, ...]:
     """Each name with its two flags, which the text forgets (E-MQSD-10): IP, no IPX.
 
-    A name that the array cannot spell is left out, and so is what does not fit in a datagram.
+    A name that the array cannot spell is left out, and so is what does not fit into the reply.
     """
     specs: list[ServerSpec] = []
-    room = MAX_REPLY - before - 2
+    room -= 2
     for name in names[:MAX_SERVERS]:
         with suppress(ValueError):
             spec = ServerSpec(name)

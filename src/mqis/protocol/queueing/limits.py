@@ -16,6 +16,8 @@ class Limits:
     connect_timeout_s: float = 60.0
     #: From the TCP connection to the end of session set-up.
     init_timeout_s: float = 60.0
+    #: From the TCP connection to the first packet of somebody who connected.
+    silence_timeout_s: float = 10.0
     retry_s: float = 5.0
     retry_max_s: float = 60.0
     #: AckTimeout that an initiator proposes, and the range that both sides keep to.
@@ -35,9 +37,13 @@ class Limits:
     #: Received bytes after which an acknowledgement goes out at once.
     ack_bytes: int = 1024 * 1024
     max_packet: int = MAX_PACKET
-    #: Accepted sessions; one more is refused in words, and from ``max_connections`` on unread.
+    #: Accepted sessions; one more is refused in words, and from ``max_connections`` on unread,
+    #: unless an address that holds more gives way (``guests``).
     max_sessions: int = 256
     max_connections: int = 512
+    #: Accepted connections of one address, and those of them without a first packet.
+    max_connections_per_address: int = 128
+    max_waiting_per_address: int = 16
     #: Incomplete packets of all sessions together.
     max_buffered: int = 64 * 1024 * 1024
 

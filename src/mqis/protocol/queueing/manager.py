@@ -46,6 +46,7 @@ from mqis.protocol.queueing.events import (
     Written,
 )
 from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Router
+from mqis.protocol.queueing.guests import GAVE_WAY, NO_ROOM, Guests
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.message import Message, build_packet
 from mqis.protocol.queueing.names import canonical, queue_path
@@ -156,6 +157,7 @@ class QueueManager:
             )
             self._routes = Routes(forwarder, self.limits, message_ids, self)
         self._links: dict[int, _Link] = {}
+        self._guests = Guests(self.limits)
         self._connecting: dict[int, Destination] = {}
         self._destinations: dict[str, Destination] = {}
         self._connections = count(1)
@@ -300,13 +302,19 @@ class QueueManager:
         self._dirty.clear()
         return effects
 
-    def accepted(self, address: str, now: float) -> int | None:
-        """A number for an incoming connection, or None if it has to be closed at once."""
-        full = len(self._links) >= self.limits.max_connections
-        if self._closed or full or not self.wants_data:
+    def accepted(self, address: str, now: float, source: str = "") -> int | None:
+        """A number for an incoming connection, or None if it has to be closed at once.
+
+        ``source`` is what connections are counted by, if that is not the address itself.
+        """
+        source = source or address
+        stays, victim = self._guests.arrive(source)
+        if self._closed or not stays or not self.wants_data:
             self.statistics.refused_connections += 1
             return None
+        self._evict(victim, now)
         connection = next(self._connections)
+        self._guests.add(connection, source)
         self._link(connection, None, address, now)
         return connection
 
@@ -343,10 +351,11 @@ class QueueManager:
                 self._opened(connection, link)
         self._buffered += session.buffered - before
         if self._buffered > self.limits.max_buffered:
-            before = session.buffered
-            session.close("too much is buffered for incomplete packets")
-            self._buffered -= before
-        self._settle(connection, link, now)
+            held = {number: each.session.buffered for number, each in self._links.items()}
+            hoarder = self._guests.hoarder(connection, held)
+            self._end(hoarder, "too much is buffered for incomplete packets", now)
+        if connection in self._links:
+            self._settle(connection, link, now)
 
     def connection_lost(self, connection: int, now: float, reason: str = "lost") -> None:
         """The connection is gone, or could not be made."""
@@ -382,7 +391,7 @@ class QueueManager:
             request = Ping.from_bytes(data)
         except WireError:
             return None
-        refused = self._closed or self._full() is not None
+        refused = self._closed or self._full()
         return Ping(request.cookie, self.guid, request.client, refused).to_bytes()
 
     # --- sessions ---------------------------------------------------------------------------------
@@ -396,11 +405,9 @@ class QueueManager:
         remote: Guid = Guid.NULL,
     ) -> _Link:
         def admission(peer: Guid) -> str | None:
-            if machine is None and (reason := self._full()) is not None:
-                return reason
-            if self._peers is None or self._peers.admits(peer, machine, address):
-                return None
-            return f"{peer} is not among the peers"
+            if self._peers is not None and not self._peers.admits(peer, machine, address):
+                return f"{peer} is not among the peers"
+            return self._seat(connection, now) if machine is None else None
 
         initiator = machine is not None
         session = Session(
@@ -411,10 +418,25 @@ class QueueManager:
         self._dirty[connection] = None
         return link
 
-    def _full(self) -> str | None:
-        links = self._links.values()
-        accepted = sum(link.machine is None and link.session.peer is not None for link in links)
-        return "too many sessions" if accepted >= self.limits.max_sessions else None
+    def _full(self) -> bool:
+        return self._guests.sessions >= self.limits.max_sessions
+
+    def _seat(self, connection: int, now: float) -> str | None:
+        """Give a guest a session; why not, if there is no room."""
+        seated, victim = self._guests.begin(connection)
+        self._evict(victim, now)
+        return None if seated else NO_ROOM
+
+    def _evict(self, connection: int | None, now: float) -> None:
+        if connection is not None:
+            self._end(connection, GAVE_WAY, now)
+
+    def _end(self, connection: int, reason: str, now: float) -> None:
+        """Close a session from this side."""
+        link = self._links[connection]
+        self._buffered -= link.session.buffered
+        link.session.close(reason)
+        self._settle(connection, link, now)
 
     def _opened(self, connection: int, link: _Link) -> None:
         peer = link.session.peer
@@ -433,7 +455,10 @@ class QueueManager:
         assert peer is not None
         self.statistics.received += 1
         if self._routes is None or not self._routes.concern(message):
-            self.judged(self._receiver.judge(message, peer, connection, now))
+            event = self._receiver.judge(message, peer, connection, now)
+            if isinstance(event, Delivered):
+                self._guests.prove(connection)
+            self.judged(event)
         else:
             self._routes.receive(message, peer, connection, now)
 
@@ -473,6 +498,7 @@ class QueueManager:
     def _drop_link(self, connection: int, link: _Link, *, lost: bool = False) -> None:
         session = link.session
         del self._links[connection]
+        self._guests.forget(connection)
         self._timers.discard(connection)
         self.statistics.miscounts += session.miscounts
         if not lost:

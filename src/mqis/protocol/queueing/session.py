@@ -119,7 +119,8 @@ class Session:
         self._pending = 0
         self._pending_bytes = 0
         # Timers: when each rings.
-        self._init_due: float | None = now + limits.init_timeout_s
+        first_s = limits.init_timeout_s if initiator else limits.silence_timeout_s
+        self._init_due: float | None = now + min(first_s, limits.init_timeout_s)
         self._packet_due: float | None = None
         self._ack_send_due: float | None = None
         self._ack_wait_due: float | None = None
@@ -305,6 +306,7 @@ class Session:
             self.close(f"refused: {reason}")
             return
         self.peer = packet.client
+        self._init_due = self._began + self._limits.init_timeout_s
         self.state = State.WAITING_CP
 
     def _objection(self, peer: Guid) -> str | None:

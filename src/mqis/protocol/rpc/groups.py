@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
+from mqis.protocol.budget import Budget, Caller, Quota
 from mqis.protocol.ports import Entropy
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.interface import Interface
@@ -21,16 +22,13 @@ class Handle:
 
     value: object
     interface: Interface
+    #: Whose account the handle is on.
+    caller: Caller
     rundown: Callable[[], None] | None = None
 
 
-@dataclass(slots=True)
-class HandleBudget:
-    """How many handles there may be: in one group, and in all of them together."""
-
-    per_group: int = 4096
-    total: int = 65536
-    used: int = 0
+#: For a server that sets no budget of its own.
+DEFAULT_HANDLES = Quota(connection=4096, address=16_384, anonymous=32_768, process=65_536)
 
 
 @dataclass(slots=True)
@@ -40,7 +38,9 @@ class AssociationGroup:
     id: int
     #: Who may join: the peer's address and transport.
     peer: Hashable
-    budget: HandleBudget
+    #: What its handles are counted under beside the group itself.
+    address: Hashable
+    budget: Budget
     entropy: Entropy
     connections: int = 0
     handles: dict[Guid, Handle] = field(default_factory=dict)
@@ -48,16 +48,24 @@ class AssociationGroup:
     failed_logons: int = 0
 
     def create_handle(
-        self, value: object, interface: Interface, rundown: Callable[[], None] | None = None
+        self,
+        value: object,
+        interface: Interface,
+        rundown: Callable[[], None] | None = None,
+        *,
+        anonymous: bool = True,
     ) -> Guid:
-        budget = self.budget
-        if len(self.handles) >= budget.per_group or budget.used >= budget.total:
-            raise RpcFault(FaultStatus.REMOTE_NO_MEMORY, "too many context handles")
+        """A new handle; ``anonymous``: whoever asks for it has no identity."""
         if not self.connections:  # a call that outlived its client: nobody would run this down
             raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "the client is gone")
+        caller = Caller(self.id, self.address, anonymous)
+        shortage = self.budget.take(caller)
+        if shortage is not None:
+            raise RpcFault(
+                FaultStatus.REMOTE_NO_MEMORY, f"too many context handles: {shortage}; close some"
+            )
         id = self.entropy.guid()  # noqa: A001
-        self.handles[id] = Handle(value, interface, rundown)
-        budget.used += 1
+        self.handles[id] = Handle(value, interface, caller, rundown)
         return id
 
     def handle(self, id: Guid, interface: Interface) -> object:  # noqa: A002
@@ -73,17 +81,23 @@ class AssociationGroup:
     def close_handle(self, id: Guid, interface: Interface) -> object:  # noqa: A002
         """Forget a handle without rundown: whoever closes it frees what it stands for."""
         value = self.handle(id, interface)
-        del self.handles[id]
-        self.budget.used -= 1
+        self.budget.give_back(self.handles.pop(id).caller)
         return value
 
 
 class AssociationGroups:
     """All groups of one server."""
 
-    def __init__(self, entropy: Entropy, budget: HandleBudget | None = None) -> None:
+    def __init__(
+        self,
+        entropy: Entropy,
+        budget: Budget | None = None,
+        address_of: Callable[[Hashable], Hashable] = lambda peer: peer,
+    ) -> None:
+        """``address_of`` tells what the handles of a peer are counted under."""
         self._entropy = entropy
-        self.budget = budget or HandleBudget()
+        self.budget = budget or Budget(DEFAULT_HANDLES)
+        self._address_of = address_of
         self._groups: dict[int, AssociationGroup] = {}
         # Starting anywhere makes an id of before a restart unlikely to be one of now.
         self._next = int.from_bytes(entropy.guid().raw[:3], "little")
@@ -94,7 +108,8 @@ class AssociationGroups:
     def join(self, id: int, peer: Hashable) -> AssociationGroup | None:  # noqa: A002
         """A new group for 0, the group of that id for its own peer, None for anybody else."""
         if id == 0:
-            group = AssociationGroup(self._new_id(), peer, self.budget, self._entropy)
+            address = self._address_of(peer)
+            group = AssociationGroup(self._new_id(), peer, address, self.budget, self._entropy)
             self._groups[group.id] = group
         else:
             found = self._groups.get(id)
@@ -117,6 +132,7 @@ class AssociationGroups:
             return []
         del self._groups[group.id]
         orphans = list(group.handles.values())
-        self.budget.used -= len(orphans)
+        for handle in orphans:
+            self.budget.give_back(handle.caller)
         group.handles.clear()
         return orphans

@@ -48,6 +48,16 @@ class Requests:
         """When the first fragment came of the call that is under way."""
         return None if self._incoming is None else self._incoming.began
 
+    @property
+    def held(self) -> int:
+        """Bytes of the call that is under way."""
+        return 0 if self._incoming is None else len(self._incoming.stub)
+
+    @property
+    def under_way(self) -> Call | None:
+        """The call whose last fragment has not come."""
+        return None if self._incoming is None else self._incoming.call
+
     def forget(self) -> None:
         self._incoming = None
 

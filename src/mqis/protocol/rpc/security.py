@@ -50,6 +50,8 @@ class SecurityContexts:
         self.header_signing = False
         #: An authentication failed where no answer was possible; every request is refused.
         self.spoiled = False
+        #: Somebody with an identity has authenticated.
+        self.known = False
 
     @property
     def negotiating(self) -> bool:
@@ -125,6 +127,8 @@ class SecurityContexts:
 
     def _completed(self, channel: Channel) -> None:
         self._unfinished.discard(channel.id)
+        identity = channel.context.identity
+        self.known = self.known or (identity is not None and not identity.anonymous)
         if channel.level == AuthLevel.CONNECT:
             self._latest_connect = channel
 

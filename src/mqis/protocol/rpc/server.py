@@ -198,6 +198,31 @@ class ServerConnection:
     def _full(self) -> bool:
         return len(self._running) + len(self._waiting) >= self._limits.max_calls
 
+    @property
+    def held(self) -> int:
+        """Bytes of the client that wait: PDUs, fragments, stubs that nobody has decoded yet."""
+        held = len(self._buffer) + self._requests.held
+        for call in self._waiting:
+            held += len(call.stub)
+        for call in self._running:
+            held += len(call.stub) + len(call.returning or b"")
+        return held
+
+    @property
+    def anonymous(self) -> bool:
+        """Nobody has logged on over this connection."""
+        return not self._binding.security.known
+
+    def too_much(self) -> None:
+        """End a connection whose client holds more memory than the server can spare."""
+        if self.closing:
+            return
+        call = self._requests.under_way
+        if call is not None:
+            status = FaultStatus.SERVER_TOO_BUSY
+            self._send_fault(call.id, status, call.context.id, executed=False)
+        self._refuse()
+
     def respond(self, call: Call, stub: bytes, now: float) -> list[Event]:
         """Answer a call; the next one that waited may start."""
         if not call.orphaned and not self.closing:

@@ -1,6 +1,7 @@
 """Kerberos, where the extra ``mqis[kerberos]`` (gssapi, krb5) is installed.
 
-pyspnego finds a server's key through KRB5_KTNAME; a keytab given here goes to GSSAPI directly.
+pyspnego would find a server's key through KRB5_KTNAME. Here only the keytab counts that the server
+was given, and it goes to GSSAPI directly.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from spnego import ContextReq, KerberosCCache, Password
 from spnego._gss import GSSAPI_IMP_ERR, HAS_GSSAPI, HAS_IOV, GSSAPIProxy
 
 from mqis.protocol.authentication import AuthenticationError, Identity
-from mqis.runtime.authentication.account import Accounts, resolve
+from mqis.runtime.authentication.account import Accounts
+from mqis.runtime.authentication.keytab import realms_of
+from mqis.runtime.authentication.principals import identity_of
 
 #: MS-RPCE 2.2.3.4: GSS runs in DCE style, which makes Kerberos three legs long.
 _REQUEST = (
@@ -62,12 +65,17 @@ class KerberosAcceptor(_Kerberos):
 
     def __init__(self, accounts: Accounts, own_names: tuple[str, ...], keytab: str | None) -> None:
         _check_available()
-        options: dict[str, Any] = {}
-        if keytab is not None:
-            gssapi = import_module("gssapi")  # an extra
-            store = {"keytab": keytab}
-            options["_gssapi_credential"] = gssapi.Credentials(usage="accept", store=store)
-        super().__init__(usage="accept", protocol="kerberos", context_req=_REQUEST, **options)
+        if keytab is None:  # GSSAPI would take the keys of the whole computer
+            raise AuthenticationError("Kerberos is off: the server has no security.keytab")
+        self._own_realms = realms_of(keytab)
+        gssapi = import_module("gssapi")  # an extra
+        credential: Any = gssapi.Credentials(usage="accept", store={"keytab": keytab})
+        super().__init__(
+            usage="accept",
+            protocol="kerberos",
+            context_req=_REQUEST,
+            _gssapi_credential=credential,
+        )
         self._accounts = accounts
         self._own_names = own_names
 
@@ -76,11 +84,7 @@ class KerberosAcceptor(_Kerberos):
         principal = self.client_principal if self.complete else None
         if principal is None:
             return None
-        name, _, realm = principal.rpartition("@")
-        account = resolve(self._accounts, self._own_names, realm, name)
-        if account is None:  # a realm's short name is its first label, by custom
-            account = self._accounts.find(realm.partition(".")[0], name)
-        return account.identity if account is not None else Identity(realm, name)
+        return identity_of(self._accounts, self._own_names, self._own_realms, principal)
 
 
 class KerberosInitiator(_Kerberos):

@@ -27,12 +27,14 @@ from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.errors import REPORTED, DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Store, View
 from mqis.runtime import changelog
+from mqis.runtime.budgets import Budgets
 from mqis.runtime.changelog import Origin
 from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.directory.views import SharedViews
+from mqis.runtime.directory.walks import Walks
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.writer import GroupCommitWriter
@@ -47,9 +49,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
 
-#: Guards kept, one for each caller and address seen lately, and descriptors each has judged.
+#: Guards kept, one for each caller and address seen lately.
 MAX_GUARDS = 256
-MAX_JUDGED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,6 @@ class DirectorySettings:
     global_catalogs: Mapping[str, tuple[ServerSpec, ...]] = field(default_factory=dict)
     #: How much of the directory one caller may take up.
     allowance: Allowance = DEFAULTS
-    #: Open lookups of one client, and the objects in those of all clients.
-    max_lookups: int = 64
-    max_lookup_rows: int = 1_000_000
     clock: Callable[[], float] = time.time
 
 
@@ -86,7 +84,10 @@ class DirectoryContext:
     settings: DirectorySettings = field(default_factory=DirectorySettings)
     #: Makes the contexts of S_DSValidateServer; None: only the empty context.
     gss: Authenticator | None = None
-    handles: HandleTable = field(default_factory=HandleTable)
+    #: What callers may hold; shared with the RPC server that calls come through.
+    budgets: Budgets = field(default_factory=Budgets)
+    handles: HandleTable = field(init=False)
+    walks: Walks = field(init=False)
     #: The queue manager beside this server; without one nobody is notified.
     local: LocalQueueManager | None = None
     #: Who decides where this server is not the authority; without it there is no other server.
@@ -101,6 +102,8 @@ class DirectoryContext:
 
     def __post_init__(self) -> None:
         self._views = SharedViews(self.store)
+        self.handles = HandleTable(self.budgets)
+        self.walks = Walks(self.view, self.budgets.walks)
 
     def check_ready(self) -> None:
         """Raise ``DirectoryError`` unless there is a directory to serve (1.5)."""
@@ -121,7 +124,7 @@ class DirectoryContext:
         """The checks for who calls, whose denials name the address that the call came from."""
         key = call.identity, call.peer
         guard = self._guards.get(key)
-        if guard is None or guard.judged > MAX_JUDGED:
+        if guard is None:
             guard = self._judge(call.identity).with_audit(partial(self._denied, call.peer))
             self._guards[key] = guard
             if len(self._guards) > MAX_GUARDS:
@@ -131,7 +134,7 @@ class DirectoryContext:
     def _judge(self, identity: Identity | None) -> Guard:
         """What the guards of one caller share, wherever it calls from."""
         judge = self._judges.get(identity)
-        if judge is None or judge.judged > MAX_JUDGED:
+        if judge is None:
             token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
             settings = self.settings
             judge = Guard(token, settings.administrators, allowance=settings.allowance)
@@ -199,7 +202,8 @@ def result_of(error: Exception) -> int:
     if isinstance(error, DirectoryError):
         return error.hresult
     if isinstance(error, StorageError):
-        log.error("the store failed: %s", error)
+        if not isinstance(error, REPORTED):
+            log.error("the store failed: %s", error)
         return HResult.MQ_ERROR_DS_ERROR
     log.error("a directory call failed", exc_info=error)
     return HResult.MQ_ERROR

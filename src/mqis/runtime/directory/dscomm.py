@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
 from mqis.protocol.directory import changes, reads, signature
 from mqis.protocol.directory.locate import Target, object_type_of
-from mqis.protocol.directory.retrieval import LookupState
+from mqis.protocol.directory.retrieval import LookupState, Walk
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.directory.challenge import Challenger
 from mqis.runtime.directory.context import DirectoryContext, result_of
@@ -30,6 +31,8 @@ _OK = int(HResult.MQ_OK)
 _REFUSALS = Exception
 #: Legs of a handshake; no mechanism has half as many.
 MAX_LEGS = 16
+#: What an auth handle takes, without and with a security context.
+AUTH_BYTES, CONTEXT_BYTES = 1024, 16 * 1024
 #: The longest token that a client may answer with.
 MAX_TOKEN = 65_536
 
@@ -257,19 +260,25 @@ class DscommService(TypedService):
 
     def create_servers_cache(
         self, call: IncomingCall, request: dscomm.CreateServersCache
-    ) -> dscomm.ServersCache:
+    ) -> dscomm.ServersCache | Awaitable[dscomm.ServersCache]:
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
+        walks, charge = self._directory.walks, self._directory.handles.memory(call)
+
+        def begin(view: View) -> Generator[int, None, str]:
+            return reads.servers_of_site(view, guard, request.index)
+
+        async def in_slices() -> dscomm.ServersCache:
+            try:
+                return _servers_cache(request, auth, await walks.in_slices(begin, charge))
+            except _REFUSALS as error:
+                return _no_servers(request, error)
+
         try:
-            with self._directory.view() as view:
-                servers = reads.servers_of_site(view, guard, request.index)
-            digest = signature.servers_digest(request.index, servers)
-            signed = auth.sign(digest, request.signature_size)
+            done = walks.at_once(begin, charge)
+            return in_slices() if done is None else _servers_cache(request, auth, done.value)
         except _REFUSALS as error:
-            unsigned = bytes(request.signature_size)
-            return dscomm.ServersCache(request.index, None, unsigned, result_of(error))
-        pointer = dscomm.StringPointer(servers)
-        return dscomm.ServersCache(request.index, pointer, signed, _OK)
+            return _no_servers(request, error)
 
     def get_server_port(
         self, _call: IncomingCall, request: dscomm.GetServerPort
@@ -278,27 +287,42 @@ class DscommService(TypedService):
 
     # --- lookups ----------------------------------------------------------------------------------
 
-    def lookup_begin(self, call: IncomingCall, request: dscomm.LookupBegin) -> dscomm.HandleGot:
+    def lookup_begin(
+        self, call: IncomingCall, request: dscomm.LookupBegin
+    ) -> dscomm.HandleGot | Awaitable[dscomm.HandleGot]:
         self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
-        settings, handles = self._directory.settings, self._directory.handles
+        walks, handles = self._directory.walks, self._directory.handles
+
+        def begin(view: View) -> Walk:
+            return reads.begin_lookup(
+                view, guard, request.restriction, request.columns, request.sort
+            )
+
+        async def in_slices() -> dscomm.HandleGot:
+            try:
+                with handles.lookup(call) as charges:
+                    state = await walks.in_slices(begin, charges.memory)
+            except _REFUSALS as error:
+                return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
+            return dscomm.HandleGot(handles.open(call, state, charges), _OK)
+
         try:
-            handles.check_lookups(call, settings.max_lookups)
-            with self._directory.view() as view:
-                state = reads.begin_lookup(
-                    view, guard, request.restriction, request.columns, request.sort
-                )
-            handles.check_rows(len(state.rows), settings.max_lookup_rows)
+            with handles.lookup(call) as charges:
+                done = walks.at_once(begin, charges.memory)
+                if done is None:
+                    charges.end()
+                    return in_slices()
         except _REFUSALS as error:
             return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
-        return dscomm.HandleGot(handles.open(call, state), _OK)
+        return dscomm.HandleGot(handles.open(call, done.value, charges), _OK)
 
     def lookup_next(self, call: IncomingCall, request: dscomm.LookupNext) -> dscomm.LookupGot:
         auth = self._directory.server_auth(call, request.auth)
         state = self._directory.handles.find(call, request.handle, LookupState)
-        rows = state.page(request.size)
-        values = tuple(chain.from_iterable(rows))
         try:
+            rows = state.page(request.size)
+            values = tuple(chain.from_iterable(rows))
             signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
         except _REFUSALS as error:  # the client asks again with a larger buffer
             return dscomm.LookupGot((), bytes(request.signature_size), result_of(error))
@@ -315,11 +339,13 @@ class DscommService(TypedService):
         self, call: IncomingCall, request: dscomm.ValidateServer
     ) -> dscomm.HandleGot:
         """S_DSValidateServer (3.1.4.2): the context that later signatures are made with."""
+        handles = self._directory.handles
         try:
             auth = await self._negotiate(call, request) if request.token else ServerAuth(None)
+            charges = handles.charged(call, AUTH_BYTES if auth.context is None else CONTEXT_BYTES)
         except _REFUSALS as error:
             return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
-        return dscomm.HandleGot(self._directory.handles.open(call, auth), _OK)
+        return dscomm.HandleGot(handles.open(call, auth, charges), _OK)
 
     async def _negotiate(self, call: IncomingCall, request: dscomm.ValidateServer) -> ServerAuth:
         if self._directory.gss is None:
@@ -381,6 +407,19 @@ def _signed(
     if auth.context is None:
         return bytes(size)
     return auth.sign(signature.properties_digest(ids, values), size)
+
+
+def _servers_cache(
+    request: dscomm.CreateServersCache, auth: ServerAuth, servers: str
+) -> dscomm.ServersCache:
+    digest = signature.servers_digest(request.index, servers)
+    signed = auth.sign(digest, request.signature_size)
+    return dscomm.ServersCache(request.index, dscomm.StringPointer(servers), signed, _OK)
+
+
+def _no_servers(request: dscomm.CreateServersCache, error: Exception) -> dscomm.ServersCache:
+    unsigned = bytes(request.signature_size)
+    return dscomm.ServersCache(request.index, None, unsigned, result_of(error))
 
 
 def _failed(detail: str) -> DirectoryError:

@@ -22,6 +22,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.serverlist import format_server_specs
 from mqis.wire.ndr import ContextHandle
+from mqis.wire.propertybag import encode_properties
 
 _OK = int(HResult.MQ_OK)
 _REFUSALS = Exception  # methods never raise (MQDS-3.1.4-04)
@@ -124,9 +125,10 @@ class Dscomm2Service(TypedService):
                 obj, pending = _pending(view, request.path)
                 # Its queue manager will be told that the object is gone, and believe it.
                 guard.check(obj, Access.DELETE, view)
+            charges = self._directory.handles.charged(call, _size_of(obj))
         except _REFUSALS as error:
             return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
-        return dscomm.HandleGot(self._directory.handles.open(call, pending), _OK)
+        return dscomm.HandleGot(self._directory.handles.open(call, pending, charges), _OK)
 
     def notify_delete(self, call: IncomingCall, request: dscomm.HandleGiven) -> dscomm.Result:
         pending = self._directory.handles.find(call, request.handle, PendingDelete)
@@ -173,6 +175,11 @@ class Dscomm2Service(TypedService):
         raise DirectoryError(
             HResult.MQ_ERROR_NO_GC_IN_DOMAIN, f"no global catalog in {request.domain_name!r}"
         )
+
+
+def _size_of(obj: DirectoryObject) -> int:
+    """What a handle holds that remembers ``obj``."""
+    return 1024 + 2 * len(encode_properties(obj.properties))
 
 
 def _pending(view: View, path: str) -> tuple[DirectoryObject, PendingDelete]:

@@ -9,35 +9,92 @@ group is gone, all of them are run down, which frees what they stand for (3.1.6.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
+from mqis.protocol.budget import Charge, Shortage
 from mqis.protocol.directory.retrieval import LookupState, end_directory_lookup
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.runtime.budgets import Budgets
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.hresult import HResult
 from mqis.wire.ndr import ContextHandle
 
 V = TypeVar("V")
 
+#: What a lookup takes beside its rows.
+LOOKUP_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """What one handle holds of the budgets, beside being one."""
+
+    memory: Charge
+    #: One lookup, or nothing.
+    lookup: Charge
+
+    def end(self) -> None:
+        self.memory.end()
+        self.lookup.end()
+
 
 class HandleTable:
     """All that the clients of one directory server hold open."""
 
-    def __init__(self) -> None:
+    def __init__(self, budgets: Budgets) -> None:
+        self._budgets = budgets
         self._open: Counter[type] = Counter()
-        #: Rows that open lookups hold.
-        self.rows = 0
 
     def count(self, kind: type) -> int:
         return self._open[kind]
 
-    def open(self, call: IncomingCall, value: object) -> ContextHandle:
-        """A new handle for ``value``; a fault if the client has too many, or is gone."""
-        uuid = call.group.create_handle(value, call.interface, lambda: self._release(value))
+    def memory(self, call: IncomingCall) -> Charge:
+        """Nothing as yet of the memory for what ``call`` is about to make."""
+        return Charge(self._budgets.memory, call.caller)
+
+    def charged(self, call: IncomingCall, size: int) -> Charges:
+        """Memory for what a handle will stand for; refused if there is not enough."""
+        charges = Charges(self.memory(call), Charge(self._budgets.lookups, call.caller))
+        _expect(charges.memory.change(size), "bytes of memory")
+        return charges
+
+    @contextmanager
+    def lookup(self, call: IncomingCall) -> Iterator[Charges]:
+        """One more lookup, whose rows are charged as they come; ended if the block raises."""
+        handle = Charge(call.group.budget, call.caller)
+        _expect(handle.change(1), "context handles")  # before the walk, not behind it
+        handle.end()
+        charges = self.charged(call, LOOKUP_BYTES)
+        try:
+            _expect(charges.lookup.change(1), "open lookups")
+            yield charges
+        except BaseException:
+            charges.end()
+            raise
+
+    def open(self, call: IncomingCall, value: object, charges: Charges) -> ContextHandle:
+        """A new handle for ``value``; a fault if there are too many, or the client is gone.
+
+        The charges end with the handle, and at once if there is none.
+        """
         self._open[type(value)] += 1
-        if isinstance(value, LookupState):
-            self.rows += len(value.rows)
+
+        def release() -> None:
+            self._open[type(value)] -= 1
+            charges.end()
+            if isinstance(value, LookupState):
+                end_directory_lookup(value)
+
+        anonymous = call.identity is None
+        try:
+            uuid = call.group.create_handle(value, call.interface, release, anonymous=anonymous)
+        except RpcFault:
+            release()
+            raise
         return ContextHandle(uuid)
 
     def find(self, call: IncomingCall, handle: ContextHandle, kind: type[V]) -> V:
@@ -53,29 +110,17 @@ class HandleTable:
         return value
 
     def close(self, call: IncomingCall, handle: ContextHandle, kind: type[V]) -> None:
-        value = self.find(call, handle, kind)
+        """End a handle as its rundown would."""
+        self.find(call, handle, kind)
+        release = call.group.handles[handle.uuid].rundown
         call.group.close_handle(handle.uuid, call.interface)
-        self._release(value)
+        assert release is not None
+        release()
 
-    def check_lookups(self, call: IncomingCall, most: int) -> None:
-        """Refuse one more lookup of a client that has ``most`` of them open."""
-        handles = call.group.handles.values()
-        open_now = sum(isinstance(handle.value, LookupState) for handle in handles)
-        if open_now >= most:
-            raise DirectoryError(
-                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"{open_now} lookups are open already"
-            )
 
-    def check_rows(self, more: int, most: int) -> None:
-        """Refuse ``more`` rows if open lookups would then hold over ``most``."""
-        if self.rows + more > most:
-            raise DirectoryError(
-                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"open lookups hold {self.rows} objects, {more} more are too many",
-            )
-
-    def _release(self, value: object) -> None:
-        self._open[type(value)] -= 1
-        if isinstance(value, LookupState):
-            self.rows -= len(value.rows)
-            end_directory_lookup(value)
+def _expect(shortage: Shortage | None, what: str) -> None:
+    if shortage is not None:
+        raise DirectoryError(
+            HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+            f"no more {what}: {shortage}; end lookups and close handles that are not needed",
+        )

@@ -9,7 +9,7 @@ that a change is done asks after the end of every view that did not show it.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 
 from mqis.protocol.errors import StorageError
@@ -73,4 +73,6 @@ class _Shared:
     def leave(self) -> None:
         self._users -= 1
         if not self._users:
-            self._lent.__exit__(None, None, None)
+            # What was read stays true if the store fails now, and nobody is left to be told.
+            with suppress(StorageError):
+                self._lent.__exit__(None, None, None)

@@ -20,7 +20,7 @@ from mqis.protocol.clock import Instant
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
-from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.errors import REPORTED, DirectoryError, StorageError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.events import Notified, Refused, SessionClosed, SessionOpened
@@ -277,8 +277,9 @@ class NodeDriver:
         if error is not None:
             self.statistics.failures += 1
             self._pause_until = self._loop.time() + RETRY_S
-            known = error if isinstance(error, StorageError) else None
-            log.error("an operation failed: %s", error, exc_info=None if known else error)
+            if not isinstance(error, REPORTED):
+                known = error if isinstance(error, StorageError) else None
+                log.error("an operation failed: %s", error, exc_info=None if known else error)
             return
         _, effects = future.result()
         self._settle(effects)

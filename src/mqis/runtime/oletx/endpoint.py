@@ -41,6 +41,8 @@ from mqis.wire.cmpo.versions import BoundVersionSet
 
 log = logging.getLogger(__name__)
 
+MAPPER_CONNECTIONS_PER_PEER = 256
+
 #: What a connection of a type that nobody accepts is denied with (MS-DTCO 3.1.5.1).
 NOT_A_TYPE = CmResult.INVALID_ARGUMENT
 
@@ -139,6 +141,7 @@ class OleTxEndpoint:
         mapper = RpcServer(
             [EndpointMapperService(registry), ManagementService(lambda: mapper.endpoint)],
             SystemEntropy(),
+            max_connections_per_peer=MAPPER_CONNECTIONS_PER_PEER,
         )
         self._mapper = mapper
         self.mapper_port = await mapper.listen(self.address, self.mapper_port)

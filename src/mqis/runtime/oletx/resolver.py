@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 
 from mqis.protocol.cmpo.nameobject import NameObject
@@ -32,6 +34,17 @@ class MapperResolver:
     def __init__(self, hosts: Mapping[str, Address] | None = None, timeout_s: float = 5.0) -> None:
         self._hosts = {host.upper(): address for host, address in (hosts or {}).items()}
         self._timeout_s = timeout_s
+        self._caller: str | None = None
+
+    def calling_back(self, caller: str) -> MapperResolver:
+        """Return a resolver for a partner that has called from ``caller`` itself.
+
+        It names its host as it likes. Unless ``hosts`` says where that is, it has to be where the
+        call came from: nobody is to have this side connect to third parties.
+        """
+        back = MapperResolver(timeout_s=self._timeout_s)
+        back._hosts, back._caller = self._hosts, caller
+        return back
 
     def add(self, host_name: str, address: str, mapper_port: int = MAPPER_PORT) -> None:
         self._hosts[host_name.upper()] = (address, mapper_port)
@@ -39,7 +52,21 @@ class MapperResolver:
     async def __call__(self, name: NameObject) -> Address:
         known = self._hosts.get(name.host_name.upper())
         address, mapper_port = known or (name.host_name, MAPPER_PORT)
+        if known is None and self._caller is not None:
+            address = await _only_at(address, self._caller)
         return address, await find_port(address, mapper_port, name.cid, self._timeout_s)
+
+
+async def _only_at(host: str, caller: str) -> str:
+    """The address of ``caller``, if that is one of ``host``."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, MAPPER_PORT, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise RpcConnectionError(f"{host} is not known: {error}") from error
+    if caller not in {str(place[0]) for *_, place in found}:
+        raise RpcConnectionError(f"{host} is not at {caller}, from where it called")
+    return caller
 
 
 class FixedResolver:

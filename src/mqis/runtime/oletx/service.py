@@ -14,6 +14,7 @@ from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
 from mqis.wire.cmpo import ixnremote as idl
+from mqis.wire.cmpo.codes import CmResult
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 
@@ -31,6 +32,9 @@ class OpenCall:
 
 class IXnRemoteService(TypedService):
     """The eight methods. All but BuildContext are answered at once, as a rule."""
+
+    #: Stubs are octets, which take no time to decode, and the order of messages counts.
+    decoded_at_once = 1 << 32
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -53,19 +57,23 @@ class IXnRemoteService(TypedService):
     # --- set-up -----------------------------------------------------------------------------------
 
     def _poke(self, call: IncomingCall, request: idl.Poke) -> idl.Result:
-        self._admit_caller(call, request.caller)
+        if not self._admit_caller(call, request.caller):
+            return idl.Result(CmResult.SERVER_TOO_BUSY)
         result = self._machine.poke(request, self._loop.time())
+        self._note_caller(call, request.caller)
         self._transport.act()
         return idl.Result(result)
 
     def _build_context(
         self, call: IncomingCall, request: idl.BuildContext
     ) -> idl.ContextBuilt | Awaitable[idl.ContextBuilt]:
-        self._admit_caller(call, request.caller)
+        if not self._admit_caller(call, request.caller):
+            return self.context_built(call, ContextAnswer(CmResult.SERVER_TOO_BUSY))
         token = OpenCall(call, self._loop.create_future())
         answer = self._machine.build_context(request, token, self._loop.time())
-        session = self._session(request.caller)
-        if session is not None:
+        session = self._note_caller(call, request.caller)
+        if session is not None and (answer is None or answer.session is session):
+            # A call that is refused says nothing about whose session this is.
             self._transport.identify(session, call.identity)
         if answer is not None:
             built = self.context_built(call, answer)
@@ -134,9 +142,17 @@ class IXnRemoteService(TypedService):
         except ValueError:
             return None
 
-    def _admit_caller(self, call: IncomingCall, caller: str) -> None:
+    def _admit_caller(self, call: IncomingCall, caller: str) -> bool:
+        """Whether there is room for whoever calls; ``RpcFault`` if it may not call at all."""
         session = self._session(caller)
         self._admit(call, initiated_here=session is not None and session.initiated_here)
+        return session is not None or self._transport.callers.may_ask(call.peer)
+
+    def _note_caller(self, call: IncomingCall, caller: str) -> Session | None:
+        session = self._session(caller)
+        if session is not None:
+            self._transport.callers.add(session, call.peer)
+        return session
 
     def _session_of(self, call: IncomingCall, handle: ContextHandle) -> Session:
         session = call.group.handle(handle.uuid, call.interface)

@@ -33,7 +33,8 @@ from mqis.protocol.rpc.limits import Limits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.oletx.binding import LIMITS, Binding, PendingCall, Security, result_of
-from mqis.runtime.oletx.resolver import Resolver
+from mqis.runtime.oletx.callers import Callers
+from mqis.runtime.oletx.resolver import MapperResolver, Resolver
 from mqis.runtime.oletx.service import IXnRemoteService, OpenCall
 from mqis.runtime.rpc.builtin import ManagementService
 from mqis.runtime.rpc.incoming import IncomingCall
@@ -74,12 +75,14 @@ class Transport:
             authenticator=self.security.authenticator,
             limits=limits or LIMITS,
             max_connections=2 * self.machine.settings.max_sessions,
-            max_connections_per_peer=2 * self.machine.settings.max_sessions,
+            max_connections_per_peer=2 * self.machine.settings.max_sessions_per_address,
         )
         self._registry: EndpointRegistry | None = None
         self._bindings: dict[Session, Binding] = {}
         self._issued: dict[Session, tuple[AssociationGroup, Guid]] = {}
         self._identities: dict[Session, Identity] = {}
+        #: Who asked for sessions.
+        self.callers = Callers(self.machine.settings)
         #: Calls under way: tasks while a session is set up, what is quicker when it is there.
         self._calls: dict[int, asyncio.Task[None] | PendingCall[Any] | asyncio.Handle] = {}
         self._released: dict[Session, asyncio.Future[None]] = {}
@@ -186,7 +189,10 @@ class Transport:
         self.act()
 
     def _bind(self, session: Session) -> Binding:
-        binding = Binding(session.name, self._resolve, self.security)
+        resolve, caller = self._resolve, self.callers.address(session)
+        if caller is not None and isinstance(resolve, MapperResolver):
+            resolve = resolve.calling_back(caller)
+        binding = Binding(session.name, resolve, self.security)
         identity = self._identities.get(session)
         binding.principal = principal(session.name.host_name, identity)
         return binding
@@ -213,6 +219,7 @@ class Transport:
     def _release(self, effect: Release) -> None:
         self.revoke(effect.session)
         self._identities.pop(effect.session, None)
+        self.callers.forget(effect.session)
         binding = self._bindings.pop(effect.session, None)
         if binding is not None:
             task = self._loop.create_task(binding.close())
@@ -234,7 +241,10 @@ class Transport:
         """A handle for a session, in the place of an older one."""
         self.revoke(session)
         handle = call.group.create_handle(
-            session, call.interface, lambda: self._rundown(session, handle)
+            session,
+            call.interface,
+            lambda: self._rundown(session, handle),
+            anonymous=call.identity is None,
         )
         self._issued[session] = (call.group, handle)
         return handle

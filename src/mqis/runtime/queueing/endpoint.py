@@ -7,14 +7,19 @@ import time
 from collections.abc import Awaitable, Callable
 from math import inf
 
+from mqis.protocol.discovery.limiter import RateLimit, SharedLimiter
 from mqis.protocol.queueing.events import Close, Connect, Event, Write
 from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.queueing.message import Message
+from mqis.runtime.peers import source_of
 from mqis.runtime.queueing.connection import Connection
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
 PORT = 1801
 PING_PORT = 3527
+#: Answers to pings, to one address and to all: their sources are easily forged.
+PINGS = RateLimit(10, 20)
+ALL_PINGS = RateLimit(500, 1000)
 
 #: The address of a machine's queue manager.
 Resolver = Callable[[str], Awaitable[tuple[str, int]]]
@@ -62,8 +67,9 @@ class QueueingEndpoint:
 
     async def listen_ping(self, host: str, port: int = PING_PORT) -> int:
         """Answer pings; the port, which for 0 is one that was free."""
+        limiter = SharedLimiter(PINGS, ALL_PINGS)
         transport, _ = await self._loop.create_datagram_endpoint(
-            lambda: _Responder(self.manager), local_addr=(host, port)
+            lambda: _Responder(self.manager, limiter), local_addr=(host, port)
         )
         self._pings.append(transport)
         bound: int = transport.get_extra_info("sockname")[1]
@@ -131,7 +137,8 @@ class QueueingEndpoint:
             self._connections[connection.number] = connection
             self.manager.connected(connection.number, connection.address, now)
         else:
-            number = self.manager.accepted(connection.address, now)
+            address = connection.address
+            number = self.manager.accepted(address, now, source_of(address))
             if number is None:
                 connection.abort()
                 return
@@ -212,8 +219,10 @@ class QueueingEndpoint:
 
 
 class _Responder(asyncio.DatagramProtocol):
-    def __init__(self, manager: QueueManager) -> None:
+    def __init__(self, manager: QueueManager, limiter: SharedLimiter) -> None:
         self._manager = manager
+        self._limiter = limiter
+        self._time = asyncio.get_running_loop().time
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
@@ -221,5 +230,7 @@ class _Responder(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str | int, ...]) -> None:
         answer = self._manager.ping(data)
-        if answer is not None and self._transport is not None:
+        if answer is None or self._transport is None:
+            return
+        if self._limiter.allows(source_of(str(addr[0])), self._time()):
             self._transport.sendto(answer, addr)

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Coroutine
 from math import inf
 from time import perf_counter
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mqis.protocol.authentication import NOWHERE, Addresses
+from mqis.protocol.budget import Charge
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.server import (
@@ -37,6 +38,22 @@ LINGER_S = 2.0
 WRITE_AT = 64 * 1024
 
 
+#: What a request takes once it is decoded, at most, in bytes for each byte of its stub: numbers of
+#: two bytes, which become objects.
+DECODED = 20
+#: Requests that take less are run without asking whether there is room for them.
+SMALL = 128 * 1024
+
+
+class _Running(NamedTuple):
+    """A call that is awaited: where it is counted, when it began, and what its request takes."""
+
+    call: Call
+    counted: OperationStatistics
+    began: float
+    weight: int
+
+
 class ServerProtocol(asyncio.Protocol):
     """Bytes to the machine, events to the services, answers back."""
 
@@ -49,8 +66,12 @@ class ServerProtocol(asyncio.Protocol):
         #: Events that wait until the client has read answers.
         self._events: deque[Event] = deque()
         self._working = False
-        #: Calls that are awaited, where each is counted, and when it began.
-        self._tasks: dict[asyncio.Task[bytes], tuple[Call, OperationStatistics, float]] = {}
+        #: Calls that are awaited.
+        self._tasks: dict[asyncio.Task[bytes], _Running] = {}
+        #: What this connection holds of the server's memory, and how much of it are requests that
+        #: were decoded and whose calls still run.
+        self._charge: Charge | None = None
+        self._decoded = 0
         self._answers: dict[Call, asyncio.Future[tuple[bytes, bool]]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
@@ -69,6 +90,7 @@ class ServerProtocol(asyncio.Protocol):
             self._transport.abort()
             return
         _keep_alive(transport)
+        self._charge = self._server.charge(self)
         now = self._loop.time()
         self._machine = ServerConnection(
             self._server.endpoint, ("tcp", self.peer), now, self._addresses
@@ -96,6 +118,8 @@ class ServerProtocol(asyncio.Protocol):
                     log.exception("rundown of a context handle failed")
         for task in self._tasks:
             task.cancel()
+        assert self._charge is not None
+        self._charge.end()
         gone = RpcConnectionError("the client is gone")
         for future in self._answers.values():
             if not future.done():
@@ -148,6 +172,11 @@ class ServerProtocol(asyncio.Protocol):
         if group is None or machine.closing:
             return
         identity = machine.identity(call)
+        weight = DECODED * len(call.stub)
+        if weight > SMALL and not self._has_room(weight):
+            busy = FaultStatus.SERVER_TOO_BUSY
+            self._events.extend(machine.fault(call, busy, self._loop.time(), executed=False))
+            return
         incoming = IncomingCall(call, group, identity, self._addresses, self._call_back)
         served = self._server.served(call.context.interface)
         counted = served.operations[call.opnum]
@@ -161,7 +190,8 @@ class ServerProtocol(asyncio.Protocol):
             return
         if not isinstance(answer, bytes):
             task = self._loop.create_task(_coroutine(answer))
-            self._tasks[task] = call, counted, began or perf_counter()
+            self._tasks[task] = _Running(call, counted, began or perf_counter(), weight)
+            self._decoded += weight
             task.add_done_callback(self._done)
             return
         if began:
@@ -169,7 +199,8 @@ class ServerProtocol(asyncio.Protocol):
         self._events.extend(machine.respond(call, answer, self._loop.time()))
 
     def _done(self, task: asyncio.Task[bytes]) -> None:
-        call, counted, began = self._tasks.pop(task)
+        call, counted, began, weight = self._tasks.pop(task)
+        self._decoded -= weight
         counted.seconds.observe(perf_counter() - began)
         machine, now = self._machine, self._loop.time()
         assert machine is not None
@@ -220,14 +251,62 @@ class ServerProtocol(asyncio.Protocol):
         machine, transport = self._machine, self._transport
         assert machine is not None
         assert transport is not None
-        data = machine.data_to_send()
-        if data and not transport.is_closing():
-            transport.write(data)
+        self._write()
+        if self._overdrawn():
+            machine.too_much()
+            self._write()
         if machine.closing:
             self._end()
             return
         self._regulate()
         self._arm()
+
+    def _write(self) -> None:
+        machine, transport = self._machine, self._transport
+        assert machine is not None
+        assert transport is not None
+        data = machine.data_to_send()
+        if data and not transport.is_closing():
+            transport.write(data)
+
+    # --- memory -----------------------------------------------------------------------------------
+
+    def _has_room(self, more: int) -> bool:
+        """Whether the server can spare so many bytes for this connection."""
+        charge = self._charge
+        assert charge is not None
+        held = charge.amount
+        shortage = charge.change(held + more)
+        if shortage is None:
+            charge.change(held)
+            return True
+        self._server.short_of_memory(self.peer, shortage)
+        return False
+
+    def _overdrawn(self) -> bool:
+        """Charge what this connection holds now; whether that is more than there is.
+
+        An answer that its client does not read is held too. Nothing can be done about one that
+        does not fit but to end its connection, now and not when the client has read it.
+        """
+        machine, transport, charge = self._machine, self._transport, self._charge
+        assert machine is not None
+        assert transport is not None
+        assert charge is not None
+        unread = transport.get_write_buffer_size()
+        held = machine.held + self._decoded + unread
+        if held == charge.amount:
+            return False
+        if charge.caller.anonymous and not machine.anonymous:
+            charge.end()
+            charge = self._charge = self._server.charge(self, anonymous=False)
+        shortage = charge.change(held)
+        if shortage is None:
+            return False
+        self._server.short_of_memory(self.peer, shortage)
+        if unread > machine.held:
+            transport.abort()
+        return True
 
     def _regulate(self) -> None:
         """Read as long as there is room for calls and the client reads its answers."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mqis.protocol.authentication import Addresses, AuthLevel, Identity
+from mqis.protocol.budget import Caller
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.interface import Interface
+from mqis.runtime.peers import source_of
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.syntax import SyntaxId
 
@@ -29,6 +31,11 @@ class IncomingCall:
     def peer(self) -> str:
         """The address of the client."""
         return self.addresses.peer
+
+    @property
+    def caller(self) -> Caller:
+        """Whose account this call's handles and lookups are on."""
+        return Caller(self.group.id, source_of(self.peer), self.identity is None)
 
     @property
     def opnum(self) -> int:

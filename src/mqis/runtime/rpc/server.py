@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from math import inf
 
 from mqis.protocol.authentication import Authenticator, AuthLevel
+from mqis.protocol.budget import Caller, Charge, Shortage
 from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
 from mqis.protocol.ports import Entropy
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.limits import Limits
+from mqis.runtime.budgets import Budgets, memory_budget
+from mqis.runtime.peers import source_of
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.incoming import Service
 from mqis.runtime.rpc.statistics import Served
+
+log = logging.getLogger(__name__)
+
+#: How often a shortage of memory is worth a line in the log.
+TOLD_EVERY_S = 10.0
+
+
+def _address_of(peer: Hashable) -> Hashable:
+    """What the handles of a peer are counted under, which is (transport, address)."""
+    return source_of(str(peer[1])) if isinstance(peer, tuple) else peer
 
 
 class RpcServer:
@@ -37,10 +52,15 @@ class RpcServer:
         max_connections_per_peer: int = 1024,
         rate: RateLimit | None = None,
         exempt: Callable[[str], bool] = lambda _peer: False,
+        budgets: Budgets | None = None,
     ) -> None:
         """``rate`` bounds the new connections of each address; those of an ``exempt`` one count
-        neither for that nor for ``max_connections_per_peer``. Callers that are protected below
-        ``min_level`` are anonymous."""
+        neither for that nor for ``max_connections_per_peer``. ``budgets`` exempt nobody; without
+        them there are as many handles as ``AssociationGroups`` has by default. Callers that are
+        protected below ``min_level`` are anonymous."""
+        self._memory = memory_budget() if budgets is None else budgets.memory
+        handles = None if budgets is None else budgets.handles
+        self._told_at = -inf
         self._served = {service.interface.syntax: Served(service) for service in services}
         #: Connections since the start.
         self.accepted = 0
@@ -53,7 +73,7 @@ class RpcServer:
         self._listener: asyncio.Server | None = None
         self.endpoint = ServerEndpoint(
             tuple(service.interface for service in services),
-            AssociationGroups(entropy),
+            AssociationGroups(entropy, handles, _address_of),
             authenticator,
             limits=limits or Limits(),
             min_level=min_level,
@@ -90,7 +110,7 @@ class RpcServer:
             self.endpoint.statistics.refused += 1
             return False
         self._connections.add(connection)
-        self._peers[connection.peer] += 1
+        self._peers[source_of(connection.peer)] += 1
         self.accepted += 1
         return True
 
@@ -98,16 +118,29 @@ class RpcServer:
         """Whether one address has not too many already, nor come too often."""
         if self._exempt(peer):
             return True
-        if self._peers[peer] >= self._max_per_peer:
+        key = source_of(peer)
+        if self._peers[key] >= self._max_per_peer:
             return False
-        return self._limiter is None or self._limiter.allows(peer, time.monotonic())
+        return self._limiter is None or self._limiter.allows(key, time.monotonic())
+
+    def charge(self, connection: ServerProtocol, *, anonymous: bool = True) -> Charge:
+        """The account of a connection's memory."""
+        return Charge(self._memory, Caller(connection, source_of(connection.peer), anonymous))
+
+    def short_of_memory(self, peer: str, shortage: Shortage) -> None:
+        """Log why a call or a connection is refused; not more often than once a while."""
+        now = time.monotonic()
+        if now - self._told_at >= TOLD_EVERY_S:
+            self._told_at = now
+            log.warning("refused a call of %s: %s bytes of rpc.memory_mb", peer, shortage)
 
     def forget(self, connection: ServerProtocol) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
-            self._peers[connection.peer] -= 1
-            if not self._peers[connection.peer]:
-                del self._peers[connection.peer]
+            key = source_of(connection.peer)
+            self._peers[key] -= 1
+            if not self._peers[key]:
+                del self._peers[key]
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Take no more connections, let calls end, then close what is left."""

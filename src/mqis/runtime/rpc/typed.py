@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
@@ -23,6 +26,10 @@ Handler = Callable[[IncomingCall, Any], Any]
 
 _SYNTAXES: dict[SyntaxId, Syntax] = {NDR20: Syntax.NDR20, NDR64: Syntax.NDR64}
 _RESULTS = frozenset(int(result) for result in HResult)
+#: A byte of a stub takes up to 0.1 microseconds to decode: larger ones go to a thread, which is one
+#: for all of them, so that the loop never waits for more than one.
+DECODED_AT_ONCE = 32 * 1024
+_decoder = ThreadPoolExecutor(1, "mqis-decode")
 _NOTHING: Mapping[str, int] = {}
 
 
@@ -45,6 +52,16 @@ class _Method(NamedTuple):
     #: Errors that answers told of, by their number; None: answers of this operation tell none.
     failures: dict[int, int] | None
 
+    def decode(self, stub: bytes, syntax: Syntax, *, big_endian: bool) -> Any:
+        return self.operation.request.decode(
+            stub, syntax, big_endian=big_endian, allow_surplus=True
+        )
+
+    def encode(self, answer: Any, syntax: Syntax, given: Mapping[str, int]) -> bytes:
+        if self.failures is not None and answer.result:
+            _count(self.failures, answer.result)
+        return self.operation.response.encode(answer, syntax, given=given)
+
 
 class TypedService:
     """``Service`` whose handlers take and return the dataclasses of their operations.
@@ -52,6 +69,9 @@ class TypedService:
     A handler is a plain function or a coroutine function of (incoming call, request). ``sizes``
     tells what a response owes to its request, for arrays that the request sizes.
     """
+
+    #: Bytes of the largest stub that is decoded in the event loop.
+    decoded_at_once = DECODED_AT_ONCE
 
     def __init__(
         self,
@@ -84,18 +104,34 @@ class TypedService:
         method = self._methods.get(call.opnum)
         if method is None:
             raise RpcFault(FaultStatus.OP_RNG_ERROR, f"no operation {call.opnum}")
-        operation = method.operation
         syntax = _SYNTAXES[call.context.transfer]
-        request = operation.request.decode(
-            call.stub, syntax, big_endian=call.big_endian, allow_surplus=True
-        )
+        # Whoever decodes the stub drops it: a call may run for long, and has no more use for it.
+        stub, call.stub = call.stub, b""
+        if len(stub) > self.decoded_at_once:
+            return _decoded_apart(incoming, method, syntax, stub)
+        request = method.decode(stub, syntax, big_endian=call.big_endian)
         given = method.given(request)
         answer = method.handler(incoming, request)
         if isinstance(answer, method.answer):
-            if method.failures is not None and answer.result:
-                _count(method.failures, answer.result)
-            return operation.response.encode(answer, syntax, given=given)
+            return method.encode(answer, syntax, given)
         return _encoded(answer, method, syntax, given)
+
+
+async def _decoded_apart(
+    incoming: IncomingCall, method: _Method, syntax: Syntax, stub: bytes
+) -> bytes:
+    """Answer a call whose stub takes so long to decode that a thread does it."""
+    loop = asyncio.get_running_loop()
+    decode = partial(method.decode, stub, syntax, big_endian=incoming.big_endian)
+    del stub
+    request = await loop.run_in_executor(_decoder, decode)
+    del decode
+    given = method.given(request)
+    answer = method.handler(incoming, request)
+    del request
+    if not isinstance(answer, method.answer):
+        answer = await answer
+    return method.encode(answer, syntax, given)
 
 
 def _method(
@@ -120,10 +156,7 @@ def _nothing(_request: object) -> Mapping[str, int]:
 async def _encoded(
     awaited: Awaitable[Any], method: _Method, syntax: Syntax, given: Mapping[str, int]
 ) -> bytes:
-    answer = await awaited
-    if method.failures is not None and answer.result:
-        _count(method.failures, answer.result)
-    return method.operation.response.encode(answer, syntax, given=given)
+    return method.encode(await awaited, syntax, given)
 
 
 async def call_back(

@@ -19,13 +19,21 @@ from pathlib import Path
 from typing import IO
 
 from mqis.services.backup.manifest import BackupError, Content, FileEntry, Manifest
+from mqis.services.backup.unpacking import Unpacker, UnpackError
 
 MODE = 0o600
 _MANIFEST, _DIGEST = "manifest.json", "manifest.sha256"
 _BLOCK = 1 << 20
 #: A manifest of an enterprise with a hundred thousand sites fits.
-_MAX_SMALL = 64 << 20
-_DAMAGE = (tarfile.TarError, EOFError, zlib.error)
+_MAX_MANIFEST = 32 << 20
+#: What is read into memory, and how large each may be; the store goes to the disk.
+_MAX_SIZES: dict[str, int] = {
+    Content.CONFIG: 1 << 20,
+    Content.ACCOUNTS: 64 << 20,
+    Content.KEY: 1 << 20,
+    Content.KEYTAB: 16 << 20,
+}
+_DAMAGE = (UnpackError, tarfile.TarError, EOFError, zlib.error)
 
 
 @contextmanager
@@ -85,30 +93,29 @@ class Archive:
     def verify(self) -> dict[str, bytes]:
         """Read all of it; what is small, which the store is not."""
         small: dict[str, bytes] = {}
-        with self._opened() as tar:
-            for entry, file in self._members(tar):
-                checked = _Checked(entry, file)
+        with self._opened() as files:
+            for entry in self._entries(files):
+                checked = _checked(entry, files)
                 if entry.name == Content.STORE:
                     for _ in checked:
                         pass
                 else:
                     small[entry.name] = b"".join(checked)
-            if tar.next() is not None:
-                raise self._damaged("there is more in it than it says")
-            while tar.fileobj is not None and tar.fileobj.read(_BLOCK):
-                pass  # to where gzip's own checksum is
+            if files.next() is not None:
+                raise UnpackError("there is more in it than it says")
+            files.end()
         return small
 
     def extract(self, to: Mapping[str, Path]) -> None:
         """Write the files that ``to`` names, each with mode 0600 and on the disk."""
-        with self._opened() as tar:
-            for entry, file in self._members(tar):
+        with self._opened() as files:
+            for entry in self._entries(files):
                 if entry.name in to:
-                    _write(to[entry.name], _Checked(entry, file))
+                    _write(to[entry.name], _checked(entry, files))
 
     def _manifest(self) -> Manifest:
-        with self._opened() as tar:
-            data, said = (self._small(tar, name) for name in (_MANIFEST, _DIGEST))
+        with self._opened() as files:
+            data, said = (_small(files, name) for name in (_MANIFEST, _DIGEST))
         if hashlib.sha256(data).hexdigest().encode() != said:
             raise self._damaged("the manifest is not the one that was written")
         try:
@@ -118,42 +125,54 @@ class Archive:
         names = [entry.name for entry in manifest.files]
         if len(set(names)) != len(names) or not set(names) <= set(Content):
             raise self._damaged(f"it lists {', '.join(names)}")
+        for entry in manifest.files:
+            if entry.size > _MAX_SIZES.get(entry.name, entry.size):
+                raise self._damaged(f"{entry.name} has {entry.size:,} bytes, which is too much")
         return manifest
 
-    def _small(self, tar: tarfile.TarFile, name: str) -> bytes:
-        member = tar.next()
-        if member is None or member.name != name or member.size > _MAX_SMALL:
-            raise self._damaged(f"{name} is not where it belongs")
-        file = tar.extractfile(member)
-        return b"" if file is None else file.read()
-
-    def _members(self, tar: tarfile.TarFile) -> Iterator[tuple[FileEntry, IO[bytes]]]:
+    def _entries(self, files: Unpacker) -> Iterator[FileEntry]:
         """The files in the order of the manifest; nothing else is looked at."""
         for name in (_MANIFEST, _DIGEST):
-            self._small(tar, name)
+            _small(files, name)
         for entry in self.manifest.files:
-            member = tar.next()
-            file = None if member is None else tar.extractfile(member)
-            if member is None or file is None or member.name != entry.name:
-                raise self._damaged(f"{entry.name} is missing")
-            yield entry, file
+            member = files.next()
+            if member is None or member.name != entry.name:
+                raise UnpackError(f"{entry.name} is missing")
+            if member.size != entry.size:
+                raise UnpackError(f"{entry.name} is not what was written")
+            yield entry
 
     @contextmanager
-    def _opened(self) -> Iterator[tarfile.TarFile]:
+    def _opened(self) -> Iterator[Unpacker]:
         try:
-            with tarfile.open(self.path, "r:gz") as tar:
-                yield tar
+            with self.path.open("rb") as file:
+                yield Unpacker(file)
         except _DAMAGE as error:
             raise self._damaged(str(error) or "it ends too early") from error
         except OSError as error:
             if error.errno is None:  # gzip's
                 raise self._damaged(str(error)) from error
             raise BackupError(f"{self.path}: {error.strerror}") from error
-        except _WrongDigest as error:
-            raise self._damaged(f"{error} is not what was written") from error
 
     def _damaged(self, reason: str) -> BackupError:
         return BackupError(f"{self.path}: not a whole backup: {reason}; use another one")
+
+
+def _small(files: Unpacker, name: str) -> bytes:
+    member = files.next()
+    if member is None or member.name != name or member.size > _MAX_MANIFEST:
+        raise UnpackError(f"{name} is not where it belongs")
+    return b"".join(files.blocks())
+
+
+def _checked(entry: FileEntry, files: Unpacker) -> Iterator[bytes]:
+    """The blocks of one file; at the end it is known whether they are the right ones."""
+    sha = hashlib.sha256()
+    for block in files.blocks():
+        sha.update(block)
+        yield block
+    if sha.hexdigest() != entry.sha256:
+        raise UnpackError(f"{entry.name} is not what was written")
 
 
 def _write(target: Path, blocks: Iterable[bytes]) -> None:
@@ -167,26 +186,3 @@ def _write(target: Path, blocks: Iterable[bytes]) -> None:
         with explained(target):
             out.flush()
             os.fsync(out.fileno())
-
-
-class _WrongDigest(Exception):
-    """A file of an archive, by its name."""
-
-
-class _Checked:
-    """The blocks of one file; at the end it is known whether they are the right ones."""
-
-    def __init__(self, entry: FileEntry, file: IO[bytes]) -> None:
-        self._entry = entry
-        self._file = file
-
-    def __iter__(self) -> Iterator[bytes]:
-        sha, size = hashlib.sha256(), 0
-        while block := self._file.read(_BLOCK):
-            size += len(block)
-            if size > self._entry.size:
-                break
-            sha.update(block)
-            yield block
-        if size != self._entry.size or sha.hexdigest() != self._entry.sha256:
-            raise _WrongDigest(self._entry.name)

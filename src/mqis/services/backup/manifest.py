@@ -6,9 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqis.wire.errors import MqisError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 FORMAT, VERSION = "mqis backup", 1
 
@@ -29,6 +34,17 @@ class Content(StrEnum):
 
 #: Whoever has one of these can act as the server, or as its users.
 SECRETS = frozenset({Content.ACCOUNTS, Content.KEY, Content.KEYTAB})
+
+
+def _typed(value: T) -> T:
+    """``value``, if its texts are texts and its numbers count something; ``TypeError`` if not."""
+    for field in fields(value):
+        found = getattr(value, field.name)
+        if field.type == "str" and not isinstance(found, str):
+            raise TypeError(f"{field.name} is no text")
+        if field.type == "int" and (type(found) is not int or found < 0):
+            raise TypeError(f"{field.name} is no number")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +116,10 @@ class Manifest:
                 )
             known = {f.name for f in fields(cls)}
             values = {key: value for key, value in content.items() if key in known}
-            values["files"] = tuple(FileEntry(**entry) for entry in content["files"])
-            values["partitions"] = tuple(PartitionEntry(**p) for p in content["partitions"])
-            return cls(**values)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            values["files"] = tuple(_typed(FileEntry(**entry)) for entry in content["files"])
+            values["partitions"] = tuple(
+                _typed(PartitionEntry(**entry)) for entry in content["partitions"]
+            )
+            return _typed(cls(**values))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise BackupError(f"the manifest cannot be read: {error}") from error

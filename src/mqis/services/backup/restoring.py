@@ -12,7 +12,7 @@ import os
 import shutil
 import tomllib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,10 +23,12 @@ from mqis.services.backup.journal import begin_journal, draft_of, last_lsn
 from mqis.services.backup.manifest import BackupError, Content, Manifest
 from mqis.services.backup.mark import put_mark
 from mqis.services.backup.taking import numbers_of
+from mqis.services.claims import claimed_file, claimed_store
 from mqis.services.config import DEFAULT_NAME, load, parse, relative
 from mqis.services.identity import server_name
+from mqis.services.privatefiles import make_private_directory
 from mqis.services.sections import Config, Role
-from mqis.services.stores import file_of, open_store
+from mqis.services.stores import file_of
 from mqis.storage.copying import copy_rows, is_empty
 from mqis.storage.database import DatabaseStore
 from mqis.storage.journal.files import flush_directory
@@ -86,6 +88,7 @@ class Restored:
 def plan_restore(archive: Path, wish: Wish) -> Plan:
     """Read the whole backup and look at what is there; changes nothing."""
     opened = Archive(archive)
+    _require_room(opened, wish.config.absolute().parent)
     small = opened.verify()
     config = _configuration(opened, small, wish)
     files = _destinations(opened.manifest, config, wish)
@@ -96,12 +99,24 @@ def plan_restore(archive: Path, wish: Wish) -> Plan:
     return Plan(opened, config, wish, files, occupied, stamp)
 
 
+def _require_room(archive: Archive, home: Path) -> None:
+    """Refuse before anything is read what would fill the disk."""
+    there = next(path for path in (home, *home.parents) if path.exists())
+    needed = sum(entry.size for entry in archive.manifest.files)
+    free = shutil.disk_usage(there).free
+    if needed > free:
+        raise BackupError(
+            f"{archive.path}: cannot be put back: it unpacks to {needed:,} bytes, and {there} has "
+            f"{free:,} free; make room, or choose another place with --config"
+        )
+
+
 def _configuration(archive: Archive, small: dict[str, bytes], wish: Wish) -> Config:
     if wish.store_only or not archive.manifest.holds(Content.CONFIG):
         return load(wish.config)
     try:
         content = tomllib.loads(small[Content.CONFIG].decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BackupError(f"{archive.path}: its {Content.CONFIG} is not TOML: {error}") from error
     return relative(parse(content, f"{archive.path}: {Content.CONFIG}"), wish.config)
 
@@ -171,8 +186,10 @@ def restore(plan: Plan) -> Restored:
     """All of it; whatever fails on the way leaves everything as it was."""
     home = plan.wish.config.absolute().parent
     with explained(home):
-        home.mkdir(parents=True, exist_ok=True)
-    with _alone(home), _drafts(plan, home) as drafts:
+        make_private_directory(home)
+    store = plan.files.get(Content.STORE)
+    claim = nullcontext() if store is None else claimed_file(store)
+    with _alone(home), claim, _drafts(plan, home) as drafts:
         plan.archive.extract({str(content): path for content, path in drafts.items()})
         journal = _prepare(plan, drafts[Content.STORE])
         done = Restored(plan)
@@ -205,7 +222,7 @@ def _drafts(plan: Plan, home: Path) -> Iterator[dict[Content, Path]]:
     try:
         for path in drafts.values():
             with explained(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_private_directory(path.parent)
                 for companion in _COMPANIONS:
                     Path(f"{path}{companion}").unlink(missing_ok=True)
         yield drafts
@@ -269,7 +286,7 @@ def _aside(plan: Plan, store: Path | None, path: Path) -> Path:
 
 def _move(old: Path, new: Path, done: Restored) -> None:
     with explained(new):
-        new.parent.mkdir(parents=True, exist_ok=True)
+        make_private_directory(new.parent)
         old.rename(new)
         done.moved.append((old, new))
         flush_directory(new.parent)
@@ -278,7 +295,7 @@ def _move(old: Path, new: Path, done: Restored) -> None:
 def _into_database(plan: Plan, draft: Path) -> None:
     """One transaction of the database: all rows, or what was there before."""
     url = plan.config.store.url
-    with closing(SqliteStore(draft, create=False)) as source, closing(open_store(url)) as target:
+    with closing(SqliteStore(draft, create=False)) as source, claimed_store(url) as target:
         if not isinstance(target, DatabaseStore):
             raise BackupError("a store in memory keeps nothing: set another store.url")
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -33,7 +32,7 @@ from mqis.services.backup.manifest import (
 from mqis.services.config import ConfigError
 from mqis.services.identity import identify, server_name
 from mqis.services.sections import Config, Role
-from mqis.services.stores import open_store
+from mqis.services.stores import open_store, without_passwords
 from mqis.storage.copying import copy_to_file
 from mqis.storage.database import DatabaseStore
 from mqis.storage.journal.files import flush_directory
@@ -42,8 +41,6 @@ from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 
 SUFFIX = ".mqisbackup"
-#: A password in the url of a database.
-_PASSWORD = re.compile(r"(postgres(?:ql)?://[^:/@\s\"']*):[^@\s\"']*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +117,8 @@ def _gather(
             continue
         data = _read(source)
         if content is Content.CONFIG and not secrets:
-            data = _PASSWORD.sub(r"\1@", data.decode("utf-8", "surrogateescape")).encode(
-                "utf-8", "surrogateescape"
-            )
+            text = data.decode("utf-8", "surrogateescape")
+            data = without_passwords(text).encode("utf-8", "surrogateescape")
         files[content] = staging / content
         with explained(files[content]):
             number = os.open(files[content], os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)

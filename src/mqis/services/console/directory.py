@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY, SECURITY_PROPERTY
 from mqis.protocol.directory.query import SortKey
 from mqis.protocol.directory.rules import Profile, on_update
-from mqis.protocol.directory.sources import Names, Record, Source, StoreSource, as_guid
+from mqis.protocol.directory.sources import Names, Record, Source, as_guid
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation as Part
+from mqis.services.console.guarded import GuardedSource, ReadValue
+from mqis.services.console.reading import Secured
 from mqis.services.presentation.permissions import Permission, permissions, remark, who
 from mqis.services.presentation.properties import LISTED, find_property, friendly
 from mqis.services.presentation.rendering import REFERENCES, WORDS, shown
@@ -40,6 +42,7 @@ KINDS = tuple(
         ObjectType.ENTERPRISE,
     )
 )
+_OF_IDENTIFIER = re.compile(r"\{?[0-9a-f-]+\}?")
 #: What a text is looked for in, besides the name.
 _DESCRIBED: dict[ObjectType, PropId] = {
     ObjectType.QUEUE: PropId.Q_LABEL,
@@ -60,6 +63,8 @@ class Listing:
     rows: tuple[Row, ...]
     #: Objects that meet the search; of the type, without one.
     found: int
+    #: There are more, which a list does not go to.
+    cut: bool
     page: int
     pages: int
 
@@ -109,13 +114,6 @@ class ObjectPage:
         return self.path or self.id
 
 
-@runtime_checkable
-class TellsSecurity(Protocol):
-    """A server, which gives permissions to those who may read them."""
-
-    def security(self, object_type: ObjectType, name: str, information: int) -> bytes: ...
-
-
 def kind_of(text: str) -> ObjectType:
     """ValueError for what is no type that can be browsed."""
     if text not in KINDS:
@@ -131,39 +129,76 @@ def listing(source: Source, kind: str, text: str = "", page: int = 1) -> Listing
     object_type = kind_of(kind)
     columns = tuple(find_property(object_type, word) for word in LISTED[object_type])
     described = _DESCRIBED.get(object_type)
-    extra = () if described is None or described in columns else (described,)
-    sort = (SortKey(NAME_PROPERTY[object_type]),) if object_type in NAME_PROPERTY else ()
-    records = source.lookup(object_type, (*columns, *extra), (), sort)
-    if text:
-        records = [record for record in records if _meets(record, described, text, source)]
-    pages = max(1, -(-len(records) // PAGE))
+    wanted = columns if described is None or described in columns else (*columns, described)
+    number, cut, part = _search(source, object_type, text, wanted)
+    pages = max(1, -(-number // PAGE))
     page = min(max(page, 1), pages)
     rows = tuple(
         Row(str(record.id), tuple(shown(p, record.values[p], source) for p in columns))
-        for record in records[(page - 1) * PAGE : page * PAGE]
+        for record in part(slice((page - 1) * PAGE, page * PAGE))
     )
-    headings = tuple(map(_heading, columns))
-    return Listing(kind, headings, rows, len(records), page, pages)
+    return Listing(kind, tuple(map(_heading, columns)), rows, number, cut, page, pages)
 
 
-def counts(source: Source) -> dict[str, int]:
-    """How many objects there are of each type."""
-    if isinstance(source, StoreSource):
-        return {kind: source.count(kind_of(kind)) for kind in KINDS}
-    return {kind: len(source.lookup(kind_of(kind), (), (), ())) for kind in KINDS}
+def _search(
+    source: Source, object_type: ObjectType, text: str, columns: Sequence[PropId]
+) -> tuple[int, bool, Callable[[slice], list[Record]]]:
+    """How many there are, whether there are more, and how a part of them is had."""
+    test = _Test(text, _DESCRIBED.get(object_type), columns, source)
+    if isinstance(source, GuardedSource):
+        found = source.search(object_type, text, test)
+        return (
+            len(found.ids),
+            found.cut,
+            lambda part: source.records(object_type, found.ids[part], columns),
+        )
+    # All of it: a server has no call for a part of a list that is sorted.
+    sort = (SortKey(NAME_PROPERTY[object_type]),) if object_type in NAME_PROPERTY else ()
+    records = source.lookup(object_type, columns, (), sort)
+    taken = [r for r in records if test(r.path, r.id, r.values.get)]
+    return len(taken), False, lambda part: taken[part]
 
 
-def _meets(record: Record, described: PropId | None, text: str, names: Names) -> bool:
-    wanted = text.lower()
-    if wanted in (record.path or "").lower() or wanted.strip("{}") in str(record.id):
-        return True
-    value = None if described is None else record.values.get(described)
-    if value is not None and wanted in str(value.value).lower():
-        return True
-    # What has no name is called by what it refers to or holds.
-    return record.path is None and any(
-        wanted in shown(propid, variant, names).lower() for propid, variant in record.values.items()
-    )
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many objects there are; ``more``: those were not all that there are."""
+
+    number: int
+    more: bool = False
+
+
+def counts(source: Source) -> dict[str, Tally]:
+    """How many objects of each type there are to read."""
+    if isinstance(source, GuardedSource):
+        return {kind: Tally(*source.tally(kind_of(kind))) for kind in KINDS}
+    return {kind: Tally(len(source.lookup(kind_of(kind), (), (), ()))) for kind in KINDS}
+
+
+class _Test:
+    """Whether an object has to do with a text."""
+
+    def __init__(
+        self, text: str, described: PropId | None, columns: Sequence[PropId], names: Names
+    ) -> None:
+        self._wanted = text.lower()
+        #: Empty for what cannot be a part of an identifier.
+        self._id = self._wanted.strip("{}") if _OF_IDENTIFIER.fullmatch(self._wanted) else ""
+        self._described = described
+        self._columns = columns
+        self._names = names
+
+    def __call__(self, path: str | None, id: Guid, read: ReadValue) -> bool:  # noqa: A002
+        wanted = self._wanted
+        if wanted in (path or "").lower() or (self._id and self._id in str(id)):
+            return True
+        if self._described is not None:
+            value = read(self._described)
+            if value is not None and wanted in str(value.value).lower():
+                return True
+        # What has no name is called by what it refers to or holds.
+        return path is None and any(
+            wanted in shown(propid, read(propid), self._names).lower() for propid in self._columns
+        )
 
 
 def _heading(propid: PropId) -> str:
@@ -180,7 +215,7 @@ def words(propid: int) -> str:
 # --- one object -----------------------------------------------------------------------------------
 
 
-def object_page(source: Source, kind: str, id: str) -> ObjectPage:  # noqa: A002
+def object_page(source: Secured, kind: str, id: str) -> ObjectPage:  # noqa: A002
     """``DirectoryError`` if there is none, ValueError if ``id`` is no identifier."""
     object_type = kind_of(kind)
     if as_guid(id) is None:
@@ -223,12 +258,12 @@ def _references(propid: PropId, variant: PropVariant, names: Names) -> tuple[Ref
     )
 
 
-def _security(source: Source, record: Record) -> tuple[Security | None, str | None]:
-    propid = SECURITY_PROPERTY.get(record.type)
-    if propid is None:
+def _security(source: Secured, record: Record) -> tuple[Security | None, str | None]:
+    if record.type not in SECURITY_PROPERTY:
         return None, f"a {record.type.label} has no permissions of its own"
     try:
-        data = _descriptor(source, record, propid)
+        parts = Part.OWNER | Part.GROUP | Part.DACL
+        data = source.security(record.type, str(record.id), int(parts))
         sd = SecurityDescriptor.from_bytes(data) if data else _default(record.type)
     except DirectoryError as error:
         return None, str(error)
@@ -246,14 +281,6 @@ def _security(source: Source, record: Record) -> tuple[Security | None, str | No
 
 def _default(object_type: ObjectType) -> SecurityDescriptor:
     return default_descriptor(object_type, None, MachinePolicy.OWNER)
-
-
-def _descriptor(source: Source, record: Record, propid: PropId) -> bytes | None:
-    if isinstance(source, TellsSecurity):
-        parts = Part.OWNER | Part.GROUP | Part.DACL
-        return source.security(record.type, str(record.id), int(parts))
-    stored = record.values.get(propid)
-    return stored.value if stored is not None and isinstance(stored.value, bytes) else None
 
 
 def _sddl(sd: SecurityDescriptor) -> str | None:

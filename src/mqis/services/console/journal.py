@@ -12,7 +12,8 @@ from typing import Any
 
 from mqis.protocol.directory.sources import as_guid
 from mqis.services.console.places import PlacesError
-from mqis.services.presentation.records import everything, moment, what
+from mqis.services.console.sight import Judge, Sight, see_everything
+from mqis.services.presentation.records import everything, moment, record_summary, what
 from mqis.storage.journal.files import segments
 from mqis.storage.journal.reader import Segment, first_lsn
 from mqis.wire.guid import Guid
@@ -91,11 +92,16 @@ class JournalPage:
 
 
 def journal_page(
-    directory: Path, wanted: Filter, before: int | None = None, size: int = PAGE
+    directory: Path,
+    wanted: Filter,
+    before: int | None = None,
+    size: int = PAGE,
+    *,
+    judge: Judge = see_everything,
 ) -> JournalPage:
     """``StorageError`` where there is no journal."""
     paths = list(segments(directory).values())
-    search = _Search(wanted, before, size)
+    search = _Search(wanted, judge, before, size)
     older = last = None
     server = ""
     segment: Segment | None = None
@@ -115,19 +121,19 @@ def journal_page(
             older = search.stopped_at
             break
     first = first_lsn(paths[0]) if paths else None
-    found = tuple(map(_line, search.found))
-    return JournalPage(server, found, older, first, last, tuple(search.damage[:20]))
+    return JournalPage(server, tuple(search.found), older, first, last, tuple(search.damage[:20]))
 
 
 class _Search:
     """From the newest record to older ones. Headers are looked at first: decoding takes longer."""
 
-    def __init__(self, wanted: Filter, before: int | None, size: int) -> None:
+    def __init__(self, wanted: Filter, judge: Judge, before: int | None, size: int) -> None:
         self._wanted = wanted
+        self._judge = judge
         self._before = 1 << 64 if before is None else before
         self._size = size
         self._left = MOST_DECODED
-        self.found: list[Whole] = []
+        self.found: list[Line] = []
         self.damage: list[str] = []
         #: Records with smaller numbers were not looked at.
         self.stopped_at: int | None = None
@@ -168,7 +174,9 @@ class _Search:
         if not isinstance(entry, Whole):
             self._tell(segment, at, entry.reason)
         elif self._wanted.takes(entry.record):
-            self.found.append(entry)
+            sight = self._judge(entry.record)
+            if sight is not Sight.NOTHING:
+                self.found.append(_line(entry, sight))
 
     def _look_behind(self, segment: Segment, starts: list[int]) -> None:
         """What the lengths do not lead to; a record that is being written is no damage."""
@@ -188,7 +196,7 @@ def _lsn(data: bytes, at: int) -> int:
     return lsn
 
 
-def _line(entry: Whole) -> Line:
+def _line(entry: Whole, sight: Sight) -> Line:
     record = entry.record
     return Line(
         entry.lsn,
@@ -199,7 +207,7 @@ def _line(entry: Whole) -> Line:
         str(record.seq) if record.seq.value else "",
         record.peer,
         "" if record.object_id == Guid.NULL else str(record.object_id),
-        record.reason,
+        record.reason if sight is Sight.EVERYTHING else "",
         len(record.body),
     )
 
@@ -211,13 +219,18 @@ class RecordPage:
     body: Any
     #: The body has more than a page shows.
     cut: bool
+    #: The visitor may not see the body.
+    hidden: bool = False
 
 
-def record_page(directory: Path, lsn: int) -> RecordPage:
-    """Everything in one record; ``PlacesError`` if there is none."""
+def record_page(directory: Path, lsn: int, judge: Judge = see_everything) -> RecordPage:
+    """All of one record that a visitor may see; ``PlacesError`` if there is nothing."""
     entry = _find(directory, lsn)
-    if entry is None:
+    sight = Sight.NOTHING if entry is None else judge(entry.record)
+    if entry is None or sight is Sight.NOTHING:
         raise PlacesError(f"there is no record {lsn} in this journal")
+    if sight is Sight.LINE:
+        return RecordPage({**record_summary(entry), "reason": ""}, None, False, hidden=True)
     record = everything(entry)
     body = record.pop("body", None)
     room = [MOST_VALUES]

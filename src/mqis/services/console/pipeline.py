@@ -19,6 +19,9 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 REPORT = "report.html"
 #: Of a table that is shown row by row.
 MOST_ROWS = 50
+#: Rows that are in memory at a time.
+_BATCH = 4096
+_UNREADABLE = (OSError, ValueError, KeyError)
 #: A report that is larger than this was not written by the pipeline.
 MOST_REPORT = 64 << 20
 
@@ -62,10 +65,7 @@ def pipeline_page(directory: Path) -> PipelinePage:
     names = {table.name for table in tables}
     divergence = None
     if readable and "divergence" in names:
-        rows = _read(directory, "divergence", ("server", "cause"), None)
-        if rows is not None:
-            counted = Counter((str(r["server"]), str(r["cause"])) for r in rows)
-            divergence = tuple((*key, number) for key, number in sorted(counted.items()))
+        divergence = _differences(directory)
     return PipelinePage(
         str(directory),
         tables,
@@ -77,10 +77,32 @@ def pipeline_page(directory: Path) -> PipelinePage:
     )
 
 
+def _differences(directory: Path) -> tuple[tuple[str, str, int], ...] | None:
+    """How many there are of each kind, counted batch by batch: there may be millions."""
+    counted: Counter[tuple[str, str]] = Counter()
+    batches = _batches(directory, "divergence", ("server", "cause"), _BATCH)
+    if batches is None:
+        return None
+    try:
+        for rows in batches:
+            counted.update((str(row["server"]), str(row["cause"])) for row in rows)
+    except _UNREADABLE:
+        return None
+    return tuple((*key, number) for key, number in sorted(counted.items()))
+
+
 def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> Rows | None:
     """The first rows of a table; None if it is not there or cannot be read."""
-    rows = _read(directory, name, None, most)
-    if rows is None:
+    batches = _batches(directory, name, None, most)
+    if batches is None:
+        return None
+    rows: list[Mapping[str, Any]] = []
+    try:
+        for batch in batches:
+            rows += batch[: most - len(rows)]
+            if len(rows) >= most:
+                break
+    except _UNREADABLE:
         return None
     columns = tuple(rows[0]) if rows else ()
     total = _count(directory, name) or len(rows)
@@ -155,22 +177,18 @@ def _count(directory: Path, name: str) -> int | None:
         return None
 
 
-def _read(
-    directory: Path, name: str, columns: Sequence[str] | None, most: int | None
-) -> list[Mapping[str, Any]] | None:
+def _batches(
+    directory: Path, name: str, columns: Sequence[str] | None, size: int
+) -> Iterator[list[Mapping[str, Any]]] | None:
+    """The rows of a table, some at a time, so that none takes more memory than those."""
     parquet, place = _arrow(), _current(directory, name)
     if parquet is None or place is None:
         return None
-    rows: list[Mapping[str, Any]] = []
-    try:
-        for path in _files(place):
-            for batch in parquet.ParquetFile(path).iter_batches(columns=columns):
-                rows += batch.to_pylist()
-                if most is not None and len(rows) >= most:
-                    return rows[:most]
-    except (OSError, ValueError, KeyError):
-        return None
-    return rows
+    return (
+        batch.to_pylist()
+        for path in _files(place)
+        for batch in parquet.ParquetFile(path).iter_batches(batch_size=size, columns=columns)
+    )
 
 
 def _text(value: object) -> str:

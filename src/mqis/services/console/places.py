@@ -33,6 +33,8 @@ class Place:
     #: HOST[:PORT] of its RPC, and the port of its endpoint mapper.
     rpc: str | None = None
     mapper_port: int = 135
+    #: Its configuration, which says who its administrators are and where its accounts are.
+    config: Path | None = None
     #: Of ``mqis up``: what its supervisor knows, as "ready" or "failed", and why.
     state: str = ""
     reason: str = ""
@@ -50,11 +52,12 @@ class Places:
         servers: tuple[str, ...] = (),
         journals: tuple[Path, ...] = (),
         monitors: tuple[str, ...] = (),
+        configs: tuple[Path, ...] = (),
         mapper_port: int = 135,
     ) -> None:
-        """The first store, server, journal and monitor are those of one server, and so on."""
+        """The first of each are those of one server, and so on."""
         self._run = run
-        lists = zip_longest(stores, servers, journals, monitors)
+        lists = zip_longest(stores, servers, journals, monitors, configs)
         self._given = _distinct([_given(*each, mapper_port=mapper_port) for each in lists])
         if run is None and not self._given:
             raise PlacesError("nothing to show: name a run directory, a store or a server")
@@ -63,6 +66,11 @@ class Places:
     @property
     def run(self) -> Path | None:
         return self._run
+
+    @property
+    def take_calls(self) -> bool:
+        """Whether there is a server to log in to; those of a run directory take calls."""
+        return self._run is not None or any(place.rpc for place in self._given)
 
     @property
     def enterprise(self) -> str | None:
@@ -97,6 +105,7 @@ def _of_node(node: NodePlace, known: Supervised | None) -> Place:
         node.monitor_url,
         f"{node.address}:{node.rpc_port}",
         node.mapper_port,
+        Path(node.config) if node.config else None,
         "" if known is None else known.state.value,
         "" if known is None else known.reason,
         node.restarts,
@@ -108,13 +117,14 @@ def _given(
     server: str | None,
     journal: Path | None,
     monitor: str | None,
+    config: Path | None,
     *,
     mapper_port: int,
 ) -> Place:
     file = None if store is None else file_of(store)
     name = server or (file.stem if file is not None else None)
     if name is None:
-        name = journal.name if journal is not None else store or monitor or ""
+        name = journal.name if journal is not None else store or monitor or str(config)
     return Place(
         name,
         store=store,
@@ -122,6 +132,7 @@ def _given(
         monitor=None if monitor is None else monitor.rstrip("/"),
         rpc=server,
         mapper_port=mapper_port,
+        config=config,
     )
 
 

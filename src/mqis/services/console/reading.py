@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
+from typing import Protocol
 
-from mqis.protocol.directory.query import SortKey
-from mqis.protocol.directory.restrictions import Restriction
+from mqis.protocol.directory.reading import read_property
 from mqis.protocol.directory.service import Service
-from mqis.protocol.directory.sources import Record, Source, StoreSource
+from mqis.protocol.directory.sources import Source
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
-from mqis.protocol.routing.snapshot import Snapshot
-from mqis.services.console.places import Place, PlacesError
+from mqis.protocol.routing.model import RoutingObject, routing_object
+from mqis.protocol.routing.snapshot import ROUTED, Snapshot
+from mqis.services.console.guarded import Found, GuardedSource, Remembered, version_of
+from mqis.services.console.places import Place
+from mqis.services.console.rights import Rights
+from mqis.services.console.sight import Judge, ObjectJudge, see_everything
 from mqis.services.routefinding import snapshot_of_server
 from mqis.services.stores import open_store
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant
 
-__all__ = ["Chart", "OpenStores", "Source", "chart_of", "source_of", "version_of"]
+__all__ = ["Chart", "LoginNeeded", "OpenStores", "Reader", "Secured"]
 
-#: What a store holds: the last number of each partition.
-Version = tuple[tuple[str, int], ...]
-
-
-#: Lists of one store, one for each type and then some.
-_REMEMBERED = 8
+#: Lists and charts of all stores together, so that they take a bounded part of the memory.
+_LISTS = 8
+_CHARTS = 4
 
 
-def version_of(view: View) -> Version:
-    return tuple((str(p.id), p.last_seq.value) for p in view.partitions())
+class LoginNeeded(MqisError):
+    """Only the server knows what this visitor may read, and it has to be asked as somebody."""
+
+
+class Secured(Source, Protocol):
+    """A source that tells permissions to those who may read them."""
+
+    def security(self, object_type: ObjectType, name: str, information: int) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,43 +52,14 @@ class Chart:
     roles: Mapping[Guid, str]
 
 
-class RememberedSource(StoreSource):
-    """Gives a list that it has given before, while nothing has changed: pages of it are asked for
-    one by one, and searches in it."""
-
-    def __init__(self, view: View, known: dict[object, tuple[Version, list[Record]]]) -> None:
-        super().__init__(view)
-        self._version = version_of(view)
-        self._known = known
-
-    def lookup(
-        self,
-        object_type: ObjectType,
-        columns: Sequence[PropId],
-        restrictions: Sequence[Restriction],
-        sort: Sequence[SortKey],
-    ) -> list[Record]:
-        key = object_type, tuple(columns), tuple(restrictions), tuple(sort)
-        version, found = self._known.get(key, ((), []))
-        if version != self._version:
-            found = super().lookup(object_type, columns, restrictions, sort)
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[key] = self._version, found
-        return found
-
-
 class OpenStores:
     """Each store once, for whichever thread asks."""
 
     def __init__(self) -> None:
         self._stores: dict[str, Store] = {}
-        self._charts: dict[str, tuple[Version, Chart]] = {}
-        self._lists: dict[str, dict[object, tuple[Version, list[Record]]]] = {}
+        self._charts: Remembered[Chart] = Remembered(_CHARTS)
+        self._lists: Remembered[Found] = Remembered(_LISTS)
         self._lock = Lock()
-
-    def source(self, url: str, view: View) -> Source:
-        return RememberedSource(view, self._lists.setdefault(url, {}))
 
     def get(self, url: str) -> Store:
         with self._lock:
@@ -99,16 +79,17 @@ class OpenStores:
             self._forget(url, store)
             raise
 
-    def chart(self, url: str) -> Chart:
-        """What routing knows; the same object until the store changes."""
+    @contextmanager
+    def source(self, url: str, rights: Rights) -> Iterator[GuardedSource]:
+        """What somebody may read of a store."""
         with self.view(url) as view:
-            version = version_of(view)
-            known = self._charts.get(url)
-            if known is not None and known[0] == version:
-                return known[1]
-            found = Chart(Snapshot.read(view), _roles(StoreSource(view)))
-            self._charts[url] = version, found
-            return found
+            yield GuardedSource(view, url, rights, self._lists)
+
+    def chart(self, url: str, rights: Rights) -> Chart:
+        """What routing knows of what they may read; the same object until the store changes."""
+        with self.view(url) as view:
+            source = GuardedSource(view, url, rights, self._lists)
+            return self._charts.get((url, rights), version_of(view), lambda: _chart(source, view))
 
     def _forget(self, url: str, store: Store) -> None:
         with self._lock:
@@ -122,32 +103,73 @@ class OpenStores:
             store.close()
 
 
-@contextmanager
-def source_of(place: Place, stores: OpenStores, remote: Source | None) -> Iterator[Source]:
-    """The server's store, else what the server shows over RPC."""
-    if place.store is not None:
-        with stores.view(place.store) as view:
-            yield stores.source(place.store, view)
-    elif remote is not None:
-        yield remote
-    else:
-        raise PlacesError(f"{place.name} shows its directory to those who log in")
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One visitor at one server."""
+
+    place: Place
+    stores: OpenStores
+    #: None: only the server itself knows.
+    rights: Rights | None
+    #: The visitor's own connection to the server.
+    remote: Secured | None
+
+    @contextmanager
+    def source(self) -> Iterator[Secured]:
+        """The server's store, else what the server shows over RPC."""
+        if self.place.store is not None and self.rights is not None:
+            with self.stores.source(self.place.store, self.rights) as source:
+                yield source
+        elif self.remote is not None:
+            yield self.remote
+        else:
+            raise LoginNeeded(f"{self.place.name} shows its directory to those who log in")
+
+    def chart(self) -> Chart:
+        if self.place.store is not None and self.rights is not None:
+            return self.stores.chart(self.place.store, self.rights)
+        with self.source() as source:
+            return Chart(snapshot_of_server(source), _roles(source))
+
+    @contextmanager
+    def judge(self) -> Iterator[Judge]:
+        """What they see of the server's journal."""
+        if self.everything:
+            yield see_everything
+        elif self.place.store is None or self.rights is None:
+            yield ObjectJudge(None)
+        else:
+            with self.stores.source(self.place.store, self.rights) as source:
+                yield ObjectJudge(source)
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is kept from them."""
+        return self.rights is not None and self.rights.everything
 
 
-def chart_of(place: Place, stores: OpenStores, remote: Source | None) -> Chart:
-    if place.store is not None:
-        return stores.chart(place.store)
-    with source_of(place, stores, remote) as source:
-        return Chart(snapshot_of_server(source), _roles(source))
+def _chart(source: GuardedSource, view: View) -> Chart:
+    objects: list[RoutingObject] = []
+    roles: dict[Guid, str] = {}
+    for object_type in ROUTED:
+        for obj in source.objects(object_type):
+            found = routing_object(obj)
+            objects += () if found is None else (found,)
+            if object_type is ObjectType.MACHINE:
+                _note(roles, obj.id, read_property(obj, PropId.QM_SERVICE, view))
+    return Chart(Snapshot.make(objects), roles)
 
 
 def _roles(source: Source) -> dict[Guid, str]:
     """PEC, PSC or BSC of the machines that are one."""
-    found = {}
+    found: dict[Guid, str] = {}
     for record in source.lookup(ObjectType.MACHINE, (PropId.QM_SERVICE,), (), ()):
-        bits = record.values[PropId.QM_SERVICE]
-        value = None if bits is None else bits.value
-        role = Service.from_bits(value).role if isinstance(value, int) else None
-        if role is not None:
-            found[record.id] = str(role.name)
+        _note(found, record.id, record.values[PropId.QM_SERVICE])
     return found
+
+
+def _note(roles: dict[Guid, str], machine: Guid, bits: PropVariant | None) -> None:
+    value = None if bits is None else bits.value
+    role = Service.from_bits(value).role if isinstance(value, int) else None
+    if role is not None:
+        roles[machine] = str(role.name)

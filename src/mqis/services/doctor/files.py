@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import stat
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -13,12 +12,12 @@ from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.runtime.node.signer import MachineKey, SigningKeyError
 from mqis.services.accounts import AccountsError, AccountsFile
 from mqis.services.doctor.findings import Area, Finding, Patient
+from mqis.services.privatefiles import is_open_to_others
 from mqis.services.sections import Config, Role
 from mqis.services.stores import file_of
 from mqis.wire.security.sid import EVERYONE
 
 _ANY = Area("configuration")
-_PASSWORD = re.compile(r"://[^/@:]*:[^@]+@")
 
 
 def look(patient: Patient) -> Iterator[Finding]:
@@ -68,13 +67,15 @@ def _key(config: Config) -> Iterator[Finding]:
 
 
 def _modes(patient: Patient) -> Iterator[Finding]:
-    mode = stat.S_IMODE(patient.file.stat().st_mode)
-    if _PASSWORD.search(patient.config.store.url) and mode & 0o077:
-        todo = f"chmod 600 {patient.file}, or put the password into ~/.pgpass"
-        yield _ANY.error(f"{patient.file}: holds a database password, and others can read it", todo)
     store = file_of(patient.config.store.url)
     if store is not None and store.exists() and store.stat().st_mode & 0o022:
         yield _ANY.error(f"{store}: others can write the directory", f"chmod 600 {store}")
+    elif store is not None and store.exists() and is_open_to_others(store):
+        yield _ANY.warning(f"{store}: others can read the directory", f"chmod 600 {store}*")
+    home = patient.file.absolute().parent
+    if home.stat().st_mode & 0o022 and not home.stat().st_mode & stat.S_ISVTX:
+        todo = f"chmod 700 {home}"
+        yield _ANY.warning(f"{home}: others can put files in the place of this server's", todo)
 
 
 def _exposure(config: Config) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from mqis.services.enterprise.nodes import NodePlace, Nodes
 from mqis.services.enterprise.plan import DEFAULT_OPTIONS, Plan, ServerRole
 from mqis.services.identity import seed_text
 from mqis.services.join import Membership
+from mqis.services.privatefiles import write_private
 from mqis.services.sections import Config
 
 #: In the run directory, the same for all servers.
@@ -38,9 +39,7 @@ def write_config(
     text = default_toml(config)
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
-    draft = path.with_name(f"{path.name}.part")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    write_private(path, text)
 
 
 def _own_keys(plan: Plan, nodes: Nodes, place: NodePlace) -> dict[str, dict[str, object]]:

@@ -21,6 +21,7 @@ from mqis.services.enterprise.configs import write_config
 from mqis.services.enterprise.nodes import NodePlace, Nodes, NodesError
 from mqis.services.enterprise.plan import Plan
 from mqis.services.founding import found
+from mqis.services.privatefiles import make_private_directory
 from mqis.services.stores import open_store
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
@@ -34,7 +35,7 @@ def found_pec(plan: Plan, nodes: Nodes) -> None:
     """Store, key and configuration of the first server, if it has none."""
     place = nodes.named(plan.pec.name)
     home = Path(place.home)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_directory(home)
     write_config(plan, nodes, place)
     if _is_founded(place):
         return

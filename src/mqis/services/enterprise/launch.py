@@ -13,6 +13,7 @@ import asyncio
 import logging
 import os
 import signal
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ from mqis.services.enterprise.setup import (
 )
 from mqis.services.enterprise.supervisor import Patience, Supervisor
 from mqis.services.logs import details
+from mqis.services.privatefiles import make_private_directory
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +80,7 @@ class Enterprise:
         self._control = ControlServer(self.run, self.ended.set)
 
     async def __aenter__(self) -> Enterprise:
-        _make(self.run)
+        make_run_directory(self.run)
         if not self._lock.take():
             raise NodesError(
                 f"{self.run}: is up already, under process {holder(self._lock.path)}; "
@@ -211,11 +213,18 @@ async def launch(
                 await coming
 
 
-def _make(run: Path) -> None:
+def make_run_directory(run: Path) -> None:
+    """Make it, or check that the one that is there is ours alone; ``NodesError`` if not."""
     try:
-        run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(run)
+        found = run.stat()
     except OSError as error:
         raise NodesError(f"{run}: cannot be made: {error.strerror}") from error
+    if found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+        raise NodesError(
+            f"{run}: others can write in this directory, and could exchange keys, passwords and "
+            "configurations in it; name one of your own with --run, or see to its owner and mode"
+        )
 
 
 def _node(run: Path, server: ServerPlan, place: Place) -> NodePlace:

@@ -34,17 +34,20 @@ class ProcessLock:
 
     def take(self) -> bool:
         """Whether the lock is ours now."""
-        try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise NodesError(f"{self.path}: cannot be made: {error.strerror}") from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
-            return False
-        self._file = file
-        return True
+        while True:
+            try:
+                file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise NodesError(f"{self.path}: cannot be made: {error.strerror}") from error
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(file)
+                return False
+            if _is_at(file, self.path):
+                self._file = file
+                return True
+            os.close(file)  # whoever had it has removed it meanwhile
 
     def name(self, pid: int) -> None:
         """Write down who holds it."""
@@ -56,6 +59,20 @@ class ProcessLock:
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
+
+    def remove(self) -> None:
+        """Let go of a lock that no child holds on, and leave no file behind."""
+        with suppress(OSError):
+            self.path.unlink()
+        self.let_go()
+
+
+def _is_at(file: int, path: Path) -> bool:
+    """Return whether an open file is still the one that ``path`` names."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def holder(path: Path) -> int | None:

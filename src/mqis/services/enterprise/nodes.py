@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from mqis.services.privatefiles import write_private
 from mqis.wire.errors import MqisError
 
 FILE = "nodes.json"
@@ -102,9 +102,4 @@ def save_nodes(run: Path, nodes: Nodes) -> None:
         "supervisor": nodes.supervisor,
         "nodes": [asdict(node) for node in nodes],
     }
-    draft = path.with_suffix(".new")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    write_private(path, json.dumps(content, indent=2))

@@ -27,6 +27,7 @@ from mqis.services.enterprise.plan import (
     ServerPlan,
 )
 from mqis.services.join import Directory, Wanted, join
+from mqis.services.privatefiles import make_private_directory, write_private
 from mqis.services.stores import open_store
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -103,10 +104,9 @@ def _first_line(path: Path) -> str:
 
 def _new_password(run: Path, account: AccountPlan) -> str:
     path = password_of(run, account)
-    path.parent.mkdir(mode=0o700, exist_ok=True)
+    make_private_directory(path.parent)
     if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe() + "\n", encoding="utf-8")
+        write_private(path, secrets.token_urlsafe() + "\n")
     return _first_line(path)
 
 
@@ -117,7 +117,7 @@ def join_server(plan: Plan, nodes: Nodes, server: ServerPlan, pec: Changing) -> 
     """A PSC or BSC that is no member yet becomes one; ``JoinError`` says why it cannot."""
     place = nodes.named(server.name)
     home = Path(place.home)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_directory(home)
     if is_member(place):
         write_config(plan, nodes, place)
         return

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import REPORTED, StorageError
+from mqis.protocol.ports import Store
 from mqis.services.monitoring.sources import Sources
+from mqis.storage.database import DatabaseStore
 
 log = logging.getLogger(__name__)
 
@@ -13,17 +15,31 @@ log = logging.getLogger(__name__)
 UNREADABLE = "the store cannot be read; the log says why"
 
 
+def trouble_of(store: Store) -> str | None:
+    """What is known to be wrong with a store, without asking it."""
+    return store.condition.trouble if isinstance(store, DatabaseStore) else None
+
+
+def _store_problems(store: Store) -> list[str]:
+    trouble = trouble_of(store)
+    if trouble is None:
+        try:
+            with store.read() as view:
+                view.partitions()
+        except REPORTED:
+            trouble = trouble_of(store) or UNREADABLE
+        except StorageError as error:
+            log.warning("the store cannot be read: %s", error)
+            trouble = UNREADABLE
+    return [] if trouble is None else [trouble]
+
+
 def problems(sources: Sources) -> list[str]:
     """What keeps it from that, in words; an empty list if nothing does."""
     found = []
     if not sources.serving:
         found.append("clients are not served yet")
-    try:
-        with sources.store.read() as view:
-            view.partitions()
-    except StorageError as error:
-        log.warning("the store cannot be read: %s", error)
-        found.append(UNREADABLE)
+    found += _store_problems(sources.store)
     if sources.writer.failing:
         found.append("the last commit failed")
     journal = None if sources.replication is None else sources.replication.journal

@@ -15,11 +15,12 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import REPORTED, StorageError
+from mqis.protocol.ports import Store
 from mqis.runtime.http import Answer, HttpServer
 from mqis.services.logs import details
 from mqis.services.monitoring.gather import look_at_lag, server_status
-from mqis.services.monitoring.health import UNREADABLE, problems
+from mqis.services.monitoring.health import UNREADABLE, problems, trouble_of
 from mqis.services.monitoring.section import MonitoringSection
 from mqis.services.monitoring.sources import Sources
 
@@ -73,7 +74,7 @@ class MonitoringService:
     async def _tell(self, document: Callable[[], Answer]) -> Answer:
         self._sources.look()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, _explained, document)
+        return await loop.run_in_executor(self._thread, _explained, document, self._sources.store)
 
     async def _keep_looking(self) -> None:
         """For what only shows from one look to the next."""
@@ -104,9 +105,10 @@ class MonitoringService:
         return Answer.json({"healthy": not found, "problems": found}, status)
 
 
-def _explained(make: Callable[[], Answer]) -> Answer:
+def _explained(make: Callable[[], Answer], store: Store) -> Answer:
     try:
         return make()
     except StorageError as error:
-        log.warning("the store cannot be read: %s", error)
-        return Answer.text(UNREADABLE, HTTPStatus.SERVICE_UNAVAILABLE)
+        if not isinstance(error, REPORTED):
+            log.warning("the store cannot be read: %s", error)
+        return Answer.text(trouble_of(store) or UNREADABLE, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -13,6 +13,7 @@ from pathlib import Path
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.ports import View
 from mqis.runtime.node.members import Members, Seed
+from mqis.services.claims import claimed_store
 from mqis.services.config import load, override, read
 from mqis.services.identity import parse_seed, seed_text, server_name
 from mqis.services.promote.plan import (
@@ -40,7 +41,7 @@ class Following:
     def carry_out(self) -> None:
         """May be repeated."""
         config = load(self.file)
-        with closing(open_store(config.store.url)) as store, store.write() as tx:
+        with claimed_store(config.store.url) as store, store.write() as tx:
             site = site_of_machine(tx, machine_named(tx, server_name(config)))
             properties = {**site.properties, PropId.S_PSC: _text(self.psc.name)}
             properties.pop(PropId.S_PSC_SIGNPK, None)  # that of the server before

@@ -13,8 +13,10 @@ from typing import Any
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.service import Service, ServiceBits
 from mqis.protocol.ports import Store, View
+from mqis.services.claims import claimed_store
 from mqis.services.config import ConfigError, default_toml
 from mqis.services.hosts import HostResolver
+from mqis.services.privatefiles import write_private
 from mqis.services.sections import Config
 from mqis.services.stores import file_of, open_store
 from mqis.storage.journal.files import flush_directory
@@ -59,7 +61,8 @@ def sound_store(config: Config, *, stopped: bool = True) -> str:
     path = file_of(config.store.url)
     if stopped and path is not None and path.exists() and is_in_use(path):
         raise PromoteError(f"{path}: the server runs; stop it first, 'mqis serve' starts it anew")
-    with closing(open_store(config.store.url)) as store:
+    opened = claimed_store(config.store.url) if stopped else closing(open_store(config.store.url))
+    with opened as store:
         faults = store.check()
     if faults:
         raise PromoteError(
@@ -125,14 +128,10 @@ def rewrite(path: Path, config: Config) -> Path | None:
     """Put a configuration in the place of the one that is there; where that one is now."""
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     kept = path.with_name(f"{path.name}.before-{stamp}") if path.exists() else None
-    draft = path.with_name(f".{path.name}.new")
     try:
-        draft.write_text(default_toml(config), encoding="utf-8")
         if kept is not None:
-            draft.chmod(path.stat().st_mode & 0o777)
-            kept.write_bytes(path.read_bytes())
-            kept.chmod(path.stat().st_mode & 0o777)
-        draft.replace(path)
+            write_private(kept, path.read_text(encoding="utf-8"))
+        write_private(path, default_toml(config))
         flush_directory(path.absolute().parent)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -8,7 +8,6 @@ notice more than an address.
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import Any
 from mqis.protocol.directory.objects import DirectoryObject, PurgeState, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import View
-from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.runtime.node.members import Members, Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.services.backup.journal import begin_journal
@@ -26,6 +24,7 @@ from mqis.services.backup.mark import put_mark
 from mqis.services.backup.taking import copy_of_store
 from mqis.services.config import DEFAULT_NAME, default_toml, load, override, read
 from mqis.services.identity import seed_text, server_name
+from mqis.services.privatefiles import write_private
 from mqis.services.promote.plan import (
     Plan,
     PromoteError,
@@ -42,9 +41,12 @@ from mqis.services.sections import Config, Role
 from mqis.services.stores import open_store
 from mqis.storage.journal.files import flush_directory
 from mqis.storage.sqlite import SqliteStore
+from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 
 _STORE, _KEY, _ACCOUNTS, _JOURNAL = "directory.db", "signing.key", "accounts.toml", "journal"
+#: What the others need to believe the new key, as it stands in their replication.seeds.
+_SEED = "seed.txt"
 _ANY = ("0.0.0.0", "::")
 
 
@@ -101,19 +103,20 @@ class Rebuilding:
         if made is not None:
             made.rename(home / journal)
         if wish.key is not None:
-            _copy(wish.key, home / _KEY)
-        MachineKey.open(home / _KEY)  # made if there is none; refused if it is no key
+            write_private(home / _KEY, wish.key.read_bytes())
+        key = MachineKey.open(home / _KEY)  # made if there is none; refused if it is no key
         accounts = Path(here.security.accounts)
         if accounts.exists():
-            _copy(accounts, home / _ACCOUNTS)
+            write_private(home / _ACCOUNTS, accounts.read_bytes())
         config = override(read(self.file), self.values, "promote")
-        (home / DEFAULT_NAME).write_text(default_toml(config), encoding="utf-8")
+        write_private(home / DEFAULT_NAME, default_toml(config))
+        seed = Seed(config.server.name, _id_of(config), key.public)
+        write_private(home / _SEED, f"{seed_text(seed)}\n")
 
 
-def _copy(source: Path, target: Path) -> None:
-    number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(number, "wb") as out:
-        out.write(source.read_bytes())
+def _id_of(config: Config) -> Guid:
+    assert config.replication.id is not None  # among the values of the plan
+    return config.replication.id
 
 
 def plan_rebuild(file: Path, wish: Wish) -> Rebuilding:
@@ -194,7 +197,6 @@ def _values(
     if address not in _ANY:
         at = f"[{address}]" if ":" in address else address
         hosts[server_name(config)] = f"{at}:{config.replication.port}"
-    signing = config.replication.signing
     return {
         "server": {"name": machine.path, "role": role.value, "site": site.path},
         "store": {"url": f"sqlite:{_STORE}"},
@@ -212,7 +214,7 @@ def _values(
             "site_id": str(site.id),
             "seeds": seeds,
             "key": _KEY,
-            "signing": (SigningPolicy.NONE if wish.key is None else signing).value,
+            "signing": config.replication.signing.value,
             "journal": _JOURNAL if config.replication.journal else "",
         },
         "hosts": hosts,
@@ -231,7 +233,7 @@ def _plan(
     here, name = server_name(config), wish.name
     asked = [*primaries_of(view, name), *backups_of(view, site.id, name)]
     owned = f"{site.path}" + (" and the enterprise" if role is Role.PEC else "")
-    signed = "with the key that was kept" if wish.key else "with a new key, unsigned at first"
+    signed = "with the key that was kept" if wish.key else "with a new key"
     steps = (
         Step(str(wish.to), f"a home for {name}: the copy of {here}, configuration, accounts"),
         Step(str(wish.to), f"{name} keeps its name and GUID, as {role.value}, {signed}"),
@@ -256,8 +258,8 @@ def _plan(
     ]
     if wish.key is None:
         after.append(
-            f"the others have its old key: docs/operations.md, 'A server with a new key', says how "
-            f"{name} comes to sign again"
+            f"the others have its old key: put the line of {wish.to / _SEED} into "
+            f"replication.seeds of each, in the place of an older one of {name}, and restart them"
         )
     title = f"{name} ({role.value} of {site.path}) is built anew from the copy of {here}"
     return Plan(title, tuple(checks), steps, tuple(losses), tuple(after))

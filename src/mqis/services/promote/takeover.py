@@ -57,10 +57,13 @@ class Takeover:
     name: str
     site: str
     pec: str
+    #: The PSC as the plan found it.
+    lost: str
 
     def carry_out(self, directory: ChangingDirectory) -> None:
         """May be repeated: what is done already stays done."""
         config = load(self.file)
+        self._check(directory)
         psc = PropVariant(VarType.LPWSTR, self.name)
         directory.set(ObjectType.SITE, self.site, {PropId.S_PSC: psc})
         if config.replication.signing is not SigningPolicy.NONE:
@@ -73,6 +76,15 @@ class Takeover:
             "replication": {"psc": "", "pec": self.pec, "seeds": seeds},
         }
         rewrite(self.file, override(stored, values, "promote"))
+
+    def _check(self, directory: ChangingDirectory) -> None:
+        """The plan is about one lost server: if another took its place since, that one decides."""
+        psc = _said_by_pec(directory, self.site)
+        if not _is(psc, self.lost) and not _is(psc, self.name):
+            raise PromoteError(
+                f"the PSC of {self.site} is {psc or 'nobody'} by now, no longer {self.lost}: "
+                f"nothing was changed; to be a backup of it: mqis promote --follow {psc}"
+            )
 
 
 def _is(name: str, other: str) -> bool:
@@ -92,7 +104,7 @@ def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> T
     with closing(open_store(config.store.url)) as store:
         with store.read() as view:
             site = site_of_machine(view, machine_named(view, name))
-        lost = _said_by_pec(directory, site)
+        lost = _said_by_pec(directory, site.path or "")
         pec = config.replication.pec
         if _is(lost, name):
             checks.append(f"the PEC says already that {name} is the PSC of {site.path}")
@@ -101,11 +113,11 @@ def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> T
             checks.append(silent(store, config, lost, force=force))
         with store.read() as view:
             plan = _plan(view, file, name=name, site=site, lost=lost, pec=pec, checks=checks)
-    return Takeover(plan, file, name, site.path or "", pec)
+    return Takeover(plan, file, name, site.path or "", pec, lost)
 
 
-def _said_by_pec(directory: Directory, site: DirectoryObject) -> str:
-    found = directory.get(ObjectType.SITE, site.path or "", [PropId.S_PSC])
+def _said_by_pec(directory: Directory, site: str) -> str:
+    found = directory.get(ObjectType.SITE, site, [PropId.S_PSC])
     value = found.values.get(PropId.S_PSC)
     return str(value.value) if value is not None and value.value else ""
 

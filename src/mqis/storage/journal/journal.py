@@ -62,7 +62,7 @@ class Journal:
         self._file = -1
         self._end = self._durable_end = 0
         with explained(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             self._take_lock()

@@ -10,8 +10,8 @@ from mqis.services.console import changes
 from mqis.services.console.directory import KINDS, listing, object_page
 from mqis.services.console.faults import MqisError, fault_of, is_denied
 from mqis.services.console.journal import Past, history
-from mqis.services.console.reading import source_of
 from mqis.services.logs import details
+from mqis.web.admission import peer_of
 from mqis.web.asking import Asked, to_login
 
 audit = logging.getLogger("mqis.audit")
@@ -28,10 +28,7 @@ _NEW = ("label", "transaction", "authenticate", "journal", "scope")
 def browse(asked: Asked) -> Response:
     place = asked.place()
     kind = asked.text("type", "queue")
-    remote = asked.remote(place)
-    if place.store is None and remote is None:
-        return to_login(asked.request)
-    with source_of(place, asked.console.stores, remote) as source:
+    with asked.reader(place).source() as source:
         found = listing(source, kind, asked.text("q"), asked.number("page", 1))
     return asked.page(
         "directory.html",
@@ -47,10 +44,7 @@ def browse(asked: Asked) -> Response:
 
 def show(asked: Asked) -> Response:
     place = asked.place()
-    remote = asked.remote(place)
-    if place.store is None and remote is None:
-        return to_login(asked.request)
-    with source_of(place, asked.console.stores, remote) as source:
+    with asked.reader(place).source() as source:
         found = object_page(source, asked.path("kind"), asked.path("id"))
     journals = {
         p.name: p.journal for p in asked.console.settings.places.all() if p.journal is not None
@@ -72,7 +66,6 @@ def show(asked: Asked) -> Response:
         whole=whole,
         problem=problem,
         done=_DONE.get(asked.text("done")),
-        can_log_in=any(p.rpc for p in asked.console.settings.places.all()),
     )
 
 
@@ -115,8 +108,7 @@ def confirm(asked: Asked) -> Response:
     """Before an object is deleted."""
     if asked.visitor.access is None:
         return to_login(asked.request)
-    place = asked.place()
-    with source_of(place, asked.console.stores, asked.remote(place)) as source:
+    with asked.reader(asked.place()).source() as source:
         found = object_page(source, asked.path("kind"), asked.path("id"))
     return asked.page("delete.html", found=found)
 
@@ -148,7 +140,7 @@ def _tell(
     """The audit trail: who, what, through whom, and what came of it."""
     access = asked.visitor.access
     assert access is not None
-    peer = asked.request.client.host if asked.request.client else ""
+    peer = peer_of(asked.request)
     told: dict[str, object] = {"user": access.user, "server": access.place, "peer": peer}
     told |= {"type": kind, "object": name}
     if word:

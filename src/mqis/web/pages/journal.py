@@ -21,7 +21,11 @@ def browse(asked: Asked) -> Response:
         raise PlacesError(f"there is no journal of {name!r} here")
     wanted = Filter(*(asked.text(key) for key in ("kind", "state", "what", "peer", "object")))
     problem = wanted.problem()
-    found = None if problem else journal_page(place.journal, wanted, asked.number("before") or None)
+    found = None
+    if problem is None:
+        before = asked.number("before") or None
+        with asked.reader(place).judge() as judge:
+            found = journal_page(place.journal, wanted, before, judge=judge)
     return asked.page(
         "journal.html",
         400 if problem else 200,
@@ -41,7 +45,8 @@ def show(asked: Asked) -> Response:
     if place.journal is None:
         raise PlacesError(f"there is no journal of {place.name} here")
     lsn = int(asked.path("lsn"))
-    found = record_page(place.journal, lsn)
+    with asked.reader(place).judge() as judge:
+        found = record_page(place.journal, lsn, judge)
     return asked.page("record.html", place=place, found=found, lsn=lsn)
 
 

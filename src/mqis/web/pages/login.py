@@ -12,6 +12,7 @@ from mqis.services.console.faults import MqisError, fault_of
 from mqis.services.console.places import Place
 from mqis.services.logs import details
 from mqis.web.access import LogonError, log_on
+from mqis.web.admission import peer_of
 from mqis.web.asking import console_of, form_of
 from mqis.web.console import Console
 
@@ -34,7 +35,7 @@ async def log_in(request: Request) -> Response:
     if not name or not password:
         lacking = "Both a name and a password are needed."
         return _form(console, request, 400, back, problem=lacking, name=name)
-    peer = request.client.host if request.client else ""
+    peer = peer_of(request)
     wait_s = console.by_address.wait_s(peer) or console.by_name.wait_s(name.lower())
     if wait_s:
         audit.warning("console: too many logins", extra=details(user=name, peer=peer))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.services.console.directory import counts
+from mqis.services.console.directory import Tally, counts
 from mqis.services.console.faults import MqisError
-from mqis.services.console.reading import source_of
 from mqis.web.asking import Asked
 
 
@@ -15,11 +14,10 @@ def overview(asked: Asked) -> Response:
     polled = console.polled()
     matrix = console.watch.matrix(polled)
     named = [each.status.enterprise for each in polled if each.status is not None]
-    objects: dict[str, int] = {}
+    objects: dict[str, Tally] = {}
     problem = None
     try:
-        place = asked.place()
-        with source_of(place, console.stores, asked.remote(place)) as source:
+        with asked.reader(asked.place()).source() as source:
             objects = counts(source)
     except MqisError as error:
         problem = str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
 from mqis.services.console.pipeline import pipeline_page, report_file, table_rows
 from mqis.services.console.places import PlacesError
@@ -16,11 +16,14 @@ def show(asked: Asked) -> Response:
     directory = asked.console.settings.tables
     if directory is None or not directory.is_dir():
         return asked.page("nothing.html", title="Pipeline", text=_none(directory))
-    return asked.page("pipeline.html", found=pipeline_page(directory))
+    found = pipeline_page(directory)
+    return asked.page("pipeline.html", found=found, administrator=asked.sees_everything())
 
 
 def table(asked: Asked) -> Response:
     name = asked.path("name")
+    if not asked.sees_everything():
+        return _kept(asked)
     directory = _directory(asked)
     rows = table_rows(directory, name)
     if rows is None:
@@ -29,11 +32,20 @@ def table(asked: Asked) -> Response:
 
 
 def report(asked: Asked) -> Response:
+    if not asked.sees_everything():
+        return _kept(asked)
     path = report_file(_directory(asked))
     if path is None:
         raise PlacesError("there is no report: 'mqis pipeline report' writes it")
     headers = {"Content-Security-Policy": REPORT_POLICY}
-    return Response(path.read_bytes(), 200, headers, "text/html; charset=utf-8")
+    return FileResponse(path, headers=headers, media_type="text/html; charset=utf-8")
+
+
+def _kept(asked: Asked) -> Response:
+    """Tables and report know no rights: they have objects of all owners in them."""
+    text = "The rows of tables and the report are for administrators: log in as one, or start the "
+    text += "console with --as administrator."
+    return asked.error(403, "For administrators", text)
 
 
 def _directory(asked: Asked) -> Path:

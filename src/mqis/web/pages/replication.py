@@ -5,7 +5,9 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from mqis.web.admission import peer_of
 from mqis.web.asking import Asked, console_of, to_login
+from mqis.web.console import Console, Visitor
 from mqis.web.live import Full
 
 
@@ -21,12 +23,17 @@ async def live(request: Request) -> Response:
     if console.settings.login_required and visitor.access is None:
         return to_login(request)
     try:
-        woken = console.live.join()
+        woken = console.live.join(peer_of(request))
     except Full:
         busy = "As many listen as may; the pages work without."
         return Response(busy, 503, {"Retry-After": "30"}, "text/plain")
     return StreamingResponse(
-        console.live.stream(woken),
+        console.live.stream(woken, lambda: _admitted(console, visitor)),
         media_type="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
     )
+
+
+def _admitted(console: Console, visitor: Visitor) -> bool:
+    """Whether the session that the stream began in goes on, where one is needed."""
+    return not console.settings.login_required or console.sessions.is_alive(visitor.id)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.services.console.reading import chart_of
 from mqis.services.console.topology import TopologyPage, topology
-from mqis.web.asking import Asked, to_login
+from mqis.web.asking import Asked
 
 
 def show(asked: Asked) -> Response:
     place = asked.place()
-    remote = asked.remote(place)
-    if place.store is None and remote is None:
-        return to_login(asked.request)
-    chart = chart_of(place, asked.console.stores, remote)
+    chart = asked.reader(place).chart()
     source, destination = asked.text("from"), asked.text("to")
     off = asked.request.query_params.getlist("off")
     found = topology(chart.snapshot, chart.roles, source, destination, off)

@@ -53,6 +53,9 @@ _COVERED = Struct("<QqBBBBHHQ16sQQ16s16sIHHII")
 _LENGTH_CRC = Struct("<II")
 _LENGTH_CRC_LSN = Struct("<IIQ")
 COVERED_AT = _LENGTH_CRC.size
+#: The lengths of peer, reason and body, among what is covered.
+_PARTS = Struct("<HHI")
+_PARTS_AT = 100
 HEADER_SIZE = COVERED_AT + _COVERED.size
 
 HAS_MESSAGE = 0x01
@@ -111,12 +114,20 @@ def decode_record(data: bytes) -> tuple[int, JournalRecord]:
 
 
 def read_record(reader: Reader) -> tuple[int, JournalRecord]:
-    """The record that stands next in ``reader``; its checksum is checked before anything else."""
+    """The record that stands next in ``reader``.
+
+    Its checksum is checked before what it says, and its lengths before that: a length that lies
+    would have the same bytes summed up again and again.
+    """
     at = reader.offset
     length, crc = reader.u32(), reader.u32()
     if not HEADER_SIZE <= length <= MAX_RECORD:
         raise WireError(f"{length} cannot be the length of a journal record", at)
-    covered = reader.bytes(length - COVERED_AT, "the journal record")
+    fixed = reader.sub(length - COVERED_AT, "the journal record").bytes(_COVERED.size)
+    if sum(_PARTS.unpack_from(fixed, _PARTS_AT)) != length - HEADER_SIZE:
+        reason = "the parts of the journal record do not add up to its length"
+        raise WireError(reason, at + COVERED_AT)
+    covered = reader.since(at + COVERED_AT)
     if crc32(covered) != crc:
         raise WireError("the journal record does not agree with its checksum", at)
     return _fields(covered, at + COVERED_AT)
@@ -159,7 +170,7 @@ def _fields(covered: bytes, at: int) -> tuple[int, JournalRecord]:
         ordinal,
         peer_length,
         reason_length,
-        body_length,
+        _,
         reserved,
     ) = _COVERED.unpack_from(covered)
     if version != VERSION:
@@ -170,8 +181,6 @@ def _fields(covered: bytes, at: int) -> tuple[int, JournalRecord]:
         raise WireError("the journal record names a message and says that there is none", at)
     reason_at = _COVERED.size + peer_length
     body_at = reason_at + reason_length
-    if body_at + body_length != len(covered):
-        raise WireError("the parts of the journal record do not add up to its length", at)
     return lsn, JournalRecord(
         time_us,
         _known(RecordKind, kind, "kind", at),

@@ -1,0 +1,39 @@
+"""What the callers of one server may hold together: handles, lookups, memory, time of the loop.
+
+The process's own numbers come from the configuration; the other levels are shares of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mqis.protocol.budget import Budget, Quota
+
+MAX_HANDLES = 8192
+MAX_LOOKUPS = 1024
+MEMORY_BYTES = 256 * 1024 * 1024
+#: Lookups that are walked at the same time; each of them keeps a view of the store open.
+WALKS = Quota(connection=1, address=2, anonymous=2, process=4)
+
+
+def handle_budget(most: int = MAX_HANDLES) -> Budget:
+    return Budget(Quota.of(most, connection=1 / 32, address=1 / 8))
+
+
+def lookup_budget(most: int = MAX_LOOKUPS) -> Budget:
+    return Budget(Quota.of(most, connection=1 / 16, address=1 / 4))
+
+
+def memory_budget(most: int = MEMORY_BYTES) -> Budget:
+    """Bytes of stubs, of decoded requests, of rows that lookups keep, of answers nobody reads."""
+    return Budget(Quota.of(most, connection=3 / 8, address=1 / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Each kind of thing that callers hold."""
+
+    handles: Budget = field(default_factory=handle_budget)
+    lookups: Budget = field(default_factory=lookup_budget)
+    memory: Budget = field(default_factory=memory_budget)
+    walks: Budget = field(default_factory=lambda: Budget(WALKS))

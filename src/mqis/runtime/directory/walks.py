@@ -1,0 +1,128 @@
+"""Reads that grow with the directory, done in slices between which the event loop serves others.
+
+A lookup over 100,000 queues takes seconds. It is a generator with one step for each object, and
+here it is driven: for a millisecond at a time, one slice of one walk in each turn of the loop, all
+of it over one view, so that it sees one picture of the directory. Few walks are under way at a
+time, since each keeps a read connection of the store; whoever comes later waits, and nobody waits
+for more of the same connection or address while there is room for others.
+
+Most reads are short. They are tried at once, without waiting and without a task; what such a try
+has done of a longer one is thrown away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import AbstractContextManager, asynccontextmanager
+from time import perf_counter
+from typing import Generic, TypeVar
+
+from mqis.protocol.budget import Budget, Caller, Charge
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.wire.hresult import HResult
+
+T = TypeVar("T")
+
+#: How long a slice takes, or one step that takes longer.
+SLICE_S = 0.001
+
+#: A walk over the view that it is given; each step tells how many bytes it has added.
+Begin = Callable[[View], Generator[int, None, T]]
+
+
+class Finished(Generic[T]):
+    """The result of a walk, which may be None."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+
+class Walks:
+    """The walks of one server."""
+
+    def __init__(self, view: Callable[[], AbstractContextManager[View]], places: Budget) -> None:
+        self._view = view
+        self._places = places
+        self._waiting: deque[tuple[Caller, asyncio.Future[None]]] = deque()
+        self._turn = asyncio.Lock()
+
+    @property
+    def waiting(self) -> int:
+        """Walks that have no place yet."""
+        return len(self._waiting)
+
+    def at_once(self, begin: Begin[T], charge: Charge) -> Finished[T] | None:
+        """The result, if one slice is enough for it; None, and nothing charged, if it is not."""
+        with self._view() as view:
+            walk = begin(view)
+            done = _slice(walk, charge)
+            if done is None:
+                walk.close()
+                charge.end()
+            return done
+
+    async def in_slices(self, begin: Begin[T], charge: Charge) -> T:
+        """The result, however long it takes."""
+        async with self._place(charge.caller):
+            with self._view() as view:
+                walk = begin(view)
+                while True:
+                    async with self._turn:
+                        done = _slice(walk, charge)
+                        if done is not None:
+                            return done.value
+                        await asyncio.sleep(0)  # kept until then: one slice a turn, of one walk
+
+    @asynccontextmanager
+    async def _place(self, caller: Caller) -> AsyncIterator[None]:
+        if self._places.take(caller) is not None:
+            granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            entry = (caller, granted)
+            self._waiting.append(entry)
+            try:
+                await granted
+            except asyncio.CancelledError:
+                if granted.done() and not granted.cancelled():
+                    self._leave(caller)
+                else:
+                    self._waiting.remove(entry)
+                raise
+        try:
+            yield
+        finally:
+            self._leave(caller)
+
+    def _leave(self, caller: Caller) -> None:
+        """Give a place back, and let those in that fit now, in the order in which they came."""
+        self._places.give_back(caller)
+        for entry in list(self._waiting):
+            waiter, granted = entry
+            if not granted.done() and self._places.take(waiter) is None:
+                self._waiting.remove(entry)
+                granted.set_result(None)
+
+
+def _slice(walk: Generator[int, None, T], charge: Charge) -> Finished[T] | None:
+    """Walk on for ``SLICE_S``; the result, if this was the end."""
+    until = perf_counter() + SLICE_S
+    added = 0
+    done: Finished[T] | None = None
+    try:
+        added += next(walk)  # one step at least, also where the machine is busy elsewhere
+        while perf_counter() < until:
+            added += next(walk)
+    except StopIteration as end:
+        done = Finished(end.value)
+    shortage = charge.change(charge.amount + added)
+    if shortage is not None:
+        raise DirectoryError(
+            HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+            f"the lookup needs more memory than there is: {shortage} bytes; ask for fewer objects "
+            "or columns, or end other lookups",
+        )
+    return done

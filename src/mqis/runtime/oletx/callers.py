@@ -1,0 +1,48 @@
+"""Where the partners called from whose sessions there are.
+
+Whoever calls names its host itself, and is called back there. So what strangers ask for is counted
+by the address that they call from, which they cannot choose.
+"""
+
+from __future__ import annotations
+
+from mqis.protocol.cmpo.session import SETTING_UP, Session
+from mqis.protocol.cmpo.settings import Settings
+from mqis.runtime.peers import source_of
+
+
+class Callers:
+    """The sessions that others asked for, by address."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._address: dict[Session, str] = {}
+        self._sessions: dict[str, set[Session]] = {}
+
+    def may_ask(self, address: str) -> bool:
+        """Return whether one more session may be asked for from this address."""
+        held = self._sessions.get(source_of(address), set())
+        setups = sum(session.state in SETTING_UP for session in held)
+        limits = self._settings
+        return (
+            len(held) < limits.max_sessions_per_address and setups < limits.max_setups_per_address
+        )
+
+    def add(self, session: Session, address: str) -> None:
+        """Note who asked for a session, if that was not this side; the first call counts."""
+        if not session.initiated_here and session not in self._address:
+            self._address[session] = address
+            self._sessions.setdefault(source_of(address), set()).add(session)
+
+    def address(self, session: Session) -> str | None:
+        """Return where the call came from that began a session; None: from here."""
+        return self._address.get(session)
+
+    def forget(self, session: Session) -> None:
+        address = self._address.pop(session, None)
+        if address is None:
+            return
+        key = source_of(address)
+        self._sessions[key].discard(session)
+        if not self._sessions[key]:
+            del self._sessions[key]

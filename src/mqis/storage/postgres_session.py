@@ -1,0 +1,176 @@
+"""One session of a PostgreSQL server: its parameters, its bounds, its errors in our words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg.abc import RV, PQGen
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo, TransactionStatus
+
+from mqis.protocol.errors import DamagedStore, StorageError, StoreUnavailable
+from mqis.storage.session import Session
+
+#: Without these a host that vanishes without a word stops us for hours.
+_CONNECTION_DEFAULTS = {
+    "application_name": "mqis",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+#: By the start of the SQLSTATE: what to tell and what to do.
+_EXPLAINED = {
+    "53100": "no room left on the server, nothing was written; free some space and try again: ",
+    "25006": "the server is read-only, nothing was written; name one that takes changes: ",
+    "25P02": "an earlier statement failed outside a savepoint, nothing was written: ",
+    "55P03": "another process is writing; stop it or try again: ",
+    "23505": "identifier or name is in the store already: ",
+    "42501": "this user may not do that; check its privileges: ",
+    "42P01": "its tables are gone: ",
+    "XX001": "the database is damaged: ",
+    "XX002": "the database is damaged: ",
+    "XX": "the database server failed: ",
+    "58": "the server's disk failed, nothing was written: ",
+    "57P": "the server went away, nothing was written; the next use connects again: ",
+    "08": "the server went away, nothing was written; the next use connects again: ",
+}
+
+
+class NoAnswer(StoreUnavailable):
+    """A store cannot be used now; ``reason`` says why without names."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+def parsed(conninfo: str) -> dict[str, str]:
+    """The parameters, ours where the caller names none. Errors never quote what was given."""
+    given: dict[str, Any] = {}
+    with suppress(psycopg.Error):
+        given = conninfo_to_dict(conninfo)
+    # A password with an unescaped @ in a URL ends up in the host, and would be shown as such.
+    if not given or "@" in str(given.get("host", ""))[1:]:
+        raise StorageError(
+            "the PostgreSQL connection string cannot be understood; write host=... port=... "
+            "dbname=... user=... with ' around values that hold spaces, or postgresql://user@host/"
+            "database with @ in a password as %40"
+        )
+    return {**_CONNECTION_DEFAULTS, **{key: str(value) for key, value in given.items()}}
+
+
+def place_of(parameters: dict[str, str]) -> str:
+    """Database, host and port as people know them; never user or password."""
+    options = Conninfo.get_defaults()
+    known = {o.keyword.decode(): o.val.decode() for o in options if o.val is not None} | parameters
+    host = known.get("host") or known.get("hostaddr") or "the local socket"
+    database = known.get("dbname") or known.get("user", "")
+    return f"PostgreSQL database {database} at {host}, port {known.get('port', '5432')}"
+
+
+@lru_cache(maxsize=256)
+def _rewritten(sql: str) -> bytes:
+    return sql.replace("?", "%s").encode()
+
+
+#: Why a statement is not waited for any longer, given for how many seconds it was; None: it is.
+Overdue = Callable[[float], NoAnswer | None]
+
+
+def patient(_seconds: float) -> NoAnswer | None:
+    return None
+
+
+def _bounded(waiting: PQGen[RV], overdue: Overdue) -> PQGen[RV]:
+    """``waiting``, given up when ``overdue`` says so: psycopg looks in here ten times a second."""
+    began = time.monotonic()
+    try:
+        ready = yield next(waiting)
+        while True:
+            reason = overdue(time.monotonic() - began)
+            if reason is not None:
+                raise reason
+            ready = yield waiting.send(ready)
+    except StopIteration as done:
+        value: RV = done.value
+        return value
+
+
+class _BoundedConnection(psycopg.Connection[Any]):
+    overdue: Overdue = staticmethod(patient)
+
+    def wait(self, gen: PQGen[RV], *args: Any, **options: Any) -> RV:
+        if self.overdue is patient:
+            return super().wait(gen, *args, **options)
+        return super().wait(_bounded(gen, self.overdue), *args, **options)
+
+
+class PostgresSession(Session):
+    """A connection to the server, with psycopg's errors told in our words."""
+
+    def __init__(self, parameters: dict[str, str], overdue: Overdue) -> None:
+        super().__init__()
+        self._place = place_of(parameters)
+        try:
+            # Transactions are begun and ended by Session, never by psycopg.
+            self._database = _BoundedConnection.connect("", autocommit=True, **parameters)  # type: ignore[arg-type]
+        except psycopg.Error as error:
+            reason = " ".join(str(error).split())
+            raise StorageError(f"{self._place}: cannot connect: {reason}") from error
+        self._database.overdue = overdue
+
+    def _execute(self, sql: str, parameters: Sequence[object]) -> list[Any]:
+        try:
+            if not parameters:  # one round trip, and several statements may go together
+                cursor = self._database.execute(sql.encode())
+            else:
+                cursor = self._database.execute(_rewritten(sql), parameters, binary=True)
+            return [] if cursor.description is None else cursor.fetchall()
+        except psycopg.Error as error:
+            raise self._explained(error) from error
+        except NoAnswer as error:
+            self._database.close()  # what it would still answer is nobody's answer
+            raise NoAnswer(f"{self._place}: {error}", error.reason) from None
+
+    def _commit(self) -> None:
+        # COMMIT of a transaction in which a statement failed rolls back, and does not complain.
+        if self._status is TransactionStatus.INERROR:
+            raise StorageError(f"{self._place}: {_EXPLAINED['25P02']}rolled back")
+        try:
+            super()._commit()
+        except StorageError as error:
+            if self._database.closed:
+                raise StorageError(
+                    f"{self._place}: the server went away during the commit; whether it was "
+                    "done is not known, so look before repeating it"
+                ) from error
+            raise
+
+    @property
+    def _status(self) -> TransactionStatus:
+        return self._database.info.transaction_status
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+
+    @property
+    def usable(self) -> bool:
+        return self._status is TransactionStatus.IDLE
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _explained(self, error: psycopg.Error) -> StorageError:
+        state = error.sqlstate or ("08" if self._database.closed else "")
+        reason = next((text for key, text in _EXPLAINED.items() if state.startswith(key)), "")
+        primary = error.diag.message_primary or " ".join(str(error).split())
+        kind = DamagedStore if state in ("XX001", "XX002") else StorageError
+        return kind(f"{self._place}: {reason}{primary}")

@@ -1,0 +1,104 @@
+"""Who may ask the console anything at all, and how often.
+
+On this computer everybody can connect to a loopback address, other users too. So the console makes
+a token when it starts, and whoever asks has to have it: it is in the address that the console
+prints, and in a file that only its user can read. The first request with it gets a cookie in its
+place, so that the token stays in no address. At other addresses a login takes the place of the
+token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+from collections.abc import Callable
+from math import ceil
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from mqis.services.logs import details
+from mqis.web.limiting import Limiter
+from mqis.web.settings import Settings
+
+audit = logging.getLogger("mqis.audit")
+
+PARAMETER = "token"
+#: Wrong tokens of one address that are told in the audit trail in a minute.
+_WRONG_TOLD = 10
+
+#: (request, status, heading, text) -> a page that says so.
+ErrorPage = Callable[[Request, int, str, str], Response]
+
+
+def peer_of(request: Request) -> str:
+    """The address that a request comes from."""
+    return request.client.host if request.client else ""
+
+
+class Admission:
+    def __init__(self, settings: Settings, error_page: ErrorPage) -> None:
+        self._settings = settings
+        self._error_page = error_page
+        # Others at the same address cannot use up what those have who hold the token.
+        self._strangers = Limiter(settings.requests_per_address, 1.0)
+        self._guests = Limiter(settings.requests_per_address, 1.0)
+        self._wrong = Limiter(_WRONG_TOLD)
+        #: Browsers send cookies to all ports of a computer, so consoles tell theirs apart.
+        self._cookie = f"mqis_console_token_{settings.port}"
+        self._proof = hmac.new(settings.token.encode(), b"cookie", hashlib.sha256).hexdigest()
+
+    def pace(self, request: Request) -> Response | None:
+        """What to answer an address that asks too often; None for others."""
+        limiter = self._guests if self._admitted(request) else self._strangers
+        wait_s = limiter.wait_s(peer_of(request))
+        if not wait_s:
+            return None
+        text = "Too many requests: wait a second.\n"
+        return Response(text, 429, {"Retry-After": str(ceil(wait_s))}, "text/plain")
+
+    def refusal(self, request: Request) -> Response | None:
+        """What to answer who has no token, or brings it; None lets the request pass."""
+        if not self._settings.token_required or request.url.path.startswith("/static/"):
+            return None
+        given = request.query_params.get(PARAMETER)
+        if given is not None and request.method in ("GET", "HEAD") and self._fits(given):
+            return self._exchange(request)
+        if self._admitted(request):
+            return None
+        peer = peer_of(request)
+        if given is not None and not self._wrong.wait_s(peer):
+            audit.warning("console: wrong token", extra=details(peer=peer))
+        return self._refused(request)
+
+    def _admitted(self, request: Request) -> bool:
+        if not self._settings.token_required:
+            return True
+        given = request.cookies.get(self._cookie, "")
+        return hmac.compare_digest(given.encode(), self._proof.encode())
+
+    def _fits(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self._settings.token.encode())
+
+    def _exchange(self, request: Request) -> Response:
+        """The cookie for the token, and the same page without it in its address."""
+        pairs = parse_qsl(request.url.query, keep_blank_values=True)
+        query = urlencode([(name, value) for name, value in pairs if name != PARAMETER])
+        # A path that begins with two slashes would lead to another computer.
+        path = "/" + request.scope["raw_path"].decode("ascii").lstrip("/")
+        response = RedirectResponse(f"{path}?{query}" if query else path, 303)
+        secure = self._settings.tls
+        response.set_cookie(
+            self._cookie, self._proof, httponly=True, samesite="strict", secure=secure, path="/"
+        )
+        return response
+
+    def _refused(self, request: Request) -> Response:
+        text = (
+            "This console is for who started it. Open the address that 'mqis console' printed, "
+            "with its token; it is also in a file that only its user can read, which "
+            "'mqis console' names."
+        )
+        return self._error_page(request, 403, "A token is needed", text)

@@ -1,0 +1,104 @@
+"""Discovery as a weapon: requests whose senders are forged, so that answers hit somebody else."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mqis.services import demo
+from mqis.services.config import override
+from mqis.services.directory_server import DirectoryServer
+from mqis.services.sections import Config
+from mqis.services.stores import open_store
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.request import TopologyClientRequest
+from mqis.wire.propvariant import PropVariant, VarType
+from tests.services.enterprises import client_of, id_of
+
+ADDRESS = "127.0.82.7"
+REQUEST = TopologyClientRequest(Guid.NULL, Guid(b"number of asking"), Guid.NULL).to_bytes()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    with closing(open_store(f"sqlite:{tmp_path / 'd.db'}", create=True)) as made:
+        demo.build(made)
+    return tmp_path
+
+
+def configuration(directory: Path, **discovery: object) -> Config:
+    return override(
+        Config(),
+        {
+            "server": {"name": "ams-dir1"},
+            "store": {"url": f"sqlite:{directory / 'd.db'}"},
+            "rpc": {"mapper_port": 0},
+            "security": {
+                "accounts": str(directory / "accounts.toml"),
+                "administrators": ["S-1-1-0"],
+            },
+            "discovery": {"enabled": True, "listen": ADDRESS, "port": 0, **discovery},
+        },
+        "test",
+    )
+
+
+async def ask(port: int, source: str, within_s: float) -> bytes | None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as victim:
+        victim.setblocking(False)
+        victim.bind((source, 0))
+        victim.sendto(REQUEST, (ADDRESS, port))
+        try:
+            async with asyncio.timeout(within_s):
+                return await asyncio.get_running_loop().sock_recv(victim, 65_535)
+        except TimeoutError:
+            return None
+
+
+@pytest.mark.req("SEC-7-07")
+def test_forged_senders_without_number_get_a_bounded_number_of_answers(store: Path) -> None:
+    """Each address asks once, so a limit per address alone never applies."""
+
+    async def attack() -> None:
+        async with DirectoryServer(configuration(store, total_rate=2), grace_s=1) as server:
+            port = server.ready.discovery_port
+            assert port is not None
+            asking = [ask(port, f"127.0.83.{n}", 0.5) for n in range(1, 61)]
+            answers = [answer for answer in await asyncio.gather(*asking) if answer]
+            assert 4 <= len(answers) <= 8
+
+    asyncio.run(asyncio.wait_for(attack(), 60))
+
+
+@pytest.mark.req("SEC-7-07")
+def test_an_answer_is_not_a_thousand_times_its_request(store: Path) -> None:
+    """A site may have hundreds of servers; whoever adds some makes every answer longer."""
+
+    async def attack() -> None:
+        async with (
+            DirectoryServer(configuration(store), grace_s=1) as server,
+            client_of(server) as client,
+        ):
+            site = await id_of(client, ObjectType.SITE, "Amsterdam")
+            for number in range(80):
+                properties: dict[int, PropVariant] = {
+                    PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
+                    PropId.QM_SERVICE: PropVariant(VarType.UI4, 2),
+                }
+                name = f"backup-{number:03}-{'x' * 40}"
+                await client.create(ObjectType.MACHINE, name, properties)
+        async with DirectoryServer(configuration(store), grace_s=1) as server:
+            assert server.ready.discovery_port is not None
+            answer = await ask(server.ready.discovery_port, "127.0.83.1", 10)
+        assert answer is not None
+        assert len(answer) <= 1400
+        assert "ams-dir1" in [spec.name for spec in TopologyServerReply.from_bytes(answer).servers]
+
+    asyncio.run(asyncio.wait_for(attack(), 60))
