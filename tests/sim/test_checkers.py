@@ -8,19 +8,23 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.replication.server import Role, Server
-from mqis.sim.history import History
+from mqis.protocol.replication.settings import DEFAULTS
+from mqis.sim.history import History, Made, Version
+from mqis.sim.ledger import Ledger
 from mqis.sim.minimise import fewest
 from mqis.sim.traffic import Traffic
 from mqis.sim.violation import Violation
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqdsrp.messages import SyncRequest, encode_message
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import ChangeRequest, SyncRequest, encode_message
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import SITE, guid, partition, queue, tombstone
 
 PSC = Server("PSC", guid(1), SITE, Role.PSC, "PEC")
+MIN = SequenceNumber.MIN
 BSC = Server("BSC", guid(2), SITE, Role.BSC, "PEC", psc="PSC")
 
 
@@ -142,6 +146,89 @@ def test_a_copy_that_went_with_its_site_may_begin_anew() -> None:
     history.drop()
     look(history, MemoryStore(), BSC)
     look(history, store(last_seq=0), BSC)
+
+
+# --- who asked for it -----------------------------------------------------------------------------
+
+
+def request(number: int = 1, *, label: str = "a") -> ChangeRequest:
+    change = DirectoryChange(
+        Command.UPDATE, None, guid(7), SITE, MIN, MIN, MIN,
+        ((PropId.Q_LABEL, PropVariant(VarType.LPWSTR, label)),),
+    )  # fmt: skip
+    return ChangeRequest(SITE, SITE, number, "BSC", "PSC", change)
+
+
+def made(seq: int, *, label: str = "a", before: int = 0) -> list[Made]:
+    version = Version.of(queue(7, label=label, seq=seq))
+    return [Made(SITE, version, SequenceNumber(before))]
+
+
+def gone(seq: int, before: int) -> list[Made]:
+    return [Made(SITE, Version.of(tombstone(7, seq=seq)), SequenceNumber(before))]
+
+
+def test_a_change_that_nobody_asked_for() -> None:
+    ledger = Ledger()
+    ledger.asked(request(label="b"), 0.0)
+    with pytest.raises(Violation, match=r"only what was asked for.*for nobody"):
+        ledger.made("PSC", made(5))
+    with pytest.raises(Violation, match="only what was asked for"):
+        ledger.made("PSC", gone(5, 4))
+
+
+def test_a_request_that_is_executed_twice() -> None:
+    ledger = Ledger()
+    ledger.asked(request(1), 0.0)
+    ledger.asked(request(1), 4.0)  # the same, since no answer came
+    ledger.made("PSC", made(5))
+    with pytest.raises(Violation, match="no request twice"):
+        ledger.made("PSC", made(6))
+    ledger.asked(request(2), 8.0)
+    ledger.made("PSC", made(6))
+
+
+def test_only_the_author_asks_and_what_others_pass_on_is_no_second_request() -> None:
+    ledger = Ledger()
+    body = encode_message(request())
+    ledger.sent("PSC", body, 0.0)
+    with pytest.raises(Violation, match="for nobody"):
+        ledger.made("PEC", made(5))
+    ledger.sent("BSC", body, 0.0)
+    ledger.made("PEC", made(5))
+
+
+def test_what_was_rolled_back_was_not_made() -> None:
+    ledger = Ledger()
+    ledger.asked(request(), 0.0)
+    ledger.made("PSC", made(5))
+    ledger.drop()
+    ledger.made("PSC", made(5))
+    ledger.keep()
+    ledger.drop()
+    with pytest.raises(Violation, match="no request twice"):
+        ledger.made("PSC", made(6))
+
+
+def test_a_lost_disk_takes_along_what_was_made_of_a_request() -> None:
+    """Only for its author, who may ask again, and for what was on its way."""
+    ledger = Ledger()
+    ledger.asked(request(1), 0.0)
+    ledger.made("PSC", made(5))
+    ledger.restored("PSC", 1000.0)
+    with pytest.raises(Violation, match="no request twice"):
+        ledger.made("PSC", made(6))
+    ledger.asked(request(1), 1001.0)
+    ledger.made("PSC", made(6))
+    ledger.restored("PSC", 1010.0)
+    ledger.made("PSC", made(7))
+
+
+def test_a_restored_authority_deletes_what_others_have_no_more() -> None:
+    ledger = Ledger()
+    ledger.made("PSC", gone(DEFAULTS.restore_jump + 10, 9))
+    with pytest.raises(Violation, match="for nobody"):
+        ledger.made("PSC", gone(DEFAULTS.restore_jump + 11, DEFAULTS.restore_jump + 10))
 
 
 def test_fewest_steps() -> None:

@@ -54,7 +54,11 @@ def sim(
     ] = os.cpu_count() or 1,
     mutate: Annotated[
         str | None,
-        typer.Option("--mutate", metavar="E01", help="Follow the letter of one rule instead."),
+        typer.Option(
+            "--mutate",
+            metavar="E01",
+            help="Take one rule back: E.. follows the letter of the text, S.. drops a protection.",
+        ),
     ] = None,
     steps: Annotated[
         str | None, typer.Option("--steps", metavar="N,N,...", help="Just these steps of the seed.")

@@ -9,10 +9,13 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.replication.server import Role, Server
+from mqis.sim.keys import key_list
 from mqis.sim.workload import Properties, guid, guids, number, text
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
 
 _BITS = {Role.PEC: ServiceBits.PEC, Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
 
@@ -21,7 +24,7 @@ def site_name(site: int) -> str:
     return f"site{site}"
 
 
-def found(tx: Transaction, pec: Server, entropy: Entropy, now: int) -> None:
+def found(tx: Transaction, pec: Server, key: RsaPublicKey, entropy: Entropy, now: int) -> None:
     """The first server has the enterprise, its site and its machine before it ever runs."""
     tx.put_partition(Partition(ENTERPRISE_PARTITION, pec.name))
     events = DirectoryEvents(tx, now, entropy)
@@ -34,7 +37,7 @@ def found(tx: Transaction, pec: Server, entropy: Entropy, now: int) -> None:
         },
     )
     events.create_directory_object(ObjectType.SITE, _site_properties(pec.site, pec.name, 0))
-    events.create_directory_object(ObjectType.MACHINE, _machine_properties(pec))
+    events.create_directory_object(ObjectType.MACHINE, _machine_properties(pec, key))
 
 
 def site_creator(me: Server, site: int) -> Callable[[DirectoryEvents], object]:
@@ -44,10 +47,10 @@ def site_creator(me: Server, site: int) -> Callable[[DirectoryEvents], object]:
     )
 
 
-def machine_creator(me: Server) -> Callable[[DirectoryEvents], object]:
+def machine_creator(me: Server, key: RsaPublicKey) -> Callable[[DirectoryEvents], object]:
     """The machine of a new server: a PSC's at the PEC, a BSC's at its PSC."""
     return lambda events: events.create_directory_object(
-        ObjectType.MACHINE, _machine_properties(me), partition=me.site
+        ObjectType.MACHINE, _machine_properties(me, key), partition=me.site
     )
 
 
@@ -59,10 +62,11 @@ def _site_properties(site: Guid, psc: str, index: int) -> Properties:
     }
 
 
-def _machine_properties(me: Server) -> Properties:
+def _machine_properties(me: Server, key: RsaPublicKey) -> Properties:
     return {
         PropId.QM_MACHINE_ID: guid(me.id),
         PropId.QM_PATHNAME: text(me.name),
         PropId.QM_SITE_IDS: guids(me.site),
         PropId.QM_SERVICE: number(_BITS[me.role]),
+        PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, key_list(key)),
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from mqis.sim.steps import Falsehood, Trick
+
 #: By what the trace counts it as.
 FAULTS: dict[str, str] = {
     "fault loss": "message lost",
@@ -24,6 +26,8 @@ FAULTS: dict[str, str] = {
     "fault restore replica": "replica from a backup",
     "fault restore authority": "authority from a backup",
     "late join": "server joins amid faults",
+    **{f"fault {trick}": f"stranger: {trick}" for trick in Trick},
+    **{f"lie {falsehood}": f"lie: {falsehood}" for falsehood in Falsehood},
 }
 DECISIONS: dict[str, str] = {
     "sent change_propagation": "propagate changes",
@@ -41,6 +45,9 @@ DECISIONS: dict[str, str] = {
     "sent change_reply": "answer a forwarded change",
     "set aside": "set an object aside",
     "refused": "refuse a message or change",
+    "refused: the signature is wrong": "refuse a wrong signature",
+    "refused: not signed": "refuse what is not signed",
+    "refused: duplicate": "drop a repetition",
     "recovered": "authority back in service",
     "recovered with silence": "the same, some silent",
 }

@@ -47,6 +47,15 @@ class Version:
         return f"{what} {self.id} at {self.seq.value}"
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A version that an authority has just made, and the last number given out before."""
+
+    partition: Guid
+    version: Version
+    before: SequenceNumber
+
+
 @dataclass(slots=True)
 class PartitionHistory:
     """All versions of one partition."""
@@ -71,6 +80,8 @@ class History:
         self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
         #: Up to where each authority has forgotten deletions.
         self.purged: dict[Guid, SequenceNumber] = {}
+        #: What authorities have made since somebody last took it from here.
+        self.fresh: list[Made] = []
         self._seen: dict[tuple[str, Guid], Partition] = {}
         #: All of a server's partitions at the last look: most operations change none.
         self._listed: dict[str, list[Partition]] = {}
@@ -205,6 +216,7 @@ class History:
         else:
             self._put(known.versions, version.seq, version)
             self._put(known.last, version.id, version)
+            self.fresh.append(Made(state.id, version, known.high))
             high, known.high = known.high, version.seq
             self._undo.append(lambda: setattr(known, "high", high))
 

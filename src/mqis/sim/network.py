@@ -1,8 +1,12 @@
 """Messages between servers, one by one: late, lost, twice, out of order, or held up.
 
 ``Post`` stands where a server has its queue manager. Like the real one it keeps a message for its
-lifetime while there is no way, and tells what became of it. Unlike the real one it does not notice
-when a message comes twice, and loses some without a word: replication has to bear both.
+lifetime while there is no way, and tells what became of it. Unlike the real one it loses some
+without a word, which replication has to bear.
+
+Where signatures are required, a message travels as the packet that a queue manager would write,
+and the ``Receiver`` of the real one judges it: signature, sender, repetition. Where they are not,
+a message that comes twice is delivered twice.
 """
 
 from __future__ import annotations
@@ -13,16 +17,31 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from mqis.protocol.queueing.events import Acknowledged, Delivered, Dropped, Event, Nacked
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.events import (
+    Acknowledged,
+    Delivered,
+    Dropped,
+    Event,
+    Nacked,
+    Refused,
+)
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.message import Message, build_packet
 from mqis.protocol.queueing.names import canonical
+from mqis.protocol.queueing.receiving import Receiver
+from mqis.protocol.queueing.signing import SigningPolicy
+from mqis.protocol.queueing.tables import DuplicateTable, SentTable
 from mqis.sim.describe import describe, operation_of
+from mqis.sim.keys import Keyring
+from mqis.sim.packets import message_in
 from mqis.sim.scenario import CALM, Weather
 from mqis.sim.trace import Trace
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.properties import MessageClass
 
+#: When a queue manager tries again to get a session.
+_RETRY_S = 15.0
 _TIMEOUT = MessageClass.NACK_REACH_QUEUE_TIMEOUT
 
 
@@ -37,11 +56,30 @@ class Clock(Protocol):
 class Post:
     """One life of a server's queue manager, as far as a node asks for it."""
 
-    def __init__(self, network: MessageNetwork, name: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        network: MessageNetwork,
+        guid: Guid,
+        name: str,
+        wake: Callable[[], None],
+        *,
+        keyring: Keyring | None,
+        limits: Limits,
+    ) -> None:
+        self.guid = guid
         self.name = name
         self.wake = wake
         self.alive = True
         self._network = network
+        self._keyring = keyring
+        self._receiver = Receiver(
+            guid,
+            name,
+            duplicates=DuplicateTable(limits),
+            sent=SentTable(limits),
+            policy=SigningPolicy.REQUIRE,
+            signer=keyring,
+        )
         self._events: deque[Event] = deque()
 
     def next_event(self) -> Event | None:
@@ -58,7 +96,25 @@ class Post:
         if canonical(machine) == canonical(self.name):
             self.tell(Delivered(identifier, message.body, message.priority, True, 0))
         else:
-            self._network.send(Parcel(self, machine, identifier, message, now + message.lifetime_s))
+            packet = b""
+            if self._keyring is not None:
+                packet = build_packet(message, identifier, machine, unix_time, self._keyring)
+            expires = now + message.lifetime_s
+            self._network.send(Parcel(self, machine, identifier, message, packet, expires))
+
+    def admits(self, source: Guid) -> bool:
+        """Whether a queue manager gets a session here."""
+        return self._keyring is None or self._keyring.admits(source, None, "")
+
+    def receive(self, packet: bytes, now: float) -> Event | None:
+        """Judge a packet as a queue manager does; None: it is none."""
+        message = message_in(packet)
+        if message is None:
+            return None
+        # Whoever opens a session says himself who he is.
+        event = self._receiver.judge(message, message.header.source, 1, now)
+        self.tell(event)
+        return event
 
     def tell(self, event: Event) -> None:
         self._events.append(event)
@@ -78,6 +134,8 @@ class Parcel:
     machine: str
     identifier: MessageIdentifier
     message: Message
+    #: What a queue manager would write; empty where nothing is signed.
+    packet: bytes
     expires: float
     #: Still to be told about.
     open: bool = True
@@ -101,16 +159,20 @@ class _Line:
 class MessageNetwork:
     """All lines, and who is at their ends."""
 
-    def __init__(self, clock: Clock, trace: Trace, seed: int, weather: Weather, signed: bool):
+    def __init__(
+        self, clock: Clock, trace: Trace, seed: int, weather: Weather, limits: Limits
+    ) -> None:
         self._clock = clock
         self._trace = trace
         self._seed = seed
         self.weather = weather
-        self._signed = signed
+        self._limits = limits
         self._posts: dict[str, Post] = {}
         self._lines: dict[tuple[str, str], _Line] = {}
         #: Is shown every message that a server sends.
         self.watch: Callable[[str, str, bytes], None] = lambda sender, machine, body: None
+        #: Is shown every signed packet, and to whom it goes.
+        self.tap: Callable[[str, bytes, bytes], None] = lambda machine, packet, body: None
 
     def _line(self, source: str, target: str) -> _Line:
         key = canonical(source), canonical(target)
@@ -124,9 +186,12 @@ class MessageNetwork:
 
     # --- servers come and go ----------------------------------------------------------------------
 
-    def attach(self, name: str, _guid: Guid, wake: Callable[[], None]) -> Post:
+    def attach(
+        self, name: str, guid: Guid, wake: Callable[[], None], keyring: Keyring | None
+    ) -> Post:
         """A server starts: what waits for it comes."""
-        post = self._posts[canonical(name)] = Post(self, name, wake)
+        post = Post(self, guid, name, wake, keyring=keyring, limits=self._limits)
+        self._posts[canonical(name)] = post
         for (_, target), line in self._sorted():
             if target == canonical(name) and not line.blocked:
                 self._release(line)
@@ -176,7 +241,18 @@ class MessageNetwork:
         self._trace.note(self._clock.now, "sent", str(parcel), data, shown=text)
         self._trace.count(f"sent {operation_of(parcel.message.body)}")
         self.watch(parcel.sender.name, parcel.machine, parcel.message.body)
+        if parcel.packet:
+            self.tap(parcel.machine, parcel.packet, parcel.message.body)
         self._forward(parcel)
+
+    def inject(self, machine: str, packet: bytes) -> Event | None:
+        """Bring a server a packet from outside; None: it is down, or the bytes are no packet."""
+        target = self._posts.get(canonical(machine))
+        if target is None:
+            return None
+        event = target.receive(packet, self._clock.now)
+        target.wake()
+        return event
 
     def flush(self, name: str) -> None:
         """Sending is all that there is to do."""
@@ -251,14 +327,32 @@ class MessageNetwork:
         if target is None or line.blocked:
             self._hold(line, parcel)
             return
+        if not target.admits(parcel.sender.guid):
+            self._turned_away(parcel)
+            return
         self._trace.note(self._clock.now, "arrived", str(parcel))
-        body = parcel.message.body
-        target.tell(Delivered(parcel.identifier, body, parcel.message.priority, self._signed, 1))
+        if parcel.packet:
+            self._judged(parcel, target.receive(parcel.packet, self._clock.now))
+        else:
+            about = parcel.identifier, parcel.message.body, parcel.message.priority
+            target.tell(Delivered(*about, False, 1))
         if back.blocked:  # unacknowledged: it comes again
             self._hold(line, parcel)
         else:
             self._acknowledge(parcel)
         target.wake()
+
+    def _turned_away(self, parcel: Parcel) -> None:
+        """There is no session for a server that is unknown there; its queue manager tries again."""
+        self._trace.count("turned away")
+        if self._clock.now + _RETRY_S < parcel.expires:
+            self._clock.after(_RETRY_S, lambda: self._forward(parcel))
+        else:
+            self._undelivered(parcel)
+
+    def _judged(self, parcel: Parcel, event: Event | None) -> None:
+        if isinstance(event, Refused):
+            self._trace.note(self._clock.now, "not delivered", f"{parcel}: {event.reason}")
 
     def _acknowledge(self, parcel: Parcel) -> None:
         def tell() -> None:

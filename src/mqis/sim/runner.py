@@ -26,7 +26,7 @@ from mqis.sim.world import World
 class Options:
     """What a run may have besides its seed."""
 
-    #: The rule that is literal, see ``mutations``.
+    #: The rule that is taken back, see ``mutations``.
     mutation: str | None = None
     #: Just these steps of the scenario; None: all.
     steps: tuple[int, ...] | None = None

@@ -15,14 +15,21 @@ from mqis.sim.steps import (
     CrashPoint,
     Cut,
     FailCommit,
+    Falsehood,
+    Hostile,
     Isolate,
     Join,
+    Lie,
     Operate,
     Restore,
     Step,
+    Stranger,
+    Trick,
 )
 
 MAX_SERVERS = 20
+#: How many of all runs have signatures, and so may have somebody hostile.
+_SIGNED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +73,17 @@ class Scenario:
     journaled: bool = False
     #: Operations that wait together are committed together.
     batched: bool = False
-    #: Messages count as signed.
+    #: Messages are signed, and only what verifies is taken: SigningPolicy.REQUIRE.
     signed: bool = False
+    #: How long a queue manager knows a message again that comes twice.
+    duplicate_s: float = 1800.0
     #: How far the servers' calendars are apart.
     skew_s: float = 0.0
+
+    @property
+    def is_attacked(self) -> bool:
+        """Whether anybody hostile takes part."""
+        return any(isinstance(step, Hostile) for step in self.steps)
 
     def with_steps(self, steps: tuple[Step, ...]) -> Scenario:
         return replace(self, steps=steps)
@@ -131,7 +145,56 @@ def draw(seed: int) -> Scenario:
         signed=random.random() < 0.5,
         skew_s=random.choice((0.0, 0.0, 3.0, 300.0)),
     )
-    return scenario.with_steps(_steps(random, scenario))
+    return _attacked(scenario.with_steps(_steps(random, scenario)))
+
+
+def _attacked(scenario: Scenario) -> Scenario:
+    """The same with hostile parties, drawn apart: the rest of a seed stays what it was."""
+    random = Random(f"mqis-sim/{scenario.seed}/hostile")
+    if random.random() >= _SIGNED:
+        return replace(scenario, signed=False)
+    # Longer than clocks are apart, and messages on their way.
+    memory_s = random.choice((900.0, 3600.0, DEFAULTS.reply_memory_s))
+    forget_step = random.choice((1, 4, DEFAULTS.forget_step))
+    scenario = replace(
+        scenario,
+        signed=True,
+        duplicate_s=random.choice((0.0, 60.0, 1800.0)),
+        settings=replace(scenario.settings, reply_memory_s=memory_s, forget_step=forget_step),
+    )
+    hostile = (_tricks, _lies)
+    steps = [s for make in hostile if random.random() < 0.7 for s in make(random, scenario)]
+    ordered = sorted((*scenario.steps, *steps), key=lambda step: step.at)
+    return scenario.with_steps(tuple(ordered))
+
+
+def _tricks(random: Random, scenario: Scenario) -> list[Step]:
+    count, busy = random.choice((10, 30, 60)), random.random() < 0.5
+    tricks = list(Trick)
+    return [
+        Stranger(
+            _moment(random, scenario.fault_s, busy), random.choice(tricks), random.getrandbits(32)
+        )
+        for _ in range(count)
+    ]
+
+
+def _lies(random: Random, scenario: Scenario) -> list[Step]:
+    """One of the backup controllers lies, if there is one."""
+    bscs = [i for i, plan in enumerate(scenario.servers) if plan.role is Role.BSC]
+    if not bscs:
+        return []
+    liar, count = random.choice(bscs), random.choice((10, 30, 60))
+    kinds, busy = list(Falsehood), random.random() < 0.5
+    return [
+        Lie(
+            _moment(random, scenario.fault_s, busy),
+            liar,
+            random.choice(kinds),
+            random.getrandbits(32),
+        )
+        for _ in range(count)
+    ]
 
 
 def _servers(random: Random) -> tuple[ServerPlan, ...]:

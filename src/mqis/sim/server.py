@@ -16,6 +16,7 @@ from mqis.protocol.replication.effects import Effect
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import Settings
+from mqis.sim.keys import Keyring
 from mqis.sim.steps import CrashPoint
 from mqis.sim.stores import Disk
 from mqis.sim.violation import Violation
@@ -80,6 +81,8 @@ class SimServer:
         self.disk = disk
         self.entropy = entropy
         self.node: Node | None = None
+        #: Of this life; None where nothing is signed.
+        self.keyring: Keyring | None = None
         self.lives = 0
         self.restores = 0
         #: The next operation ends so.
@@ -87,6 +90,8 @@ class SimServer:
         self.fail_commit = False
         #: The disk was put back to an older state, and the server has not run with it yet.
         self.from_backup = False
+        #: Within an operation that a client has called for.
+        self.serves_client = False
         self._busy = False
 
     @property
@@ -221,7 +226,11 @@ class SimServer:
             self.world.look(self, tx)
             return effects
 
-        effects = self._transaction(run)
+        self.serves_client = True
+        try:
+            effects = self._transaction(run)
+        finally:
+            self.serves_client = False
         if effects is None:
             return None
         self._carry_out(effects)

@@ -44,6 +44,39 @@ class CrashPoint(StrEnum):
     AMID_EFFECTS = "amid effects"
 
 
+class Trick(StrEnum):
+    """What a stranger does with messages that he has heard."""
+
+    REPLAY = "replay"
+    REORDER = "replay in another order"
+    REDIRECT = "replay to another server"
+    FLIP = "flip bits"
+    REWRITE = "rewrite under the old signature"
+    UNSIGN = "rewrite without a signature"
+
+
+class Falsehood(StrEnum):
+    """What a hostile backup controller says, under its own signature."""
+
+    REQUEST = "request"
+    IMPERSONATION = "request in another name"
+    MISPLACED = "request in the wrong partition"
+    COLLISION = "request for a taken identifier"
+    ROLE = "request for a role"
+    KEY = "request for a key"
+    DESCRIPTOR = "request for a descriptor"
+    SITE = "request for a site"
+    ENTERPRISE = "request for the enterprise"
+    SERVER = "request against a server"
+    ANSWER = "answer of another"
+    PROPAGATION = "changes of another"
+    HEARTBEAT = "numbers of another"
+    SYNC_REPLY = "reply of another"
+    PURGE = "purge"
+    ACKNOWLEDGEMENT = "acknowledgement"
+    SYNC_REQUEST = "ask for everything"
+
+
 @dataclass(frozen=True, slots=True)
 class Operate:
     """A client changes something at a server."""
@@ -125,4 +158,24 @@ class Join:
     server: int
 
 
-Step = Operate | Crash | FailCommit | Cut | Isolate | Clog | Backup | Restore | Join
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """Somebody without a key sends what he has heard."""
+
+    at: float
+    trick: Trick
+    salt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lie:
+    """A hostile backup controller sends something of its own making."""
+
+    at: float
+    server: int
+    falsehood: Falsehood
+    salt: int
+
+
+Hostile = Stranger | Lie
+Step = Operate | Crash | FailCommit | Cut | Isolate | Clog | Backup | Restore | Join | Hostile

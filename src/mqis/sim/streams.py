@@ -13,12 +13,18 @@ from dataclasses import dataclass, field
 from random import Random
 
 from mqis.protocol.queueing.events import Close, Connect, Delivered, Event, Write
+from mqis.protocol.queueing.forwarding import NextHop
+from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.queueing.message import Message
 from mqis.protocol.queueing.names import canonical
+from mqis.protocol.queueing.outgoing import Outgoing
+from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.sim.describe import describe, operation_of
+from mqis.sim.keys import Keyring
 from mqis.sim.network import Clock
+from mqis.sim.packets import message_in
 from mqis.sim.scenario import CALM, Weather
 from mqis.sim.trace import Trace
 from mqis.wire.guid import Guid
@@ -31,8 +37,25 @@ _PATIENCE_S = 120.0
 class _Manager(QueueManager):
     """A queue manager whose deliveries get lost now and then."""
 
-    def __init__(self, network: StreamNetwork, guid: Guid, name: str, wake: Callable[[], None]):
-        super().__init__(guid, name, MessageIdCounter(0))
+    def __init__(
+        self,
+        network: StreamNetwork,
+        guid: Guid,
+        name: str,
+        wake: Callable[[], None],
+        *,
+        keyring: Keyring | None,
+        limits: Limits,
+    ) -> None:
+        super().__init__(
+            guid,
+            name,
+            MessageIdCounter(0),
+            limits=limits,
+            peers=keyring,
+            signer=keyring,
+            policy=SigningPolicy.NONE if keyring is None else SigningPolicy.REQUIRE,
+        )
         self.wake = wake
         self.alive = True
         self._network = network
@@ -53,6 +76,19 @@ class _Manager(QueueManager):
     ) -> MessageIdentifier:
         self._network.sends(self.machine, machine, message)
         return super().send(machine, message, now, unix_time, identifier)
+
+    def enqueue(self, key: str, hop: NextHop, outgoing: Outgoing, now: float) -> None:
+        self._network.tap(hop.machine, outgoing.packet, outgoing.message.body)
+        super().enqueue(key, hop, outgoing, now)
+
+    def overhear(self, packet: bytes, now: float) -> Event | None:
+        """Judge a packet that came on a session of whoever wrote it; None: it is none."""
+        message = message_in(packet)
+        if message is None:
+            return None
+        event = self._receiver.judge(message, message.header.source, 1, now)
+        self.judged(event)
+        return event
 
 
 @dataclass(slots=True)
@@ -83,20 +119,27 @@ class _Pipe:
 class StreamNetwork:
     """All connections, and the queue managers at their ends."""
 
-    def __init__(self, clock: Clock, trace: Trace, seed: int, weather: Weather) -> None:
+    def __init__(
+        self, clock: Clock, trace: Trace, seed: int, weather: Weather, limits: Limits
+    ) -> None:
         self._clock = clock
         self._trace = trace
+        self._limits = limits
         self._random = Random(f"{seed}/streams")
         self.weather = weather
         self.watch: Callable[[str, str, bytes], None] = lambda sender, machine, body: None
+        self.tap: Callable[[str, bytes, bytes], None] = lambda machine, packet, body: None
         self._managers: dict[str, _Manager] = {}
         self._pipes: dict[tuple[str, int], _Pipe] = {}
         self._blocked: dict[tuple[str, str], int] = {}
 
     # --- servers come and go ----------------------------------------------------------------------
 
-    def attach(self, name: str, guid: Guid, wake: Callable[[], None]) -> QueueManager:
-        self._managers[canonical(name)] = manager = _Manager(self, guid, name, wake)
+    def attach(
+        self, name: str, guid: Guid, wake: Callable[[], None], keyring: Keyring | None
+    ) -> QueueManager:
+        manager = _Manager(self, guid, name, wake, keyring=keyring, limits=self._limits)
+        self._managers[canonical(name)] = manager
         return manager
 
     def detach(self, name: str) -> None:
@@ -154,6 +197,15 @@ class StreamNetwork:
         self._trace.note(self._clock.now, "sent", text, message.body, shown=shown)
         self._trace.count(f"sent {what}")
         self.watch(sender, machine, message.body)
+
+    def inject(self, machine: str, packet: bytes) -> Event | None:
+        """Bring a server a packet from outside; None: it is down, or the bytes are no packet."""
+        target = self._managers.get(canonical(machine))
+        if target is None:
+            return None
+        event = target.overhear(packet, self._clock.now)
+        target.wake()
+        return event
 
     # --- connections ------------------------------------------------------------------------------
 

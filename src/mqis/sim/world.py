@@ -18,11 +18,15 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction
+from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.replication.effects import Answered, Changed, Recovered, Refusal
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
 from mqis.sim.describe import is_partial
 from mqis.sim.history import History
+from mqis.sim.hostility import Hostility
+from mqis.sim.keys import Keyring, KeyVault
+from mqis.sim.ledger import Ledger
 from mqis.sim.network import MessageNetwork
 from mqis.sim.restoring import Witnesses
 from mqis.sim.scenario import CALM, Scenario
@@ -38,6 +42,7 @@ from mqis.storage.journal.appender import Appender
 from mqis.storage.journal.journal import Journal
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 
 #: 2024-03-01T08:00:00Z
@@ -75,11 +80,14 @@ class World:
         self.history = History(trace.count)
         self.traffic = Traffic(trace.count)
         self.network: MessageNetwork | StreamNetwork
-        if scenario.streams:
-            self.network = StreamNetwork(self, trace, scenario.seed, CALM)
-        else:
-            self.network = MessageNetwork(self, trace, scenario.seed, CALM, scenario.signed)
+        about = self, trace, scenario.seed, CALM, Limits(duplicate_s=scenario.duplicate_s)
+        self.network = (StreamNetwork if scenario.streams else MessageNetwork)(*about)
         self.network.watch = self._watch
+        self.ledger = Ledger()
+        self._vault = KeyVault(scenario.seed)
+        self._hostility = Hostility(scenario.seed, self.network, trace, self._vault, self.ledger)
+        if scenario.is_attacked:
+            self.network.tap = self._hostility.recorder.hear
         self.servers: dict[int, SimServer] = {}
         #: Simulated seconds from the last fault to agreement.
         self.healed_s = 0.0
@@ -93,6 +101,7 @@ class World:
         self._backups: dict[int, Callable[[], None]] = {}
         self._requests: dict[int, OwnChange] = {}
         self._last_request = 0
+        self._accounting = False
         self._witnesses = Witnesses()
 
     # --- the clock --------------------------------------------------------------------------------
@@ -141,7 +150,11 @@ class World:
     # --- what servers ask of it -------------------------------------------------------------------
 
     def attach(self, server: SimServer) -> Any:
-        return self.network.attach(server.name, server.me.id, lambda: self.wake(server))
+        server.keyring = None
+        if self.scenario.signed:
+            server.keyring = Keyring(self._vault, server.me, server.disk)
+        wake = lambda: self.wake(server)  # noqa: E731
+        return self.network.attach(server.name, server.me.id, wake, server.keyring)
 
     def detach(self, server: SimServer) -> None:
         self.network.detach(server.name)
@@ -152,8 +165,15 @@ class World:
 
     def look(self, server: SimServer, tx: Transaction) -> None:
         if self.history.look(tx, server.me):
+            self._account(server)
             self.traffic.progressed(server.name)
             self._count_quarantine(server)
+
+    def _account(self, server: SimServer) -> None:
+        """Ask who wanted what the server has just made; before the faults it was the founder."""
+        made, self.history.fresh = self.history.fresh, []
+        if made and self._accounting and not server.serves_client:
+            self.ledger.made(server.name, made)
 
     def _count_quarantine(self, server: SimServer) -> None:
         assert server.node is not None
@@ -163,15 +183,18 @@ class World:
 
     def committed(self, server: SimServer) -> None:
         self.history.keep()
+        self.ledger.keep()
 
     def rolled_back(self, server: SimServer) -> None:
         self.history.drop()
+        self.ledger.drop()
 
     def note(self, kind: str, text: str) -> None:
         self.trace.note(self.now, kind, text)
 
     def _watch(self, sender: str, machine: str, body: bytes) -> None:
         self.traffic.sent(sender, machine, body, self.now)
+        self.ledger.sent(sender, body, self.now)
         if is_partial(body):
             self.trace.count("partial reply")
 
@@ -194,8 +217,9 @@ class World:
                     self.trace.count("recovered with silence")
                 answered = set(asked) - set(silent)
                 self._witnesses.hear(server, Guid.parse(partition), answered, self.history)
-            case Changed():
-                pass
+            case Changed(object_types):
+                if server.keyring is not None:
+                    server.keyring.changed(object_types)
 
     # --- the enterprise ---------------------------------------------------------------------------
 
@@ -227,6 +251,9 @@ class World:
         self.servers[index] = SimServer(self, me, disk, entropy)
         return self.servers[index]
 
+    def _key(self, index: int) -> RsaPublicKey:
+        return self._vault.public(self._identities[index].name)
+
     def _psc_of(self, index: int) -> int:
         site = self.scenario.servers[index].site
         return next(i for i, p in enumerate(self.scenario.servers) if p.site == site)
@@ -236,7 +263,7 @@ class World:
         late = {step.server for step in self.scenario.steps if isinstance(step, steps.Join)}
         pec = self._new_server(0)
         with pec.disk.store.write() as tx:
-            bootstrap.found(tx, pec.me, pec.entropy, int(_EPOCH))
+            bootstrap.found(tx, pec.me, self._key(0), pec.entropy, int(_EPOCH))
         self._start(pec)
         for index in range(1, len(self.scenario.servers)):
             if index not in late:
@@ -249,9 +276,9 @@ class World:
         me, plan = self._identities[index], self.scenario.servers[index]
         if plan.role is Role.PSC:
             self._do(0, bootstrap.site_creator(me, plan.site))
-            self._do(0, bootstrap.machine_creator(me))
+            self._do(0, bootstrap.machine_creator(me, self._key(index)))
         else:
-            self._do(self._psc_of(index), bootstrap.machine_creator(me))
+            self._do(self._psc_of(index), bootstrap.machine_creator(me, self._key(index)))
         self.note("join", me.name)
         self._start(self._new_server(index))
 
@@ -271,7 +298,7 @@ class World:
                 self._do(0, bootstrap.site_creator(me, plan.site))
             if machine is None:
                 self.note("introduced again", me.name)
-                self._do(home, bootstrap.machine_creator(me))
+                self._do(home, bootstrap.machine_creator(me, self._key(index)))
 
     def _do(self, index: int, client: ClientOperation) -> None:
         """A change that has to be made: where the server is down, it is tried again later.
@@ -350,6 +377,9 @@ class World:
                 self._isolate(index, for_s)
             case steps.Clog(_, first, second, for_s):
                 self._clog(first, second, for_s)
+            case steps.Stranger():
+                names = [server.name for _, server in sorted(self.servers.items())]
+                self._hostility.trick(step, names, self.now)
             case _:
                 server = self.servers.get(step.server)
                 if server is not None:
@@ -361,6 +391,10 @@ class World:
                 server.crash_point = point
                 self.after(2.0, lambda: self._stop(server, server.lives))
                 self.after(2.0 + down_s, lambda: self._restart(server))
+            case steps.Lie():
+                present = [s.me for _, s in sorted(self.servers.items())]
+                unix = int(self.instant(server).unix)
+                self._hostility.lie(step, server, present, self.now, unix)
             case steps.FailCommit():
                 server.fail_commit = server.node is not None
             case steps.Backup(_, index):
@@ -390,6 +424,7 @@ class World:
         server.from_backup = True
         server.restores += 1
         self.history.forget(server.name)
+        self.ledger.restored(server.name, self.now)
         self.after(down_s, lambda: self._restart(server))
 
     def _name(self, index: int) -> str:
@@ -443,6 +478,7 @@ class World:
     def _suffer(self) -> None:
         self.network.weather = self.scenario.weather
         self.batched = self.scenario.batched
+        self._accounting = True
         start = self.now
         for step in self.scenario.steps:
             self.run_until(max(self.now, start + step.at))

@@ -151,6 +151,51 @@ def test_an_authority_from_a_backup_decides_nothing_of_before(enterprise: Enterp
     assert enterprise.nodes["psc"].answers()[local or 0] == HResult.MQ_OK
 
 
+def by_a_fast_clock(enterprise: Enterprise, parcel: Parcel, number_: int) -> ChangeRequest:
+    """The same request under another number, by a clock that is 200 seconds ahead."""
+    assert isinstance(parcel.message, ChangeRequest)
+    ahead = SequenceNumber(int((enterprise.at.unix + 200) * 1e6))
+    change = stamped(parcel.message, ahead)
+    return replace(parcel.message, request_id=number_, change=change)
+
+
+def executed_and_undone(enterprise: Enterprise, request: ChangeRequest) -> None:
+    pec = enterprise.nodes["pec"]
+    enterprise.inject("psc", "pec", request)
+    assert pec.find(QUEUE, "pec\\q") is not None
+    enterprise.delete(pec, QUEUE, "pec\\q")
+    enterprise.run(5)
+
+
+@pytest.mark.req("SEC-4-01")
+def test_a_fast_clock_lets_nothing_in_again_after_a_restore(enterprise: Enterprise) -> None:
+    """The backup has never heard of the requester, which may be as fast as clocks are at most."""
+    backup = enterprise.backup("pec")
+    fast = by_a_fast_clock(enterprise, created_and_deleted(enterprise), 99)
+    executed_and_undone(enterprise, fast)
+    enterprise.restore("pec", backup, authority=True)
+    enterprise.run(130)
+    pec = enterprise.nodes["pec"]
+    enterprise.inject("psc", "pec", fast)
+    assert pec.find(QUEUE, "pec\\q") is None
+    assert "from before this server was the authority" in pec.refusals()[-1]
+
+
+@pytest.mark.req("SEC-4-01")
+def test_a_fast_clock_that_a_restored_authority_knows_costs_no_time(enterprise: Enterprise) -> None:
+    made = created_and_deleted(enterprise)
+    executed_and_undone(enterprise, by_a_fast_clock(enterprise, made, 99))
+    backup = enterprise.backup("pec")
+    fast = by_a_fast_clock(enterprise, made, 100)
+    executed_and_undone(enterprise, fast)
+    enterprise.restore("pec", backup, authority=True)
+    enterprise.run(130)
+    pec = enterprise.nodes["pec"]
+    enterprise.inject("psc", "pec", fast)
+    assert pec.find(QUEUE, "pec\\q") is None
+    executed_and_undone(enterprise, by_a_fast_clock(enterprise, made, 101))
+
+
 # --- who is not locked out ------------------------------------------------------------------------
 
 

@@ -20,8 +20,8 @@ _RESTORING = b"restoring"
 
 def begin(work: Work, partition: Guid) -> None:
     """Stop changing a partition until the others have been asked."""
+    raise_floor(work, partition, served=work.tx.state(_FAMILY, partition.raw) == _SERVING)
     work.tx.put_state(_FAMILY, partition.raw, _RESTORING)
-    raise_floor(work, partition)
     deadline = work.now + work.settings.recovery_wait_s
     work.memory.recoveries.setdefault(partition, Recovery(deadline))
 

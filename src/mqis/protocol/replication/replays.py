@@ -25,13 +25,16 @@ _ANSWERS = "reply"
 _ANSWER = struct.Struct(">Id")
 #: By requester: the time of the last answer that was forgotten; 0: none was.
 _HORIZONS = "horizon"
-#: By partition: when this server last became its authority, or was restored.
+#: By partition: when this server last became its authority, or was restored; and how far ahead the
+#: clocks of requesters may be that its store has never heard of.
 _FLOORS = "floor"
+_FLOOR = struct.Struct(">QQ")
+#: By requester: how far its clock was ahead of ours at most; negative: behind.
+_LEADS = "lead"
+_LEAD = struct.Struct(">q")
 _STAMPS, _LAST = "request", b"stamp"
 _TIME = struct.Struct(">Q")
 _US = 1_000_000
-#: Answers are looked through after so many new ones.
-_FORGET_EVERY = 256
 
 
 # --- the requester --------------------------------------------------------------------------------
@@ -75,7 +78,7 @@ def refusal(work: Work, request: ChangeRequest) -> str | None:
         return f"the clock of {requester} is {ahead_us // _US} seconds ahead of ours"
     if horizon is not None and stamp <= horizon:
         return f"a request of {requester} that is too old, or by a clock that went back"
-    if stamp < (_time(work, _FLOORS, request.partition.raw) or 0):
+    if stamp < _floor(work, request):
         return f"a request of {requester} from before this server was the authority"
     return None
 
@@ -84,10 +87,10 @@ def remember(work: Work, request: ChangeRequest, result: int) -> None:
     """Keep the answer to a request that was just decided."""
     work.tx.put_state(_ANSWERS, _key(request), _ANSWER.pack(result, work.at.unix))
     requester = name_key(request.requester).encode()
-    if _stamp(request) and work.tx.state(_HORIZONS, requester) is None:
-        work.tx.put_state(_HORIZONS, requester, _TIME.pack(0))
+    if _stamp(request):
+        _note_clock(work, requester, _stamp(request))
     work.memory.answers += 1
-    if work.memory.answers % _FORGET_EVERY == 0:
+    if work.memory.answers % work.settings.forget_step == 0:
         forget_old_answers(work)
 
 
@@ -111,13 +114,43 @@ def _forget(work: Work, key: bytes) -> None:
     work.tx.drop_state(_ANSWERS, key)
 
 
-def raise_floor(work: Work, partition: Guid) -> None:
+def _note_clock(work: Work, requester: bytes, stamp: int) -> None:
+    if work.tx.state(_HORIZONS, requester) is None:
+        work.tx.put_state(_HORIZONS, requester, _TIME.pack(0))
+    lead, known = stamp - work.at.unix_us, _lead(work, requester)
+    if known is None or lead > known:
+        work.tx.put_state(_LEADS, requester, _LEAD.pack(lead))
+
+
+def _lead(work: Work, requester: bytes) -> int | None:
+    known = work.tx.state(_LEADS, requester)
+    return None if known is None else int(_LEAD.unpack(known)[0])
+
+
+def raise_floor(work: Work, partition: Guid, *, served: bool) -> None:
     """From now on requests of before do not count: which of them were answered is not known here.
 
     That is so for a store that was restored, and for a server that takes another's place.
+    ``served``: this store has answered some, and those that it forgot may be by fast clocks.
     """
-    floor = max(work.at.unix_us, _time(work, _FLOORS, partition.raw) or 0)
-    work.tx.put_state(_FLOORS, partition.raw, _TIME.pack(floor))
+    floor, margin = _stored_floor(work, partition)
+    margin = max(margin, int(work.settings.clock_skew_s * _US) if served else 0)
+    work.tx.put_state(_FLOORS, partition.raw, _FLOOR.pack(max(work.at.unix_us, floor), margin))
+
+
+def _stored_floor(work: Work, partition: Guid) -> tuple[int, int]:
+    known = work.tx.state(_FLOORS, partition.raw)
+    if known is None:
+        return 0, 0
+    floor, margin = _FLOOR.unpack(known)
+    return int(floor), int(margin)
+
+
+def _floor(work: Work, request: ChangeRequest) -> int:
+    """The floor by the clock of the requester, as far as that is known."""
+    floor, margin = _stored_floor(work, request.partition)
+    lead = _lead(work, name_key(request.requester).encode())
+    return floor + (margin if lead is None else lead)
 
 
 # --- both -----------------------------------------------------------------------------------------

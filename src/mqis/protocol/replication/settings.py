@@ -55,11 +55,16 @@ class Settings:
     #: Answers to change requests that are remembered, and for how long.
     max_replies: int = 10_000
     reply_memory_s: float = 86_400.0
+    #: They are looked through after so many new ones.
+    forget_step: int = 256
     #: Whether other servers are believed for changes that give power over others (``trust``).
     forwarded_powers: bool = False
     #: A request whose requester's clock is further ahead of ours is refused. Not more than the
     #: above: what is forgotten then is never in the future, so it locks nobody out.
     max_ahead_s: float = 86_400.0
+    #: After an authority was restored it takes the clocks of servers that it has never heard of to
+    #: be this far ahead, and their requests for older by as much.
+    clock_skew_s: float = 300.0
 
 
 DEFAULTS = Settings()

@@ -37,6 +37,7 @@ from mqis.protocol.directory.powers import (
 )
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
+from mqis.protocol.replication.identities import check_identity
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -89,6 +90,7 @@ class Requester:
     def check(self, work: Work, change: OwnChange) -> None:
         """Refuse what has to be asked of the authority itself."""
         _check_digests(change)
+        check_identity(work.tx, change)
         if work.settings.forwarded_powers or self.standing is Standing.ENTERPRISE:
             return
         if self._is_about_own_site(work, change) or not self._is_beyond(work, change):

@@ -1,7 +1,8 @@
-"""Single rules back to the letter of the specification, to show that the checkers see.
+"""Single rules taken back, to show that the checkers see what is wrong without them.
 
-No configuration leads here: a mutation replaces functions of ``protocol.replication`` for as long
-as its context lasts, in this process.
+``E..``: back to the letter of the specification. ``S..``: without the protection against somebody
+hostile. No configuration leads here: a mutation replaces functions of ``protocol`` for as long as
+its context lasts, in this process.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from mqis.sim.mutations import literal
+from mqis.sim.mutations import insecure, literal
 
-#: A module, a function of it, and what makes the literal one from it.
-Replacement = tuple[ModuleType, str, Callable[..., object]]
+#: A module or class, a function of it, and what makes the other one from it.
+Replacement = tuple[ModuleType | type, str, Callable[..., object]]
 
 MUTATIONS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     "E01": ("a sync reply is sorted descending, and taken as it comes", literal.E01),
@@ -25,12 +26,20 @@ MUTATIONS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     "E11": ("deleting what is not there is an error", literal.E11),
     "E12": ("deletions leave no tombstone", literal.E12),
     "E20": ("purging does not raise the purged number", literal.E20),
+    "S01": ("signatures are not verified", insecure.S01),
+    "S02": ("a change request is decided each time that it comes", insecure.S02),
+    "S03": ("a change request is decided again once its answer is forgotten", insecure.S03),
+    "S04": ("a purge is believed of everybody, at once", insecure.S04),
+    "S05": ("a server may ask in the name of any other", insecure.S05),
+    "S06": ("a server is believed whatever it asks for", insecure.S06),
+    "S07": ("a request may choose names and identifiers", insecure.S07),
+    "S08": ("acknowledgements are believed of everybody", insecure.S08),
 }
 
 
 @contextmanager
 def mutated(name: str | None) -> Iterator[None]:
-    """Inside, one rule is literal; None: none is."""
+    """Inside, one rule is taken back; None: none is."""
     if name is None:
         yield
         return

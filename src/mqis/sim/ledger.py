@@ -1,0 +1,132 @@
+"""Who asked for each change that an authority makes, and that each was asked for once.
+
+An authority makes a change because a client calls it, or because a server asks for it with a
+change request. The ledger sees clients and the requests that servers send themselves, never what
+a stranger sends in their names or again. A change that nobody asked for, or that was made once
+already, is a violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, name_key
+from mqis.protocol.replication.settings import DEFAULTS
+from mqis.sim.history import Made, Version
+from mqis.sim.violation import Violation
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import ChangeRequest, Operation, decode_message
+
+_OPERATION_AT = 17
+#: A request that was on its way when its authority lost its disk may be executed once more.
+_ON_ITS_WAY_S = 90.0
+#: The authority gives them, or stores them in another form.
+_OWN_VALUES: frozenset[int] = frozenset(
+    {PropId.Q_MODIFY_TIME, PropId.QM_MODIFY_TIME, PropId.U_SIGN_CERT}
+)
+
+
+@dataclass(eq=False, slots=True)
+class _Request:
+    """A change that a server asked for under one number."""
+
+    change: DirectoryChange
+    sent: float
+    #: The authority that has made it.
+    made_by: str = ""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Every change request of every partition."""
+
+    _requests: dict[Guid, list[_Request]] = field(default_factory=dict)
+    _known: dict[tuple[str, int, bytes], _Request] = field(default_factory=dict)
+    #: When each server last lost its disk.
+    _restored: dict[str, float] = field(default_factory=dict)
+    _undo: list[Callable[[], None]] = field(default_factory=list)
+
+    def keep(self) -> None:
+        self._undo.clear()
+
+    def drop(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    # --- what is asked for ------------------------------------------------------------------------
+
+    def sent(self, sender: str, body: bytes, now: float) -> None:
+        """A server sends a message; what it passes on for others they have sent themselves."""
+        if body[_OPERATION_AT] == Operation.CHANGE_REQUEST:
+            request = decode_message(body)
+            assert isinstance(request, ChangeRequest)
+            if name_key(request.requester) == name_key(sender):
+                self.asked(request, now)
+
+    def asked(self, request: ChangeRequest, now: float) -> None:
+        """A server asks for a change, for the first time or again."""
+        key = name_key(request.requester), request.request_id, request.change.encoded
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _Request(request.change, now)
+            self._requests.setdefault(request.partition, []).append(known)
+        known.sent = now
+        if self._restored.get(known.made_by, -1.0) >= 0.0:
+            known.made_by = ""  # what came of it may be lost: whoever asks again may get it again
+
+    def restored(self, server: str, now: float) -> None:
+        """A server has lost its disk, and what it decided with it."""
+        self._restored[server] = now
+        for requests in self._requests.values():
+            for request in requests:
+                if request.made_by == server and request.sent + _ON_ITS_WAY_S > now:
+                    request.made_by = ""
+
+    # --- what is made -----------------------------------------------------------------------------
+
+    def made(self, authority: str, made: list[Made]) -> None:
+        """An authority has made changes in one operation, and no client of its own called it."""
+        if not _are_lost_deletions(made):
+            for change in made:
+                self._account(authority, change)
+
+    def _account(self, authority: str, made: Made) -> None:
+        version = made.version
+        requests = self._requests.get(made.partition, [])
+        fitting = [request for request in requests if _fits(request.change, version)]
+        for request in fitting:
+            if not request.made_by:
+                request.made_by = authority
+                self._undo.append(partial(setattr, request, "made_by", ""))
+                return
+        if fitting:
+            raise Violation("no request twice", f"{authority} made {version} again")
+        raise Violation("only what was asked for", f"{authority} made {version}, for nobody")
+
+
+def _are_lost_deletions(made: list[Made]) -> bool:
+    """A restored authority makes deletions whose numbers are lost, behind those that it skips."""
+    if any(change.version.held is not None for change in made):
+        return False
+    first = min(made, key=lambda change: change.version.seq)
+    return first.version.seq.value - first.before.value > DEFAULTS.restore_jump // 2
+
+
+def _fits(change: DirectoryChange, version: Version) -> bool:
+    """Whether a version is what a request asks for."""
+    held = version.held
+    if change.command is Command.DELETE or held is None:
+        return change.command is Command.DELETE and held is None and change.guid == version.id
+    if change.command is Command.CREATE:
+        identity = dict(change.properties).get(IDENTIFIER_PROPERTY[held.type])
+        return identity is not None and identity.value == version.id
+    values = held.content
+    return change.guid == version.id and all(
+        values[propid] == value
+        for propid, value in change.properties
+        if propid in values and propid not in _OWN_VALUES
+    )

@@ -1,0 +1,82 @@
+"""Single protections taken away, to show that hostile messages do visible harm without them.
+
+Each function gets the protected one and returns the one without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from mqis.protocol.queueing import receiving
+from mqis.protocol.replication import acknowledging, replays, requests, synchronization, trust
+from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.mqdsrp.messages import AlreadyPurged
+
+_Any = Callable[..., Any]
+
+# --- S01: signing = "none", and everybody is taken for whom he says he is -------------------------
+
+
+def _believed(_examine: _Any) -> _Any:
+    return lambda message, policy, signer: (True, None)
+
+
+S01 = ((receiving, "examine", _believed),)
+
+# --- S02, S03: SEC-4-01 ---------------------------------------------------------------------------
+
+
+def _unknown(_answer_to: _Any) -> _Any:
+    return lambda work, request: None
+
+
+def _never(_refusal: _Any) -> _Any:
+    return lambda work, request: None
+
+
+S02 = (replays, "answer_to", _unknown), (replays, "refusal", _never)
+S03 = ((replays, "refusal", _never),)
+
+# --- S04: SEC-3-04 --------------------------------------------------------------------------------
+
+
+def _at_once(_receive: _Any) -> _Any:
+    def receive(work: Work, sender: Sender, message: AlreadyPurged) -> None:
+        state = work.partition(message.partition)
+        if state is not None:
+            work.put(replace(state, purged_seq=max(state.purged_seq, message.purged_seq)))
+
+    return receive
+
+
+S04 = ((synchronization, "receive_already_purged", _at_once),)
+
+# --- S05 to S07: SEC-2-05, SEC-2-06 ---------------------------------------------------------------
+
+
+def _for_anybody(_speaks_for: _Any) -> _Any:
+    return lambda work, sender, request: True
+
+
+def _everything(_check: _Any) -> _Any:
+    return lambda requester, work, change: None
+
+
+def _any_identity(_check_identity: _Any) -> _Any:
+    return lambda view, change: None
+
+
+S05 = ((requests, "speaks_for", _for_anybody),)
+S06 = ((trust.Requester, "check", _everything),)
+S07 = ((trust, "check_identity", _any_identity),)
+
+# --- S08: 3.2.7.4 says nothing of who sends an acknowledgement ------------------------------------
+
+
+def _anybody(_is: _Any) -> _Any:
+    return lambda sender, neighbor: True
+
+
+S08 = ((acknowledging, "_is", _anybody),)
