@@ -24,6 +24,7 @@ from mqis.wire.security.sid import Sid
 
 MACHINE, USER, QUEUE = ObjectType.MACHINE, ObjectType.USER, ObjectType.QUEUE
 _SERVER, _DESK, _CLERK, _ADMIN = "ams-dir1", "ams-desk1", "clerk", "admin"
+_LABEL: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "relayed")}
 #: The shortest thing that looks like X.509.
 _CERTIFICATE = bytes.fromhex("300430020500")
 
@@ -51,7 +52,7 @@ async def hostile(guide: Guide, tour: Tour) -> None:
         await _refused(
             guide,
             f"relay a logon of {_ADMIN}: without signed calls it is nobody's, so to create a queue",
-            relayed.create(QUEUE, "C14\\relayed", {}),
+            relayed.create(QUEUE, "C14\\relayed", _LABEL),
         )
 
 

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from mqis.runtime.peers import source_of
+
 C = TypeVar("C", bound=Hashable)
 
 
@@ -29,8 +31,9 @@ class Crowd(Generic[C]):
     def __len__(self) -> int:
         return len(self._address)
 
-    def enter(self, connection: C, address: str) -> bool:
+    def enter(self, connection: C, peer: str) -> bool:
         """Whether there is room for it; it waits then."""
+        address = source_of(peer)
         if self._numbers[address] >= self._most_per_address and not self._make_room(address):
             return False
         if len(self._address) >= self._most and not self._make_room():

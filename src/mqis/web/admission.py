@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from mqis.services.console.crowd import source_of
 from mqis.services.logs import details
 from mqis.web.limiting import Limiter
 from mqis.web.settings import Settings
@@ -53,7 +54,7 @@ class Admission:
     def pace(self, request: Request) -> Response | None:
         """What to answer an address that asks too often; None for others."""
         limiter = self._guests if self._admitted(request) else self._strangers
-        wait_s = limiter.wait_s(peer_of(request))
+        wait_s = limiter.wait_s(source_of(peer_of(request)))
         if not wait_s:
             return None
         text = "Too many requests: wait a second.\n"
@@ -69,7 +70,7 @@ class Admission:
         if self._admitted(request):
             return None
         peer = peer_of(request)
-        if given is not None and not self._wrong.wait_s(peer):
+        if given is not None and not self._wrong.wait_s(source_of(peer)):
             audit.warning("console: wrong token", extra=details(peer=peer))
         return self._refused(request)
 

@@ -134,7 +134,9 @@ def test_callbacks_of_a_real_validation() -> None:
 @pytest.mark.parametrize("level", [AuthLevel.INTEGRITY, AuthLevel.PRIVACY], ids=lambda x: x.name)
 def test_protected_calls_are_read_or_said_to_be_encrypted(level: AuthLevel) -> None:
     account = Account(DOMAIN, "alice", Sid.parse("S-1-5-21-1-2-3-1000"), nt_hash(PASSWORD))
-    authenticator = PyspnegoAuthenticator(MemoryAccounts([account]), "AMS", DOMAIN)
+    authenticator = PyspnegoAuthenticator(
+        MemoryAccounts([account]), "AMS", DOMAIN, names=["ams-dir1"]
+    )
     initiator = PyspnegoInitiator(Credentials("alice", DOMAIN, PASSWORD))
     wanted = Wanted(initiator, AuthType.NTLM, level, "ams-dir1")
     rows = list(decode_rows(validated(wanted, authenticator)))

@@ -18,7 +18,8 @@ from mqis.pipeline.sources.journal import PATTERN, server_of_segment
 from mqis.pipeline.tables import Tables
 
 _SNAPSHOTS = "snapshot-*.jsonl"
-_NUMBER = re.compile(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"[0-9]{1,20}")
+_MAX_LSN = (1 << 63) - 1
 _PLACE = "file string, of string, lsn long"
 
 
@@ -54,4 +55,8 @@ def _taken(directory: Path) -> list[tuple[str, str, int]]:
     taken = sorted(directory.glob(_SNAPSHOTS)) if server else []
     # A comma in the name of a directory would begin another path.
     numbered = ((path, path.stem.partition("-")[2]) for path in taken if "," not in str(path))
-    return [(str(path), server, int(n)) for path, n in numbered if _NUMBER.fullmatch(n)]
+    return [(str(path), server, int(n)) for path, n in numbered if _is_lsn(n)]
+
+
+def _is_lsn(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None and int(text) <= _MAX_LSN

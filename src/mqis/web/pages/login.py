@@ -8,6 +8,7 @@ from math import ceil
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from mqis.services.console.crowd import source_of
 from mqis.services.console.faults import MqisError, fault_of
 from mqis.services.console.places import Place
 from mqis.services.logs import details
@@ -36,7 +37,10 @@ async def log_in(request: Request) -> Response:
         lacking = "Both a name and a password are needed."
         return _form(console, request, 400, back, problem=lacking, name=name)
     peer = peer_of(request)
-    wait_s = console.by_address.wait_s(peer) or console.by_name.wait_s(name.lower())
+    source = source_of(peer)
+    # Names are counted at each address, so that nobody keeps an account out from elsewhere.
+    named = f"{source} {name.lower()}"
+    wait_s = console.by_address.wait_s(source) or console.by_name.wait_s(named)
     if wait_s:
         audit.warning("console: too many logins", extra=details(user=name, peer=peer))
         text = f"Too many attempts: wait {ceil(wait_s)} seconds."
@@ -53,7 +57,7 @@ async def log_in(request: Request) -> Response:
     except MqisError as error:
         fault = fault_of(error)
         return _form(console, request, fault.status, back, problem=fault.text, name=name)
-    console.by_name.forget(name.lower())
+    console.by_name.forget(named)
     told = details(user=access.user, server=access.place, peer=peer)
     audit.info("console: logged in", extra=told)
     console.sessions.end(visitor.id)
