@@ -151,6 +151,10 @@ def test_a_copy_that_went_with_its_site_may_begin_anew() -> None:
 # --- who asked for it -----------------------------------------------------------------------------
 
 
+#: Later than everything that was asked for.
+NOW = 5000.0
+
+
 def request(number: int = 1, *, label: str = "a") -> ChangeRequest:
     change = DirectoryChange(
         Command.UPDATE, None, guid(7), SITE, MIN, MIN, MIN,
@@ -159,33 +163,36 @@ def request(number: int = 1, *, label: str = "a") -> ChangeRequest:
     return ChangeRequest(SITE, SITE, number, "BSC", "PSC", change)
 
 
-def made(seq: int, *, label: str = "a", before: int = 0) -> list[Made]:
-    version = Version.of(queue(7, label=label, seq=seq))
-    return [Made(SITE, version, SequenceNumber(before))]
+def made(seq: int, *, label: str = "a", quota: int = 1) -> list[Made]:
+    def version(number: int, label: str, quota: int) -> Version:
+        return Version.of(queue(7, label=label, seq=number, others={PropId.Q_QUOTA: quota}))
+
+    before = SequenceNumber(seq - 1)
+    return [Made(SITE, version(seq, label, quota), before, version(seq - 1, "", 1))]
 
 
 def gone(seq: int, before: int) -> list[Made]:
-    return [Made(SITE, Version.of(tombstone(7, seq=seq)), SequenceNumber(before))]
+    return [Made(SITE, Version.of(tombstone(7, seq=seq)), SequenceNumber(before), None)]
 
 
 def test_a_change_that_nobody_asked_for() -> None:
     ledger = Ledger()
     ledger.asked(request(label="b"), 0.0)
     with pytest.raises(Violation, match=r"only what was asked for.*for nobody"):
-        ledger.made("PSC", made(5))
+        ledger.made("PSC", made(5), NOW)
     with pytest.raises(Violation, match="only what was asked for"):
-        ledger.made("PSC", gone(5, 4))
+        ledger.made("PSC", gone(5, 4), NOW)
 
 
 def test_a_request_that_is_executed_twice() -> None:
     ledger = Ledger()
     ledger.asked(request(1), 0.0)
     ledger.asked(request(1), 4.0)  # the same, since no answer came
-    ledger.made("PSC", made(5))
+    ledger.made("PSC", made(5), NOW)
     with pytest.raises(Violation, match="no request twice"):
-        ledger.made("PSC", made(6))
+        ledger.made("PSC", made(6), NOW)
     ledger.asked(request(2), 8.0)
-    ledger.made("PSC", made(6))
+    ledger.made("PSC", made(6), NOW)
 
 
 def test_only_the_author_asks_and_what_others_pass_on_is_no_second_request() -> None:
@@ -193,42 +200,62 @@ def test_only_the_author_asks_and_what_others_pass_on_is_no_second_request() -> 
     body = encode_message(request())
     ledger.sent("PSC", body, 0.0)
     with pytest.raises(Violation, match="for nobody"):
-        ledger.made("PEC", made(5))
+        ledger.made("PEC", made(5), NOW)
     ledger.sent("BSC", body, 0.0)
-    ledger.made("PEC", made(5))
+    ledger.made("PEC", made(5), NOW)
 
 
 def test_what_was_rolled_back_was_not_made() -> None:
     ledger = Ledger()
     ledger.asked(request(), 0.0)
-    ledger.made("PSC", made(5))
+    ledger.made("PSC", made(5), NOW)
     ledger.drop()
-    ledger.made("PSC", made(5))
+    ledger.made("PSC", made(5), NOW)
     ledger.keep()
     ledger.drop()
     with pytest.raises(Violation, match="no request twice"):
-        ledger.made("PSC", made(6))
+        ledger.made("PSC", made(6), NOW)
 
 
 def test_a_lost_disk_takes_along_what_was_made_of_a_request() -> None:
     """Only for its author, who may ask again, and for what was on its way."""
     ledger = Ledger()
     ledger.asked(request(1), 0.0)
-    ledger.made("PSC", made(5))
+    ledger.made("PSC", made(5), 1.0)
     ledger.restored("PSC", 1000.0)
     with pytest.raises(Violation, match="no request twice"):
-        ledger.made("PSC", made(6))
+        ledger.made("PSC", made(6), 1000.5)
     ledger.asked(request(1), 1001.0)
-    ledger.made("PSC", made(6))
+    ledger.made("PSC", made(6), 1002.0)
     ledger.restored("PSC", 1010.0)
-    ledger.made("PSC", made(7))
+    ledger.made("PSC", made(7), NOW)
 
 
 def test_a_restored_authority_deletes_what_others_have_no_more() -> None:
     ledger = Ledger()
-    ledger.made("PSC", gone(DEFAULTS.restore_jump + 10, 9))
+    ledger.made("PSC", gone(DEFAULTS.restore_jump + 10, 9), NOW)
     with pytest.raises(Violation, match="for nobody"):
-        ledger.made("PSC", gone(DEFAULTS.restore_jump + 11, DEFAULTS.restore_jump + 10))
+        ledger.made("PSC", gone(DEFAULTS.restore_jump + 11, DEFAULTS.restore_jump + 10), NOW)
+
+
+def test_requests_for_the_same_are_told_apart_as_far_as_that_matters() -> None:
+    """The first change may be either's; the second shows whose the first was not."""
+    ledger = Ledger()
+    ledger.asked(request(1), 0.0)
+    ledger.made("PSC", made(5), 1.0)
+    with pytest.raises(Violation, match="no request twice"):
+        ledger.made("PSC", made(6), 2.0)  # the second request is not yet there
+    ledger.asked(request(2), 3.0)
+    ledger.made("PSC", made(6), 4.0)
+    with pytest.raises(Violation, match="no request twice"):
+        ledger.made("PSC", made(7), 5.0)
+
+
+def test_a_change_of_more_than_was_asked_for() -> None:
+    ledger = Ledger()
+    ledger.asked(request(1), 0.0)
+    with pytest.raises(Violation, match="for nobody"):
+        ledger.made("PSC", made(5, quota=9), NOW)
 
 
 def test_fewest_steps() -> None:

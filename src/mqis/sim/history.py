@@ -49,11 +49,14 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A version that an authority has just made, and the last number given out before."""
+    """A version that an authority has just made, and what it replaces."""
 
     partition: Guid
     version: Version
+    #: The last number that was given out before.
     before: SequenceNumber
+    #: The last version of the object before.
+    replaced: Version | None
 
 
 @dataclass(slots=True)
@@ -215,8 +218,9 @@ class History:
             )
         else:
             self._put(known.versions, version.seq, version)
+            replaced = known.last.get(version.id)
             self._put(known.last, version.id, version)
-            self.fresh.append(Made(state.id, version, known.high))
+            self.fresh.append(Made(state.id, version, known.high, replaced))
             high, known.high = known.high, version.seq
             self._undo.append(lambda: setattr(known, "high", high))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, name_key
+from mqis.protocol.replication.convergence import Held
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.history import Made, Version
 from mqis.sim.violation import Violation
@@ -30,14 +31,25 @@ _OWN_VALUES: frozenset[int] = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change that an authority made, and what the object was before."""
+
+    authority: str
+    version: Version
+    before: Version | None
+    at: float
+
+
 @dataclass(eq=False, slots=True)
 class _Request:
     """A change that a server asked for under one number."""
 
     change: DirectoryChange
+    #: When its author sent it first, and last.
+    since: float
     sent: float
-    #: The authority that has made it.
-    made_by: str = ""
+    made: _Change | None = None
 
 
 @dataclass(slots=True)
@@ -72,40 +84,53 @@ class Ledger:
         key = name_key(request.requester), request.request_id, request.change.encoded
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _Request(request.change, now)
+            known = self._known[key] = _Request(request.change, now, now)
             self._requests.setdefault(request.partition, []).append(known)
         known.sent = now
-        if self._restored.get(known.made_by, -1.0) >= 0.0:
-            known.made_by = ""  # what came of it may be lost: whoever asks again may get it again
+        if known.made is not None and known.made.at < self._restored.get(known.made.authority, 0):
+            known.made = None  # what came of it may be lost: whoever asks again may get it again
 
     def restored(self, server: str, now: float) -> None:
         """A server has lost its disk, and what it decided with it."""
         self._restored[server] = now
         for requests in self._requests.values():
             for request in requests:
-                if request.made_by == server and request.sent + _ON_ITS_WAY_S > now:
-                    request.made_by = ""
+                by_server = request.made is not None and request.made.authority == server
+                if by_server and request.sent + _ON_ITS_WAY_S > now:
+                    request.made = None
 
     # --- what is made -----------------------------------------------------------------------------
 
-    def made(self, authority: str, made: list[Made]) -> None:
+    def made(self, authority: str, made: list[Made], now: float) -> None:
         """An authority has made changes in one operation, and no client of its own called it."""
         if not _are_lost_deletions(made):
             for change in made:
-                self._account(authority, change)
+                one = _Change(authority, change.version, change.replaced, now)
+                self._account(self._requests.get(change.partition, []), one)
 
-    def _account(self, authority: str, made: Made) -> None:
-        version = made.version
-        requests = self._requests.get(made.partition, [])
-        fitting = [request for request in requests if _fits(request.change, version)]
-        for request in fitting:
-            if not request.made_by:
-                request.made_by = authority
-                self._undo.append(partial(setattr, request, "made_by", ""))
-                return
-        if fitting:
+    def _account(self, requests: list[_Request], change: _Change) -> None:
+        if self._assign(requests, change, set()):
+            return
+        authority, version = change.authority, change.version
+        if any(_fits(request, change) for request in requests):
             raise Violation("no request twice", f"{authority} made {version} again")
         raise Violation("only what was asked for", f"{authority} made {version}, for nobody")
+
+    def _assign(self, requests: list[_Request], change: _Change, tried: set[int]) -> bool:
+        """Find the request for a change, if need be by another one for an earlier change.
+
+        Two requests can ask for the same: which of them it was, nobody can tell from outside.
+        """
+        for request in requests:
+            if id(request) in tried or not _fits(request, change):
+                continue
+            tried.add(id(request))
+            earlier = request.made
+            if earlier is None or self._assign(requests, earlier, tried):
+                self._undo.append(partial(setattr, request, "made", earlier))
+                request.made = change
+                return True
+        return False
 
 
 def _are_lost_deletions(made: list[Made]) -> bool:
@@ -116,17 +141,26 @@ def _are_lost_deletions(made: list[Made]) -> bool:
     return first.version.seq.value - first.before.value > DEFAULTS.restore_jump // 2
 
 
-def _fits(change: DirectoryChange, version: Version) -> bool:
-    """Whether a version is what a request asks for."""
+def _fits(request: _Request, change: _Change) -> bool:
+    """Whether a change is what a request asks for, and came after it."""
+    wanted, version = request.change, change.version
     held = version.held
-    if change.command is Command.DELETE or held is None:
-        return change.command is Command.DELETE and held is None and change.guid == version.id
-    if change.command is Command.CREATE:
-        identity = dict(change.properties).get(IDENTIFIER_PROPERTY[held.type])
+    if request.since > change.at:
+        return False
+    if wanted.command is Command.DELETE or held is None:
+        return wanted.command is Command.DELETE and held is None and wanted.guid == version.id
+    if wanted.command is Command.CREATE:
+        identity = dict(wanted.properties).get(IDENTIFIER_PROPERTY[held.type])
         return identity is not None and identity.value == version.id
-    values = held.content
-    return change.guid == version.id and all(
-        values[propid] == value
-        for propid, value in change.properties
-        if propid in values and propid not in _OWN_VALUES
+    return wanted.guid == version.id and _is_update(wanted, held, change.before)
+
+
+def _is_update(wanted: DirectoryChange, held: Held, before: Version | None) -> bool:
+    """Whether an object has the values that were asked for, and is otherwise what it was."""
+    asked = dict(wanted.properties)
+    old = held.content if before is None or before.held is None else before.held.content
+    return all(
+        value == asked.get(propid, old.get(propid))
+        for propid, value in held.content.items()
+        if propid not in _OWN_VALUES
     )

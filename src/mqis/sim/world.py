@@ -173,7 +173,7 @@ class World:
         """Ask who wanted what the server has just made; before the faults it was the founder."""
         made, self.history.fresh = self.history.fresh, []
         if made and self._accounting and not server.serves_client:
-            self.ledger.made(server.name, made)
+            self.ledger.made(server.name, made, self.now)
 
     def _count_quarantine(self, server: SimServer) -> None:
         assert server.node is not None
