@@ -205,7 +205,8 @@ def test_a_store_that_a_server_has_open_is_left_alone(alone: Path, tmp_path: Pat
         plan_restore(archive, Wish(alone / "mqis.toml", force=True))
 
 
-@pytest.mark.parametrize("where", [40, 0.5, -30])
+# The last one is in the checksum: of the padding before it, other bytes may mean the same zeros.
+@pytest.mark.parametrize("where", [40, 0.5, -6])
 def test_a_damaged_backup_is_not_used(alone: Path, tmp_path: Path, where: float) -> None:
     archive = backed_up(alone, tmp_path / "b")
     data = bytearray(archive.read_bytes())
