@@ -99,7 +99,7 @@ def _ours(run: Run, machines: int, queues: int) -> Side:
     create = twins.creates(
         queues,
         "utf-16-le",
-        lambda queue: calls.create_queue(queue.path, queue.properties(), twins.SECURITY),
+        lambda queue: calls.create_queue(queue.path, queue.properties(), twins.GIVEN),
     )
     operations: dict[str, Callable[[RpcPeer], Operation]] = {
         BARE: lambda peer: peer.call(bare),

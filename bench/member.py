@@ -52,7 +52,7 @@ class Home:
             "store": {"url": f"sqlite:{_STORE}"},
             "server": {"name": self.name, "site": site, "role": role},
             "rpc": {"mapper": False},
-            "security": {"gss": "none"},
+            "security": {"gss": "none", "max_owned": 100_000_000},
             "replication": {
                 "port": self.port,
                 "signing": "require",

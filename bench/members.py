@@ -135,7 +135,7 @@ class Members:
         self._creates = twins.creates(
             queues,
             "utf-16-le",
-            lambda queue: calls.create_queue(queue.path, queue.properties(), twins.SECURITY),
+            lambda queue: calls.create_queue(queue.path, queue.properties(), twins.GIVEN),
         )
         self.members: list[Member] = []
         self._numbers: list[sqlite3.Connection] = []

@@ -18,7 +18,8 @@ from pathlib import Path
 import uvloop
 
 from bench.backends import ROOT
-from mqis.runtime.directory.context import DirectoryContext
+from mqis.protocol.directory.allowance import Allowance
+from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
@@ -27,6 +28,8 @@ from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.sqlite import SqliteStore
 
 PROFILE = "MQIS_BENCH_PROFILE"
+#: Clients without an account create more queues here than one owner may have elsewhere.
+_SETTINGS = DirectorySettings(allowance=Allowance(max_owned=100_000_000))
 _STOPS_WITHIN_S = 20.0
 
 
@@ -66,7 +69,7 @@ async def _serve(path: str) -> None:
     with closing(SqliteStore(path, create=False)) as store:
         writer = _ProfiledWriter(store) if PROFILE in os.environ else GroupCommitWriter(store)
         services = [
-            DscommService(DirectoryContext(store, writer, entropy)),
+            DscommService(DirectoryContext(store, writer, entropy, _SETTINGS)),
             ManagementService(lambda: server.endpoint),
         ]
         server = RpcServer(services, entropy)

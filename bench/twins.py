@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import ClassVar
 
@@ -21,10 +21,13 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sid import ANONYMOUS
 
 SUFFIX = "o=bench"
 PER_MACHINE, PER_TYPE = 100, 1_000
 SECURITY = DESCRIPTOR.to_bytes()
+#: As those give it who create queues here: callers without an account own what they make.
+GIVEN = replace(DESCRIPTOR, owner=ANONYMOUS).to_bytes()
 _ENTROPY = SystemEntropy()
 
 

@@ -84,7 +84,7 @@ class TestTwins:
         [
             (
                 "utf-16-le",
-                lambda q: calls.create_queue(q.path, q.properties(), twins.SECURITY),
+                lambda q: calls.create_queue(q.path, q.properties(), twins.GIVEN),
             ),
             ("utf-8", lambda q: ldap.add(q.dn, q.attributes())),
         ],
@@ -143,7 +143,7 @@ class TestCalls:
 
     def test_a_queue_is_created_once(self, served: Target[RpcPeer]) -> None:
         queue = Queue(200, late=True)
-        stub = calls.create_queue(queue.path, queue.properties(), twins.SECURITY)
+        stub = calls.create_queue(queue.path, queue.properties(), twins.GIVEN)
         code = f"0x{HResult.MQ_ERROR_QUEUE_EXISTS:08x}"
         with pytest.raises(LoadError, match=code):
             load(served, lambda peer: peer.create(stub), 1, 5)

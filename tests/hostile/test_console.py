@@ -449,8 +449,8 @@ def test_an_object_that_may_not_be_read_cannot_be_changed_by_its_identifier(
     csrf = bob.get("/directory/create").csrf
     page = f"/directory/queue/{attacked.secret}"
     fields = {"property": "label", "value": "mine now", "csrf": csrf}
-    assert bob.post(f"{page}/set", fields).status == 403
-    assert bob.post(f"{page}/delete", {"csrf": csrf}).status == 403
+    assert bob.post(f"{page}/set", fields).status == 404
+    assert bob.post(f"{page}/delete", {"csrf": csrf}).status == 404
     assert SECRET_LABEL in attacked.visitor(ALICE, ALICES_PASSWORD).get(page).text
 
 

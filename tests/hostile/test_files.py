@@ -57,7 +57,7 @@ def test_what_init_and_serve_make_is_for_their_user_alone(tmp_path: Path) -> Non
         *("--name", "pec1"),
     )
     assert made.exit_code == 0, made.output
-    assert set(modes(home)) == {".", "mqis.toml", "mqis.db"}
+    assert set(modes(home)) == {".", "mqis.toml", "mqis.db", "signing.key"}
     assert open_to_others(home.parent) == {}
     text = (home / "mqis.toml").read_text().replace("port = 1801", "port = 0")
     text = text.replace("mapper_port = 135", "mapper_port = 0")

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from mqis.runtime.node.signer import MachineKey
 from mqis.services.directory_server import DirectoryServer
+from mqis.services.replication import key_list
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -47,6 +49,7 @@ async def another_server(server: DirectoryServer) -> Guid:
         properties: dict[int, PropVariant] = {
             PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
             PropId.QM_SERVICE: PropVariant(VarType.UI4, 2),
+            PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, key_list(MachineKey.generate().public)),
         }
         await client.create(ObjectType.MACHINE, "bsc3", properties)
         return await id_of(client, ObjectType.MACHINE, "bsc3")

@@ -187,7 +187,7 @@ def test_a_wrong_password(realm: Realm) -> None:
 
 def test_negotiate_falls_back_to_ntlm(realm: Realm) -> None:
     """A server without a key for Kerberos asks for NTLM instead."""
-    server = PyspnegoAuthenticator(ACCOUNTS, "SRV1", REALM)
+    server = PyspnegoAuthenticator(ACCOUNTS, "SRV1", REALM, names=[HOST])
     client = PyspnegoInitiator(Credentials("alice", REALM, password=PASSWORD))
     initiator, acceptor = connect(AuthType.SPNEGO, 6, client, server, target=f"host/{HOST}")
     assert acceptor.identity == ALICE.identity

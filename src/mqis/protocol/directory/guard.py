@@ -115,6 +115,8 @@ class Guard:
     allowance: Allowance = DEFAULTS
     is_administrator: bool = field(init=False)
     _judged: dict[tuple[ObjectType, bytes | None, int], bool] = field(default_factory=dict)
+    #: How many more objects an owner may have before they are counted again.
+    _room: dict[Sid, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.is_administrator = any(self.token.holds(sid) for sid in self.administrators)
@@ -205,15 +207,24 @@ class Guard:
             raise self._denied("give an audit list to", object_type, name)
 
     def check_owned(self, owner: Sid | None, view: View) -> None:
-        """Refuse one more object of an owner who has as many as one caller may have."""
+        """Refuse one more object of an owner who has as many as one caller may have.
+
+        They are counted when half of the room that was left is used up: counting takes longer the
+        more there are.
+        """
         if self.is_administrator or owner is None:
             return
-        if view.count_owned(owner.to_bytes()) >= self.allowance.max_owned:
-            raise DirectoryError(
-                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"{owner} owns {self.allowance.max_owned} objects already; delete some, or have "
-                "security.max_owned raised",
-            )
+        room = self._room.get(owner, 0)
+        if not room:
+            owned = view.count_owned(owner.to_bytes())
+            if owned >= self.allowance.max_owned:
+                raise DirectoryError(
+                    HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                    f"{owner} owns {owned} objects already; delete some, or have "
+                    "security.max_owned raised",
+                )
+            room = (self.allowance.max_owned - owned + 1) // 2
+        self._room[owner] = room - 1
 
     def check_create(
         self, object_type: ObjectType, owner: DirectoryObject | None, name: str
