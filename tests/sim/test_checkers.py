@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.history import History, Made, Version
@@ -103,6 +103,24 @@ def test_a_replica_that_purges_more_than_its_authority() -> None:
     look(history, store(queue(7, seq=5)), BSC)
     with pytest.raises(Violation, match="goes ahead of the authority"):
         look(history, store(queue(7, seq=5), purged_seq=3), BSC)
+
+
+def test_a_copy_that_has_purged_less_than_before_unless_it_began_anew() -> None:
+    def copy(purged_seq: int, state: PurgeState) -> MemoryStore:
+        made = store(queue(7, seq=5), purged_seq=purged_seq)
+        with made.write() as tx:
+            found = tx.partition(SITE)
+            assert found is not None
+            tx.put_partition(replace(found, purge_state=state))
+        return made
+
+    history = known(queue(7, seq=5))
+    look(history, copy(4, PurgeState.NORMAL), BSC)
+    with pytest.raises(Violation, match="has purged less than before"):
+        look(history, copy(3, PurgeState.NORMAL), BSC)
+    history.drop()
+    look(history, copy(4, PurgeState.IN_SYNC0), BSC)
+    look(history, copy(3, PurgeState.NORMAL), BSC)
 
 
 def test_a_request_that_is_repeated_without_end() -> None:

@@ -215,7 +215,9 @@ def _create(s: Situation, path: str, partition: Guid, properties: dict[int, Prop
 
 def _role(s: Situation) -> None:
     """A machine, one's own or a new one, becomes a controller or a router."""
-    bits = s.random.choice((ServiceBits.PSC, ServiceBits.PEC, ServiceBits.BSC, ServiceBits.ROUTING))
+    # No client makes a machine serve remote ones, so none of these is what a machine is already.
+    router = ServiceBits.ROUTING | ServiceBits.RAS
+    bits = s.random.choice((ServiceBits.PSC, ServiceBits.PEC, ServiceBits.BSC, router))
     service = PropVariant(VarType.UI4, int(bits))
     if s.random.random() < 0.5:
         own = s.tx.get(ObjectType.MACHINE, s.me.id)
