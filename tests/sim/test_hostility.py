@@ -171,7 +171,13 @@ def test_a_request_from_before_a_restore_is_not_executed_again(skew_s: float) ->
         *(Stranger(600.0 + n, Trick.REPLAY, n) for n in range(60)),
     )
     scenario = Scenario(
-        1, enterprise((0, 0)), steps=steps, fault_s=900.0, signed=True, skew_s=skew_s
+        1,
+        enterprise((0, 0)),
+        Settings(clock_skew_s=300.0),
+        steps=steps,
+        fault_s=900.0,
+        signed=True,
+        skew_s=skew_s,
     )
     result = run(scenario, Options(keep_lines=True))
     assert result.violation is None

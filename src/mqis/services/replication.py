@@ -71,6 +71,7 @@ def settings_of(section: ReplicationSection) -> Settings:
         recovery_wait_s=section.recovery_wait_s,
         recovery_retry_s=min(section.recovery_wait_s / 8, Settings().recovery_retry_s),
         forwarded_powers=section.forwarded_powers,
+        clock_skew_s=section.clock_skew_s,
     )
 
 

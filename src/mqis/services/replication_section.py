@@ -216,3 +216,12 @@ class ReplicationSection:
             "Who connects to the queue manager and sends no first packet is cut off after this.",
         ),
     )
+    clock_skew_s: int = field(
+        default=1,
+        metadata=about(
+            between(0, _DAY),
+            "How far the clocks of servers may be apart. For so long after it was restored from a "
+            "backup this server makes no changes for servers that its store does not know: they "
+            "could be requests from before that somebody sends again.",
+        ),
+    )

@@ -28,6 +28,8 @@ from mqis.sim.steps import (
 )
 
 MAX_SERVERS = 20
+#: Clocks of a simulated enterprise are further apart than in a real one.
+_CLOCK_SKEW_S = 300.0
 #: How many of all runs have signatures, and so may have somebody hostile.
 _SIGNED = 0.8
 
@@ -212,8 +214,9 @@ def _servers(random: Random) -> tuple[ServerPlan, ...]:
 def _settings(random: Random) -> Settings:
     """Half of the runs have small limits: purges, full and partial replies come early then."""
     if random.random() < 0.4:
-        return DEFAULTS
+        return replace(DEFAULTS, clock_skew_s=_CLOCK_SKEW_S)
     return Settings(
+        clock_skew_s=_CLOCK_SKEW_S,
         purge_buffer=random.choice((4, 16, 64)),
         purge_step=random.choice((2, 8, 32)),
         ack_step=random.choice((4, 16, 256)),

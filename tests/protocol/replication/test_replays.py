@@ -28,7 +28,7 @@ NO_RESPONSE = HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
 
 @pytest.fixture
 def enterprise() -> Enterprise:
-    made = Enterprise(Settings(heartbeat_s=DAY_S))
+    made = Enterprise(Settings(heartbeat_s=DAY_S, clock_skew_s=300.0))
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
     made.add_psc("far", "C")

@@ -64,7 +64,7 @@ class Settings:
     max_ahead_s: float = 86_400.0
     #: After an authority was restored it takes the clocks of servers that it has never heard of to
     #: be this far ahead, and their requests for older by as much.
-    clock_skew_s: float = 300.0
+    clock_skew_s: float = 1.0
 
 
 DEFAULTS = Settings()
