@@ -44,8 +44,6 @@ from tests.interop.rpc_threads import in_thread
 from tests.protocol.directory.world import C14, C15, SITE_A, SITE_B, World, blob, guid, text, ui4
 from tests.runtime.directory.serving import ALICE, BOB, Served, serving
 
-pytestmark = pytest.mark.interop
-
 CERTIFICATE = bytes.fromhex("3004 3002 0500")
 KEY = RsaPublicKey.of((1 << 511) + 9, 65537)
 KEYS = PublicKeys((PublicKey.of(KEY, BASE_PROVIDER),)).to_bytes()
