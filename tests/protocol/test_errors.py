@@ -8,7 +8,7 @@ from mqis.protocol.errors import REPORTED, DamagedStore, StorageError, StoreUnav
 def test_damage_says_what_to_do() -> None:
     error = DamagedStore("object 12 is damaged")
     assert error.detail == "object 12 is damaged"
-    assert str(error) == f"object 12 is damaged; {DamagedStore.TODO}"
+    assert str(error) == f"object 12 is damaged; {DamagedStore.ADVICE}"
     assert "mqis restore" in str(error)
 
 

@@ -33,14 +33,14 @@ class StoreUnavailable(StorageError):
 class DamagedStore(StorageError):
     """What is in a store is not what was written; ``detail`` is that without what to do."""
 
-    TODO = "'mqis store check' lists what is damaged, 'mqis restore' puts a backup back"
+    ADVICE = "'mqis store check' lists what is damaged, 'mqis restore' puts a backup back"
 
     @property
     def detail(self) -> str:
         return super().__str__()
 
     def __str__(self) -> str:
-        return f"{self.detail}; {self.TODO}"
+        return f"{self.detail}; {self.ADVICE}"
 
 
 #: Errors that the store itself reports, once: nobody logs them again for each call that fails.

@@ -16,7 +16,7 @@ from threading import Lock
 from mqis.protocol.errors import DamagedStore, StoreUnavailable
 
 #: What to do about damage. A server that goes on is read alone, so there is time for it.
-_REPAIR = f"nothing more is written to it. Stop the server; {DamagedStore.TODO}"
+_REPAIR = f"nothing more is written to it. Stop the server; {DamagedStore.ADVICE}"
 
 
 #: Why a store does not answer, where nothing more is known.

@@ -117,7 +117,7 @@ class Requester:
         permissions = SECURITY_PROPERTY.get(object_type)
         if change.kind is not ChangeKind.UPDATE or permissions not in differing(change):
             return False
-        return not self._stands_in(work, change.obj.partition)
+        return not self._is_in_own_site(work, change.obj.partition)
 
     def _is_beyond_of_machine(self, work: Work, change: OwnChange) -> bool:
         """Servers are made, changed and deleted by others alone, but for a server's own key."""
@@ -132,7 +132,7 @@ class Requester:
             return bool(after & ~_as_backup(before))
         return any(POWERS.get(PropId(p)) in _OF_SERVERS for p in touched if p in POWERS)
 
-    def _stands_in(self, work: Work, partition: Guid) -> bool:
+    def _is_in_own_site(self, work: Work, partition: Guid) -> bool:
         machine = work.tx.find(ObjectType.MACHINE, self.name)
         return machine is not None and machine.partition == partition
 
