@@ -32,6 +32,8 @@ from mqis.protocol.directory.ownership import (
 )
 from mqis.protocol.directory.paths import check_path
 from mqis.protocol.directory.rules import Profile, on_create, on_update
+from mqis.protocol.directory.types.catalogue import by_role
+from mqis.protocol.directory.types.columns import Role, WriteRule
 from mqis.protocol.directory.writing import (
     client_create,
     client_update,
@@ -45,20 +47,13 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.property import WriteRule
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 
-_MODIFY_TIME = {
-    ObjectType.QUEUE: PropId.Q_MODIFY_TIME,
-    ObjectType.MACHINE: PropId.QM_MODIFY_TIME,
-}
-_CREATE_TIME = {
-    ObjectType.QUEUE: PropId.Q_CREATE_TIME,
-    ObjectType.MACHINE: PropId.QM_CREATE_TIME,
-}
+_MODIFY_TIME = by_role(Role.MODIFY_TIME)
+_CREATE_TIME = by_role(Role.CREATE_TIME)
 _EXISTS = {
     ObjectType.QUEUE: HResult.MQ_ERROR_QUEUE_EXISTS,
     ObjectType.MACHINE: HResult.MQ_ERROR_MACHINE_EXISTS,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqis.protocol.directory.notification import ChangeNotice, Notice
-from mqis.protocol.directory.objects import DirectoryObject, Scope
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject, Scope
 from mqis.protocol.directory.paths import QueuePath
+from mqis.protocol.directory.types.catalogue import DEFAULTS, by_type
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import ChangeNotification, NotificationCommand, NotificationUpdate
 from mqis.wire.mqds.catalogue import PROPERTIES
@@ -14,56 +15,16 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, Value, VarType
 
-_P = PropId
 _COMMANDS = {
     Notice.QUEUE_CREATION: NotificationCommand.CREATE,
     Notice.QUEUE_UPDATE: NotificationCommand.UPDATE,
     Notice.QUEUE_MANAGER_UPDATE: NotificationCommand.UPDATE,
     Notice.QUEUE_DELETION: NotificationCommand.DELETE,
 }
-#: What a creation tells, and never PROPID_Q_ADS_PATH.
-CREATED = (
-    _P.Q_TYPE,
-    _P.Q_INSTANCE,
-    _P.Q_BASEPRIORITY,
-    _P.Q_JOURNAL,
-    _P.Q_QUOTA,
-    _P.Q_JOURNAL_QUOTA,
-    _P.Q_CREATE_TIME,
-    _P.Q_MODIFY_TIME,
-    _P.Q_SCOPE,
-    _P.Q_SECURITY,
-    _P.Q_PATHNAME,
-    _P.Q_LABEL,
-    _P.Q_AUTHENTICATE,
-    _P.Q_PRIV_LEVEL,
-    _P.Q_TRANSACTION,
-)
-#: What an update tells always, and what besides if it was changed.
-_ALWAYS = {
-    Notice.QUEUE_UPDATE: (_P.Q_QMID,),
-    Notice.QUEUE_MANAGER_UPDATE: (_P.QM_MACHINE_ID, _P.QM_FOREIGN),
-}
-_CHANGED = {
-    Notice.QUEUE_UPDATE: (
-        _P.Q_JOURNAL,
-        _P.Q_QUOTA,
-        _P.Q_BASEPRIORITY,
-        _P.Q_JOURNAL_QUOTA,
-        _P.Q_SECURITY,
-        _P.Q_AUTHENTICATE,
-        _P.Q_PRIV_LEVEL,
-    ),
-    Notice.QUEUE_MANAGER_UPDATE: (
-        _P.QM_QUOTA,
-        _P.QM_JOURNAL_QUOTA,
-        _P.QM_SECURITY,
-        _P.QM_ADDRESS,
-        _P.QM_CNS,
-        _P.QM_MACHINE_TYPE,
-        _P.QM_OS,
-    ),
-}
+#: The properties in the notification of a new queue; never PROPID_Q_ADS_PATH.
+CREATED: tuple[PropId, ...] = by_type(lambda row: row.notified.created)[ObjectType.QUEUE]
+_ALWAYS = by_type(lambda row: row.notified.always)
+_CHANGED = by_type(lambda row: row.notified.changed)
 _NOTHING: dict[VarType, Value] = {
     VarType.BLOB: b"",
     VarType.LPWSTR: "",
@@ -99,8 +60,8 @@ def _properties(notice: ChangeNotice) -> tuple[tuple[int, PropVariant], ...]:
         return deleted_queue()
     if notice.kind is Notice.QUEUE_CREATION:
         return _values(notice.obj, CREATED)
-    changed = (p for p in _CHANGED[notice.kind] if p in notice.changed)
-    return _values(notice.obj, (*_ALWAYS[notice.kind], *changed))
+    changed = (p for p in _CHANGED[notice.obj.type] if p in notice.changed)
+    return _values(notice.obj, (*_ALWAYS[notice.obj.type], *changed))
 
 
 def deleted_queue() -> tuple[tuple[int, PropVariant], ...]:
@@ -116,10 +77,10 @@ def _values(obj: DirectoryObject, propids: Iterable[PropId]) -> tuple[tuple[int,
 
 
 def _value(obj: DirectoryObject, propid: PropId) -> PropVariant:
-    if propid in (PropId.Q_INSTANCE, PropId.QM_MACHINE_ID):
+    if propid is IDENTIFIER_PROPERTY[obj.type]:
         return PropVariant(VarType.CLSID, obj.id)
     entry = PROPERTIES[propid]
     found = obj.properties.get(propid)
     if found is not None and found.vt is entry.vt:
         return found
-    return entry.default or PropVariant(entry.vt, _NOTHING.get(entry.vt, 0))
+    return DEFAULTS.get(propid) or PropVariant(entry.vt, _NOTHING.get(entry.vt, 0))

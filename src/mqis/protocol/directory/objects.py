@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 
+from mqis.protocol.directory.types.catalogue import by_role
+from mqis.protocol.directory.types.columns import Role
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -21,52 +23,12 @@ from mqis.wire.seqnum import SequenceNumber
 #: The partition that enterprise-wide objects lie in (MC-MQDSRP 3.1.1.2.3).
 ENTERPRISE_PARTITION = Guid.NULL
 
-#: MS-MQDS 3.1.4.21.3: the property that is the object's identifier.
-IDENTIFIER_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_INSTANCE,
-    ObjectType.MACHINE: PropId.QM_MACHINE_ID,
-    ObjectType.SITE: PropId.S_SITEID,
-    ObjectType.CN: PropId.CN_GUID,
-    ObjectType.ENTERPRISE: PropId.E_ID,
-    ObjectType.USER: PropId.U_ID,
-    ObjectType.ROUTINGLINK: PropId.L_ID,
-}
-#: MS-MQDS 3.1.4.21.4: the property that is its name. Users and links have none (2.2.9).
-NAME_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_PATHNAME,
-    ObjectType.MACHINE: PropId.QM_PATHNAME,
-    ObjectType.SITE: PropId.S_PATHNAME,
-    ObjectType.CN: PropId.CN_NAME,
-    ObjectType.ENTERPRISE: PropId.E_NAME,
-}
-#: Where each type keeps its sequence number when it is asked for as a property.
-SEQUENCE_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_SEQNUM,
-    ObjectType.MACHINE: PropId.QM_SEQNUM,
-    ObjectType.SITE: PropId.S_SEQNUM,
-    ObjectType.CN: PropId.CN_SEQNUM,
-    ObjectType.ENTERPRISE: PropId.E_SEQNUM,
-    ObjectType.USER: PropId.U_SEQNUM,
-    ObjectType.ROUTINGLINK: PropId.L_SEQNUM,
-}
-#: And its partition.
-PARTITION_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_PARTITIONID,
-    ObjectType.MACHINE: PropId.QM_PARTITIONID,
-    ObjectType.SITE: PropId.S_PARTITIONID,
-    ObjectType.CN: PropId.CN_PARTITIONID,
-    ObjectType.ENTERPRISE: PropId.E_PARTITIONID,
-    ObjectType.USER: PropId.U_PARTITIONID,
-    ObjectType.ROUTINGLINK: PropId.L_PARTITIONID,
-}
-#: The stored property that holds the security descriptor; users and links have none.
-SECURITY_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_SECURITY,
-    ObjectType.MACHINE: PropId.QM_SECURITY,
-    ObjectType.SITE: PropId.S_SECURITY,
-    ObjectType.CN: PropId.CN_SECURITY,
-    ObjectType.ENTERPRISE: PropId.E_SECURITY,
-}
+#: The property that plays each part in an object, by the type of the object.
+IDENTIFIER_PROPERTY: dict[ObjectType, PropId] = by_role(Role.IDENTIFIER)
+NAME_PROPERTY: dict[ObjectType, PropId] = by_role(Role.NAME)
+SEQUENCE_PROPERTY: dict[ObjectType, PropId] = by_role(Role.SEQUENCE)
+PARTITION_PROPERTY: dict[ObjectType, PropId] = by_role(Role.PARTITION)
+SECURITY_PROPERTY: dict[ObjectType, PropId] = by_role(Role.SECURITY)
 
 
 def object_type_of(propid: int) -> ObjectType | None:

@@ -21,6 +21,7 @@ from mqis.protocol.directory.restrictions import (
     comparable,
 )
 from mqis.protocol.directory.rows import Row
+from mqis.protocol.directory.types.catalogue import ids_where
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
@@ -31,6 +32,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 
 _NULL = PropVariant(VarType.NULL, None)
+_OWNERS = ids_where(lambda row: row.names_owner)
 
 
 class Order(IntEnum):
@@ -142,7 +144,7 @@ def _by_index(
         return _one(view.get(object_type, value))
     if propid == NAME_PROPERTY.get(object_type) and isinstance(value, str):
         return _one(view.find(object_type, value))
-    if propid in (PropId.Q_QMID, PropId.QM_SITE_ID) and isinstance(value, Guid) and value:
+    if propid in _OWNERS and isinstance(value, Guid) and value:
         return view.owned_by(object_type, value)
     if propid in INDEXED.get(object_type, ()) and not isinstance(value, tuple):
         key = key_of(value)

@@ -21,6 +21,7 @@ from mqis.protocol.directory.reading import Read, check_readable, read_property,
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.retrieval import Walk, walk_directory, walked
 from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.types.catalogue import EXTENDED, ids_where
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.information import SecurityInformation, extract
@@ -37,14 +38,8 @@ from mqis.wire.propvariant import PropVariant, VarType
 
 #: Types whose permissions can be read (MQDS-3.1.4.11-04).
 SECURED = frozenset(SECURITY_PROPERTY)
-_PERMISSIONS = frozenset({PropId.Q_OBJ_SECURITY, PropId.QM_OBJ_SECURITY})
-#: What S_DSGetPropsEx gives, and of what (MQDS-3.3.4.2-01).
-_EXTENDED = {
-    PropId.Q_OBJ_SECURITY: ObjectType.QUEUE,
-    PropId.QM_OBJ_SECURITY: ObjectType.MACHINE,
-    PropId.QM_ENCRYPT_PKS: ObjectType.MACHINE,
-    PropId.QM_SIGN_PKS: ObjectType.MACHINE,
-}
+#: Other names of a descriptor, readable as properties.
+_PERMISSIONS = ids_where(lambda row: row.alias_of in SECURITY_PROPERTY.values())
 
 
 def get_properties(
@@ -122,7 +117,7 @@ def get_property_ex(
     if len(ids) != 1:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "exactly one property is given")
     entry = PROPERTIES.get(ids[0])
-    if entry is None or _EXTENDED.get(entry.id) is not target.object_type:
+    if entry is None or EXTENDED.get(entry.id) is not target.object_type:
         raise DirectoryError(
             HResult.MQ_ERROR_INVALID_PARAMETER,
             f"property {ids[0]} of a {target.object_type.label} is not given by this call",

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.reading import COMPUTED, reader_of
+from mqis.protocol.directory.reading import reader_of
+from mqis.protocol.directory.types.catalogue import COMPUTED
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.hresult import HResult
