@@ -151,7 +151,7 @@ class PropertyRow:
 
     @property
     def stored(self) -> bool:
-        """Returns whether a supplied value is kept, under this property or the one it stands for."""
+        """Returns whether a supplied value is kept, under this number or the one it stands for."""
         return not self.reserved and (self.store is None or self.also_stored)
 
     def variant(self, value: Value) -> PropVariant | None:
