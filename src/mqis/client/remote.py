@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import NoServerError, ServerAddress
 from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.protocol.directory.lookup_query import SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
-from mqis.protocol.directory.query import SortKey
 from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.directory.sources import Record, as_guid
 from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS

@@ -6,9 +6,13 @@ import json
 
 import pytest
 
-from mqis.protocol.directory.export import ExportError, format_entry, parse_entry
-from mqis.protocol.directory.notification import ChangeNotice, Notice
-from mqis.protocol.directory.notifying import CREATED, notification_of
+from mqis.protocol.directory.change_notification import (
+    CREATED,
+    ChangeNotice,
+    Notice,
+    notification_of,
+)
+from mqis.protocol.directory.export_format import ExportError, format_entry, parse_entry
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import DEFAULTS
 from mqis.wire.guid import Guid

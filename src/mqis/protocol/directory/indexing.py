@@ -1,4 +1,4 @@
-"""Which properties every store indexes, and under which keys.
+"""The properties that every store indexes, and the keys of the index.
 
 One function for all stores, so that the same lookup is fast, and gives the same answer, in each.
 """

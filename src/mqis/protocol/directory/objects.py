@@ -1,8 +1,8 @@
-"""What the directory holds: objects, the tombstones they leave, and the partitions they lie in.
+"""The contents of the directory: objects, the tombstones they leave, the partitions they lie in.
 
 An object is its type, its identifier, its place in the replication order and a bag of *stored*
 properties. Several identifiers can show the same attribute (201 and 222, 803 and 812, 1102 and
-1101); just one of them is stored, ``reading`` and ``writing`` map the others to it.
+1101); just one of them is stored, ``read_mapping`` and ``write_mapping`` map the others to it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def object_type_of(propid: int) -> ObjectType | None:
 
 
 def deleted_type_of(properties: Properties) -> ObjectType | None:
-    """What a deletion deletes, from the property that says it (E59); None if unknown."""
+    """Returns the type of the deleted object, from its property (E59); None if unknown."""
     found = properties.get(PropId.D_OBJTYPE)
     number = None if found is None else found.value
     return _TYPES.get(number) if isinstance(number, int) else None
@@ -51,7 +51,7 @@ _TYPES = {int(kind): kind for kind in ObjectType if kind is not ObjectType.DELET
 
 
 class Scope(IntEnum):
-    """How far a queue or a tombstone is known (MS-MQMQ 2.3.1.14, MC-MQDSRP 3.1.1.2.2)."""
+    """The reach of a queue or a tombstone (MS-MQMQ 2.3.1.14, MC-MQDSRP 3.1.1.2.2)."""
 
     SITE = 0
     ENTERPRISE = 1
@@ -122,7 +122,7 @@ class DeletedObject:
 
 
 class PurgeState(IntEnum):
-    """Where a partition stands in a full synchronisation (MC-MQDSRP 3.1.1.2.3, E39)."""
+    """The progress of a full synchronisation of a partition (MC-MQDSRP 3.1.1.2.3, E39)."""
 
     NORMAL = 0
     STARTING_SYNC0 = 1

@@ -48,7 +48,7 @@ _HOST = _taking(ObjectType.QUEUE, Takes.PLACE)
 
 
 class ServerKind(Flag):
-    """What a machine does for others, by the right that it takes to make one."""
+    """The services of a machine for others, by the right that it takes to make one."""
 
     NONE = 0
     #: Routes, or serves remote or dependent clients.
@@ -89,7 +89,7 @@ def differing(change: OwnChange) -> frozenset[int]:
 
 
 def server_kind(machine: DirectoryObject, view: View) -> ServerKind:
-    """What a machine is to others: by its service bits, or because an authority has its name.
+    """Returns the kind of a machine by its service bits, or because an authority has its name.
 
     Before a new server has a machine object, its site names it already. Whoever creates that
     object gives the server its key.
@@ -107,7 +107,7 @@ def server_kind(machine: DirectoryObject, view: View) -> ServerKind:
 
 
 def is_named_authority(name: str, view: View) -> bool:
-    """Whether the enterprise or a site names this machine as its authority."""
+    """Returns whether the enterprise or a site names this machine as its authority."""
     wanted = name_key(name)
     if any(name_key(state.owner) == wanted for state in view.partitions()):
         return True

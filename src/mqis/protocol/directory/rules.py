@@ -1,8 +1,8 @@
-"""Who may write what: the create and update tables of MS-MQDS 3.1.4.21.8.2 and 8.3.
+"""The create and update tables of MS-MQDS 3.1.4.21.8.2 and 8.3.
 
-Three voices write to a directory. A client's create and update follow the tables. An event
-(3.1.6.3, 3.1.6.4: replication, import) carries what another authority decided; it takes every
-stored property and skips what it does not know.
+A client's create and update follow the tables. An event of replication or import (3.1.6.3, 3.1.6.4)
+carries what another authority decided: it may set every stored property, and what this server does
+not know is skipped.
 
 The tables come in two profiles. STANDARD is the text. OWN_STORE, the default, is a server without
 Active Directory behind it: what the standard leaves to Active Directory it takes from the caller.

@@ -1,4 +1,4 @@
-"""What a queue manager does for others: PROPID_QM_SERVICE and its kin.
+"""The services of a queue manager for others: PROPID_QM_SERVICE and its kin.
 
 Four attributes (RoutingServer, RemoteAccessServer, DirectoryServer, DirectoryServerType) show as
 one bit set (210) and as flags of their own (227, 228). Stored are 210 and 228: a directory server

@@ -33,7 +33,7 @@ from mqis.protocol.directory.types.catalogue import POWERS, ids_where
 from mqis.protocol.directory.types.columns import Takes
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.protocol.replication.identities import check_identity
+from mqis.protocol.replication.fixed_identities import check_identity
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

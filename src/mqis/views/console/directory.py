@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
+from mqis.protocol.directory.lookup_query import SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY, SECURITY_PROPERTY
-from mqis.protocol.directory.query import SortKey
 from mqis.protocol.directory.sources import Names, Record, Source, as_guid
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.columns import WriteRule

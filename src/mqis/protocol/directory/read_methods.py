@@ -1,4 +1,4 @@
-"""What clients ask of the directory without changing it (MS-MQDS 3.1.4, 3.3.4).
+"""The methods by which clients read the directory (MS-MQDS 3.1.4, 3.3.4).
 
 Functions over a view and the caller's guard. They return plain values or raise ``DirectoryError``;
 stubs, handles and signatures are the server's.
@@ -14,12 +14,12 @@ from functools import lru_cache
 from mqis.protocol.directory.descriptors import descriptor_of
 from mqis.protocol.directory.guard import Access, Guard
 from mqis.protocol.directory.locate import Target, locate
+from mqis.protocol.directory.lookup_query import Order, Query, SortKey
+from mqis.protocol.directory.lookup_walk import Walk, finish_walk, walk_directory
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.query import Order, Query, SortKey
-from mqis.protocol.directory.reading import Read, check_readable, read_property, reader_of
+from mqis.protocol.directory.read_mapping import Read, check_readable, read_property, reader_of
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.retrieval import Walk, walk_directory, walked
 from mqis.protocol.directory.service import Service
 from mqis.protocol.directory.types.catalogue import EXTENDED, ids_where
 from mqis.protocol.errors import DirectoryError
@@ -180,7 +180,7 @@ def check_information(number: int) -> SecurityInformation:
 
 
 def check_secured(obj_type: ObjectType, information: SecurityInformation) -> None:
-    """Which types have what (MQDS-3.1.4.11-05 to -10), the type before the mask."""
+    """Refuses parts that the type does not have (MQDS-3.1.4.11-05 to -10), the type first."""
     if obj_type in (ObjectType.USER, ObjectType.ROUTINGLINK):
         raise DirectoryError(
             HResult.MQDS_WRONG_OBJ_TYPE, f"a {obj_type.label} has no permissions of its own"
@@ -261,7 +261,7 @@ def servers_of_site(view: View, guard: Guard, index: int) -> Generator[int, None
 
 def controllers_of(view: View, site: DirectoryObject) -> list[str]:
     """The PSC, which the site names, and the other directory servers in it, by name."""
-    return walked(_walk_controllers(view, site))
+    return finish_walk(_walk_controllers(view, site))
 
 
 def _walk_controllers(view: View, site: DirectoryObject) -> Generator[int, None, list[str]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.reading import (
+from mqis.protocol.directory.read_mapping import (
     check_readable,
     is_readable,
     read_property,

@@ -1,4 +1,4 @@
-"""From supplied properties to stored ones: the create and update tables at work.
+"""From supplied properties to stored ones: the write mappings (MS-MQDS 3.1.4.21.8).
 
 All of it is pure. A call either gives the whole result or raises ``DirectoryError``, so a failing
 create or update leaves nothing behind.
@@ -19,10 +19,11 @@ from mqis.protocol.directory.types.catalogue import (
     by_type,
     ids_where,
 )
+from mqis.protocol.directory.types.checks import check_of, refusal_of
 from mqis.protocol.directory.types.columns import WriteRule
-from mqis.protocol.directory.types.row import Store
-from mqis.protocol.directory.values import stored_value
+from mqis.protocol.directory.types.row import Check, Store
 from mqis.protocol.errors import DirectoryError
+from mqis.wire.errors import WireError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
@@ -37,6 +38,9 @@ _REQUIRED: dict[ObjectType, tuple[tuple[PropId, ...], ...]] = {
         for propid in required
     )
     for object_type, required in by_type(lambda row: int(row.required)).items()
+}
+_CHECKS: dict[int, Check] = {
+    row.id: check for row in ROWS.values() if (check := check_of(row)) is not None
 }
 _RESERVED = ids_where(lambda row: row.reserved)
 _STORES: dict[int, Store] = {row.id: row.store for row in ROWS.values() if row.store is not None}
@@ -80,7 +84,7 @@ def check_required(object_type: ObjectType, properties: Container[int]) -> None:
 def client_create(
     object_type: ObjectType, properties: Properties, profile: Profile = Profile.OWN_STORE
 ) -> dict[int, PropVariant]:
-    """What S_DSCreateObject stores, without name and identifier (3.1.4.21.8.3)."""
+    """Returns what S_DSCreateObject stores, without name and identifier (3.1.4.21.8.3)."""
     check_properties(object_type, properties)
     applied = _applied_at_create(object_type, tuple(properties), profile)
     return _stored({p: properties[p] for p in applied}, _defaults(object_type))
@@ -121,7 +125,7 @@ def client_update(
 
 
 def event_create(object_type: ObjectType, properties: Properties) -> dict[int, PropVariant]:
-    """What the Create Directory Object event stores, name included (3.1.6.3)."""
+    """Returns what the Create Directory Object event stores, name included (3.1.6.3)."""
     known = _known(object_type, properties)
     check_required(object_type, known)
     return _stored(known, _defaults(object_type))
@@ -143,7 +147,7 @@ def _known(object_type: ObjectType, properties: Properties) -> dict[int, PropVar
 
 @cache
 def _defaults(object_type: ObjectType) -> Properties:
-    """What a new object of this type has where nothing is supplied."""
+    """Returns the properties of a new object of this type where nothing is supplied."""
     defaults = {
         propid: default
         for propid, default in DEFAULTS.items()
@@ -169,6 +173,24 @@ def _stored(
         elif propid not in COMPUTED and propid not in _RESERVED:
             result[propid] = variant
     return result
+
+
+def stored_value(propid: PropId, variant: PropVariant) -> PropVariant:
+    """Returns the value to store for a supplied one, or raises ``DirectoryError``."""
+    entry = PROPERTIES[propid]
+    if variant.vt is not entry.vt:
+        raise DirectoryError(
+            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
+            f"{entry.name} is {entry.vt}, not {variant.vt}",
+        )
+    check = _CHECKS.get(propid)
+    if check is None:
+        return variant
+    try:
+        checked = check(variant.value)
+        return variant if checked is variant.value else PropVariant(variant.vt, checked)
+    except (ValueError, WireError) as error:
+        raise DirectoryError(refusal_of(ROWS[propid]), f"{entry.name}: {error}") from error
 
 
 def named(object_type: ObjectType, path: str) -> dict[int, PropVariant]:

@@ -1,4 +1,4 @@
-"""The read tables (MS-MQDS 3.1.4.21.8.1): from what is stored to what a property shows."""
+"""The read mapping (MS-MQDS 3.1.4.21.8.1): from what is stored to what a property shows."""
 
 from __future__ import annotations
 
