@@ -12,7 +12,7 @@ from mqis.admin.bulk import BulkTransaction
 from mqis.admin.transfer import export_store
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Store, Transaction
 from mqis.wire.mqds.objecttype import ObjectType

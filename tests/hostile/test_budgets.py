@@ -13,7 +13,7 @@ from impacket.dcerpc.v5.rpcrt import RPC_C_AUTHN_LEVEL_PKT_INTEGRITY, DCERPC_v5
 
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.runtime.entropy import SystemEntropy
 from mqis.server.accounts import AccountsFile
 from mqis.wire.mqds import dscomm

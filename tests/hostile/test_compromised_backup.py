@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.node.driver import NodeDriver

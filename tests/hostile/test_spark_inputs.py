@@ -27,7 +27,7 @@ from mqis.pipeline.jobs.snapshots import _taken
 from mqis.pipeline.sources.capture import CaptureReader
 from mqis.pipeline.sources.directory import DirectoryReader
 from mqis.pipeline.sources.journal import JournalReader
-from mqis.protocol.directory.export import ExportError, parse_entry
+from mqis.protocol.directory.export_format import ExportError, parse_entry
 from mqis.wire.guid import Guid
 from mqis.wire.journal import SegmentHeader, walk
 from mqis.wire.journal.layout import HEADER_SIZE, encode_record

@@ -18,7 +18,7 @@ from mqis.config.file import ConfigError, override
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.server import discovery
 from mqis.server.directory_server import DirectoryServer, ServeError
 from mqis.wire.guid import Guid

@@ -21,7 +21,7 @@ from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Store
 from mqis.runtime.entropy import SystemEntropy

@@ -17,7 +17,7 @@ import pytest
 
 from mqis.client.authentication import Callbacks, ServerProof
 from mqis.protocol.authentication import Authenticator, AuthLevel, AuthType
-from mqis.protocol.directory.retrieval import LookupState
+from mqis.protocol.directory.lookup_walk import LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.ports import Store
 from mqis.protocol.rpc.faults import RpcFault

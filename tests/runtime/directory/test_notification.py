@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from mqis.protocol.directory.notification import (
+from mqis.protocol.directory.change_notification import (
     ChangeNotice,
     LocalQueueManager,
     Notice,

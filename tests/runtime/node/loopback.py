@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeVar
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError

@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import SessionClosed
 from mqis.protocol.queueing.manager import QueueManager

@@ -1,7 +1,7 @@
-"""What is read of the directory inside a server: the events of MS-MQDS 3.1.6.6 to 3.1.6.9.
+"""Lookups step by step: a server's events of reading (MS-MQDS 3.1.6.6 to 3.1.6.9).
 
-The methods of clients, replication and export all read through these. Nobody's rights are asked
-here: whoever acts for a client passes ``admit``.
+The methods of clients, replication and export all read through these. They check no rights:
+whoever acts for a client passes ``admit``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from heapq import merge
 from typing import Any, TypeVar
 
 from mqis.protocol.directory.locate import Target, locate
+from mqis.protocol.directory.lookup_query import Descending, Query
+from mqis.protocol.directory.lookup_rows import ROW_BYTES, Row, RowFormat
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.query import Descending, Query
-from mqis.protocol.directory.reading import is_readable, read_property
-from mqis.protocol.directory.rows import ROW_BYTES, Row, RowFormat
+from mqis.protocol.directory.read_mapping import is_readable, read_property
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.hresult import HResult
@@ -138,11 +138,11 @@ def begin_directory_lookup(
     view: View, query: Query, admit: Callable[[DirectoryObject], bool] = _all
 ) -> LookupState:
     """3.1.6.7 in one go."""
-    return walked(walk_directory(view, query, admit))
+    return finish_walk(walk_directory(view, query, admit))
 
 
-def walked(walk: Generator[int, None, T]) -> T:
-    """The result of a walk, all of whose steps are done now."""
+def finish_walk(walk: Generator[int, None, T]) -> T:
+    """Does all steps of a walk, and returns its result."""
     while True:
         try:
             next(walk)

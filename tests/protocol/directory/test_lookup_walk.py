@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.directory.locate import Target
-from mqis.protocol.directory.query import Order, Query, SortKey
-from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.retrieval import (
+from mqis.protocol.directory.lookup_query import Order, Query, SortKey
+from mqis.protocol.directory.lookup_walk import (
     LookupState,
     begin_directory_lookup,
     end_directory_lookup,
@@ -17,6 +16,7 @@ from mqis.protocol.directory.retrieval import (
     read_directory_object,
     walk_directory,
 )
+from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
