@@ -18,6 +18,7 @@ from mqis.services.config import override
 from mqis.services.directory_server import DirectoryServer
 from mqis.services.sections import Config
 from tests.hostile.test_queue_port import ended, pec
+from tests.waiting import in_time
 
 
 def _has_ipv6() -> bool:
@@ -83,7 +84,7 @@ def test_silent_connections_over_ipv6_are_bounded_at_the_queue_port(tmp_path: Pa
             for _, writer in held:
                 writer.transport.abort()
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))
 
 
 @needs_ipv6
@@ -107,4 +108,4 @@ def test_a_page_of_another_name_reads_nothing_over_ipv6() -> None:
             for host in ("evil.test", "[::1].evil.test", "::1.evil.test", "[evil.test]", "[::1"):
                 assert b"421" in await ask(port, host), host
 
-    asyncio.run(asyncio.wait_for(attack(), 30))
+    asyncio.run(in_time(attack()))

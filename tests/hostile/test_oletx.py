@@ -33,9 +33,9 @@ from tests.runtime.oletx.endpoints import (
     TYPE,
     couple,
     echo,
-    run,
     security,
 )
+from tests.waiting import DEADLINE_S, run
 
 BLOB = bytes.fromhex("08000000 01000000")
 #: An address that did not call.
@@ -104,7 +104,7 @@ def test_a_partner_is_called_back_at_the_address_that_it_called_from(
             monkeypatch.setattr(resolver, "MAPPER_PORT", port)
             async with OleTxEndpoint(ALPHA) as endpoint, stranger(endpoint) as client:
                 await invoke(client, idl.IXN_REMOTE, idl.POKE_W, poke("127.0.0.1", cid(1)))
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(DEADLINE_S):
                     while not came:
                         await asyncio.sleep(0.01)
 

@@ -24,8 +24,8 @@ from mqis.wire.mqqb.packet import decode_packet
 from mqis.wire.mqqb.ping import Ping
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.services.enterprises import Site, client_of, id_of
+from tests.waiting import DEADLINE_S, in_time
 
-WAIT_S = 20
 STRANGER, OTHER = "127.0.0.66", "127.0.0.67"
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -80,7 +80,7 @@ async def ask_for_a_session(port: int, source: str, claimed: Guid) -> tuple[Ends
     reader, writer = await connect(port, source)
     asked = EstablishConnection(claimed, Guid.NULL, 0).to_bytes()
     writer.write(asked)
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(DEADLINE_S):
         answer = decode_packet(await reader.readexactly(len(asked)))
     assert isinstance(answer, EstablishConnection)
     return (reader, writer), not answer.refused
@@ -96,7 +96,7 @@ def test_one_address_cannot_hold_the_port_with_silent_connections(tmp_path: Path
             assert not await ended(held[-1][0], 0.2)
             await hang_up(held)
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))
 
 
 @pytest.mark.req("SEC-7-06")
@@ -106,10 +106,10 @@ def test_who_does_not_finish_a_first_packet_is_cut_off(tmp_path: Path, said: byt
         async with pec(tmp_path, silence_s=1) as (_, port):
             reader, writer = await connect(port, STRANGER)
             writer.write(said)
-            assert await ended(reader, WAIT_S)
+            assert await ended(reader, DEADLINE_S)
             writer.transport.abort()
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))
 
 
 @pytest.mark.req("SEC-7-06")
@@ -122,7 +122,7 @@ def test_silent_connections_of_many_addresses_leave_room_for_a_server(tmp_path: 
             assert agreed
             await hang_up([*held, ends])
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))
 
 
 @pytest.mark.req("SEC-7-06")
@@ -136,10 +136,10 @@ def test_sessions_in_the_name_of_a_server_do_not_keep_it_out(tmp_path: Path) -> 
             assert [agreed for _, agreed in taken] == [True] * 5 + [False]
             ends, agreed = await ask_for_a_session(port, OTHER, known)
             assert agreed
-            assert await ended(taken[0][0][0], WAIT_S)
+            assert await ended(taken[0][0][0], DEADLINE_S)
             await hang_up([ends, *(ends for ends, _ in taken)])
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))
 
 
 @pytest.mark.req("SEC-7-06")
@@ -168,4 +168,4 @@ def test_pings_are_not_reflected_at_somebody_without_end(tmp_path: Path) -> None
                     pass
                 assert 20 <= answers < 60
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))

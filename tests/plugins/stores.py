@@ -24,6 +24,7 @@ from mqis.protocol.ports import Store
 from mqis.storage.memory import MemoryStore
 from mqis.storage.postgres import CLAIM_CLASS, PostgresStore
 from mqis.storage.sqlite import SqliteStore
+from tests.waiting import DEADLINE_S
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "postgres.sh"
 NOT_INSTALLED = 3
@@ -107,7 +108,9 @@ class PostgresServer:
 
     def _script(self, action: str) -> subprocess.CompletedProcess[str]:
         command = [str(SCRIPT), action, str(self.directory)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=DEADLINE_S
+        )
 
     def new_schema(self) -> PostgresSchema:
         name = f"store{next(self._numbers)}"

@@ -10,6 +10,7 @@ from http import HTTPStatus
 import pytest
 
 from mqis.runtime.http import MAX_REQUEST, Answer, HttpServer
+from tests.waiting import DEADLINE_S
 
 Work = Callable[[int], Awaitable[None]]
 
@@ -139,7 +140,7 @@ def test_a_server_for_others_answers_to_any_name() -> None:
 def test_who_does_not_ask_properly_is_not_waited_for(request_: bytes) -> None:
     async def work(port: int) -> None:
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(DEADLINE_S):
                 assert await exchange(port, request_) == b""
         except ConnectionResetError:
             pass
@@ -168,7 +169,7 @@ def test_no_more_requests_at_a_time_than_it_may_have() -> None:
             await ask(port, "/page")
         for _, writer in held:
             writer.close()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE_S):
             while True:  # until the server has given up on them
                 try:
                     assert (await ask(port, "/page"))[0] == HTTPStatus.OK
@@ -183,7 +184,7 @@ def test_who_has_asked_nothing_makes_room() -> None:
     async def work(port: int) -> None:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
         assert (await ask(port, "/page"))[0] == HTTPStatus.OK
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE_S):
             assert await held[0][0].read() == b"", "the first of them was cut off"
         for _, writer in held:
             writer.close()
@@ -198,7 +199,7 @@ def test_closing_does_not_wait_for_those_who_read_nothing() -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /endless HTTP/1.1\r\n\r\n")
         await asyncio.sleep(0.01)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE_S):
             await server.close()
         writer.close()
 

@@ -42,6 +42,7 @@ from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 from tests.protocol.directory.world import World
+from tests.waiting import in_time
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,7 +73,7 @@ def scenario(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 30))
+        asyncio.run(in_time(test(*args, **kwargs)))
 
     return run
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -31,14 +30,6 @@ TYPE = 0x101
 QUICK = Settings(setup_s=0.6, teardown_s=1.0, call_s=1.2, retry_s=0.005, longest_retry_s=0.05)
 DOMAIN = "CORP"
 PASSWORD = "between machines"
-
-
-def run(scene: Coroutine[Any, Any, T], limit_s: float = 30.0) -> T:
-    async def limited() -> T:
-        async with asyncio.timeout(limit_s):
-            return await scene
-
-    return asyncio.run(limited())
 
 
 @asynccontextmanager
@@ -77,10 +68,3 @@ def security(level: SecurityLevel, name: NameObject, password: str = PASSWORD) -
     who = Credentials(f"{name.host_name}$", DOMAIN, password)
     initiator = PyspnegoInitiator(who) if password else None
     return Security(level, initiator, authenticator, AuthType.NTLM)
-
-
-async def until(condition: Any, limit_s: float = 10.0) -> None:
-    """Wait for something that happens on the other side."""
-    async with asyncio.timeout(limit_s):
-        while not condition():
-            await asyncio.sleep(0.005)

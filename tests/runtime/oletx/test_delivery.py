@@ -17,7 +17,8 @@ from mqis.runtime.oletx.connection import (
 )
 from mqis.wire.cmp.boxcar import MAX_SIZE
 from mqis.wire.cmp.packet import MAX_DATA
-from tests.runtime.oletx.endpoints import TYPE, couple, echo, run, until
+from tests.runtime.oletx.endpoints import TYPE, couple, echo
+from tests.waiting import DEADLINE_S, run, until
 
 LONG = bytes(MAX_DATA)
 
@@ -196,7 +197,7 @@ def test_who_leaves_much_unread_gets_away_all_the_same() -> None:
 
         async with couple() as (one, other):
             other.accept(TYPE, flood)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(DEADLINE_S):
                 async with await one.connect(other.name, TYPE) as connection:
                     await until(lambda: connection.raw.paused)
             assert connection.closed

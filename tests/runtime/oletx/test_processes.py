@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tracemalloc
@@ -22,7 +21,8 @@ from mqis.runtime.oletx.connection import ConnectionClosed, Message
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.wire.guid import Guid
-from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE, echo, run, until
+from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE, echo
+from tests.waiting import DEADLINE_S, run, until
 
 _CHILD = """
 import asyncio, sys
@@ -49,13 +49,6 @@ asyncio.run(main())
 """
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 class Child:
     """Another process with an endpoint."""
 
@@ -80,7 +73,7 @@ class Child:
 
     def end(self) -> None:
         self.process.kill()
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=DEADLINE_S)
 
 
 @asynccontextmanager
@@ -214,7 +207,7 @@ def test_a_hundred_sessions_in_one_process(capsys: pytest.CaptureFixture[str]) -
             tracemalloc.stop()
             return (open_ - before) / 100, after - before
 
-    each, left = run(scene(), 120)
+    each, left = run(scene())
     with capsys.disabled():
         print(f"\n100 sessions: {each / 1024:.0f} KiB each (both ends), {left / 1024:.0f} KiB left")
     assert each < 200 * 1024

@@ -28,7 +28,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20, NDR64
-from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE, run, until
+from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE
+from tests.waiting import DEADLINE_S, run, until
 
 BLOB = bytes.fromhex("08000000 01000000")
 VERSIONS = BindVersionSet(1, 2, 1, 1, 1, 5)
@@ -267,7 +268,7 @@ def test_what_this_side_calls_for_a_connection() -> None:
     async def scene() -> None:
         async with stranger() as partner:
             await partner.build()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(DEADLINE_S):
                 await partner.endpoint.connect(ALPHA, TYPE)
             await until(lambda: len(partner.calls) >= 3)
             (_, build), (_, asked), (_, sent) = partner.calls[:3]
