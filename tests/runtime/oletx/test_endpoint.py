@@ -10,7 +10,6 @@ import pytest
 
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.session import SessionState
-from mqis.protocol.cmpo.settings import Settings
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.multiplexer.limits import Limits
 from mqis.protocol.rpc.registry import EndpointRegistry
@@ -170,7 +169,7 @@ def test_a_reader_that_takes_its_time_stops_the_sender() -> None:
             await release.wait()
             sizes.extend([len(message.body) async for message in connection])
 
-        async with couple(limits=limits, settings=Settings()) as (a, b):
+        async with couple(limits=limits) as (a, b):
             b.accept(TYPE, slow)
             connection = await a.connect(BETA, TYPE)
             sent = 0
