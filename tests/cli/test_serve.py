@@ -148,7 +148,7 @@ async def _stop_while_a_call_runs(server: Running) -> None:
 
     async def never(*_args: object) -> bytes:
         called_back.set()
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
         return b""
 
     initiator = PyspnegoInitiator(Secret("alice", "LAB", "any"))
@@ -159,7 +159,7 @@ async def _stop_while_a_call_runs(server: Running) -> None:
         "127.0.0.1", port, [dscomm.SYNTAX], callbacks=never
     ) as client:
         call = asyncio.create_task(
-            invoke(client, dscomm.DSCOMM, dscomm.VALIDATE_SERVER, request, timeout_s=30)
+            invoke(client, dscomm.DSCOMM, dscomm.VALIDATE_SERVER, request, timeout_s=DEADLINE_S)
         )
         await in_time(called_back.wait())
         server.process.terminate()
@@ -167,7 +167,7 @@ async def _stop_while_a_call_runs(server: Running) -> None:
         await asyncio.sleep(0.3)
         assert server.process.poll() is None
         server.process.terminate()
-        assert await asyncio.to_thread(server.process.wait, 3) == 1
+        assert await asyncio.to_thread(server.process.wait, DEADLINE_S) == 1
         with pytest.raises(ProtocolError):
             await call
 

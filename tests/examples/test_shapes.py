@@ -24,7 +24,7 @@ from mqis.runtime.rpc.typed import invoke
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
-from tests.waiting import DEADLINE_S
+from tests.waiting import DEADLINE_S, until
 
 ROOT = Path(__file__).resolve().parents[2]
 SYNTAXES = [pytest.param(NDR20, id="ndr20"), pytest.param(NDR64, id="ndr64")]
@@ -220,9 +220,7 @@ def test_a_client_that_leaves_is_cleaned_up_after() -> None:
             await other.call(idl.OPEN_PILE, idl.PileAsked(1))
             await other.call(idl.OPEN_PILE, idl.PileAsked(1))
             assert host.service.open_piles == 2
-        async with asyncio.timeout(DEADLINE_S):
-            while host.service.open_piles:  # the server hears of it a moment later
-                await asyncio.sleep(0.01)
+        await until(lambda: not host.service.open_piles)  # the server hears of it a moment later
         assert host.service.rundowns == 2
 
     play(scene)

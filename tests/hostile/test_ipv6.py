@@ -18,7 +18,7 @@ from mqis.services.config import override
 from mqis.services.directory_server import DirectoryServer
 from mqis.services.sections import Config
 from tests.hostile.test_queue_port import ended, pec
-from tests.waiting import in_time
+from tests.waiting import DEADLINE_S, in_time
 
 
 def _has_ipv6() -> bool:
@@ -77,9 +77,9 @@ def test_only_this_computer_is_not_counted() -> None:
 @pytest.mark.req("SEC-10-02")
 def test_silent_connections_over_ipv6_are_bounded_at_the_queue_port(tmp_path: Path) -> None:
     async def attack() -> None:
-        async with pec(tmp_path, listen="::1") as (_, port):
+        async with pec(tmp_path, listen="::1", silence_s=600) as (_, port):
             held = [await asyncio.open_connection("::1", port) for _ in range(40)]
-            assert all([await ended(reader, 0.2) for reader, _ in held[:24]])
+            assert all([await ended(reader, DEADLINE_S) for reader, _ in held[:24]])
             assert not await ended(held[-1][0], 0.2)
             for _, writer in held:
                 writer.transport.abort()

@@ -21,6 +21,7 @@ from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.queueing.message import Message
 from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.runtime.freeports import free_port
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.internal import ConnectionParameters, EstablishConnection
@@ -149,18 +150,15 @@ def test_a_machine_that_cannot_be_reached(machine: str) -> None:
     """Nobody listens, the resolver does not know it, or it knows nonsense."""
 
     async def body() -> None:
-        with socket.socket() as free:
-            free.bind((HOST, 0))
-            book = Book()
-            book.ports["PSC2"] = free.getsockname()[1]
-            free.close()
-            async with endpoint(PSC1, "PSC1", book) as one:
-                message = Message(b"x", lifetime_s=1, acknowledge=True)
-                name = one.send(machine, message)
-                closed = await wait_for(one, SessionClosed)
-                assert closed.reason.startswith(f"no connection to {machine}")
-                nack = await wait_for(one, Nacked)
-                assert (nack.identifier, nack.local) == (name, True)
+        book = Book()
+        book.ports["PSC2"] = free_port()
+        async with endpoint(PSC1, "PSC1", book) as one:
+            message = Message(b"x", lifetime_s=1, acknowledge=True)
+            name = one.send(machine, message)
+            closed = await wait_for(one, SessionClosed)
+            assert closed.reason.startswith(f"no connection to {machine}")
+            nack = await wait_for(one, Nacked)
+            assert (nack.identifier, nack.local) == (name, True)
 
     run(body())
 
