@@ -65,7 +65,7 @@ def options(name: str, own_mapper: int, partner_mapper: int) -> list[str]:
 def test_connect_shows_the_answers(name: str, partner: str, free_port: int) -> None:
     with listening(partner, free_port, "--echo") as listener:
         mine = options(name, free_port, listener.mapper_port)
-        messages = ["--send", "0x2001:c0ffee", "--send", "7", "--wait", "1"]
+        messages = ["--send", "0x2001:c0ffee", "--send", "7", "--wait", "4"]
         done = process("oletx", "connect", partner, *mine, *messages, "--type", "0x101")
         assert done.returncode == 0, done.stderr
         said = done.stdout.decode().splitlines()

@@ -131,7 +131,7 @@ def test_two_servers_at_addresses_of_their_own(
 @pytest.mark.req("MQSD-2.1-04", "MQSD-3.2.5.1-07")
 def test_a_server_at_all_addresses(namespaces: None, store: Path, tmp_path: Path) -> None:
     with serving(tmp_path / "c", store, "chi-dir1", "0.0.0.0"):
-        found = discover("--timeout", "0.5", "--network", CLIENT)
+        found = discover("--timeout", "5", "--network", CLIENT)
         assert found["responders"] == [
             {"network": CLIENT, "address": SERVERS[0], "own_site": False}
         ]
