@@ -27,6 +27,7 @@ from mqis.wire.mqdsrp.messages import (
 )
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.seqnum import SequenceNumber
+from tests import waiting
 from tests.hostile.queue_port import QueuePort, Tap, again, unsigned
 from tests.services.enterprises import (
     MACHINE,
@@ -84,7 +85,7 @@ def test_two_forged_packets_do_not_wedge_a_partition(tmp_path: Path) -> None:
             forged = [unsigned(liar, "psc2", message) for message in (beat, purged)]
             await attacker.send(*forged)
             counters = _node(psc).replication.counters
-            await until(lambda: counters.sync0_started > 0)
+            await waiting.until(lambda: counters.sync0_started > 0)
             await create_soon(pec, "pec1\\after", "two")
             await until(psc, "pec1\\after", "two")
             await until(psc, "pec1\\before", "one")
@@ -115,7 +116,7 @@ def test_a_recorded_change_request_is_not_executed_again(tmp_path: Path) -> None
             delivered = _delivered(pec)
             attacker = await QueuePort.open(site.ports["pec1"], recorded.header.source)
             await attacker.send(again(recorded))
-            await until(lambda: _delivered(pec) > delivered)
+            await waiting.until(lambda: _delivered(pec) > delivered)
             await create_soon(psc, "pec1\\fence", "decided after the replay")
             await attacker.close()
             assert await label_of(pec, "pec1\\gone") is None
@@ -179,7 +180,7 @@ def test_who_does_not_sign_or_is_unknown_is_refused_and_logged(
             address = "127.0.0.1"
             await attacker.send(*(unsigned(liar, "pec1", alive) for _ in range(500)))
             await attacker.send(unsigned(liar, "pec1", alive, signature=b"\x01" * 128))
-            await until(lambda: bool(logged("the signature is wrong")))
+            await waiting.until(lambda: bool(logged("the signature is wrong")))
             assert _node(pec).queue.statistics.refused >= 501
             assert logged(f"refused from psc2 at {address}: not signed")
             assert logged(f"refused from psc2 at {address}: the signature is wrong")
@@ -209,7 +210,7 @@ def test_what_replication_refuses_is_logged_with_peer_and_reason(
             attacker = await QueuePort.open(site.ports["pec1"], liar)
             await attacker.send(unsigned(liar, "pec1", purged))
             wanted = "this server is the authority of the partition"
-            await until(lambda: wanted in caplog.text)
+            await waiting.until(lambda: wanted in caplog.text)
             await attacker.close()
         [line] = [m for m in caplog.messages if wanted in m]
         assert line.startswith("refused from psc2 at 127.0.0.1: ")

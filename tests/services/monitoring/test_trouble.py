@@ -20,7 +20,8 @@ from mqis.services.monitoring.service import start_monitoring
 from mqis.services.monitoring.sources import Sources
 from mqis.services.sections import Config
 from mqis.storage.memory import MemoryStore
-from tests.services.monitoring.pair import fetch, pec_config, status_of, until
+from tests.services.monitoring.pair import fetch, pec_config, status_of
+from tests.waiting import until
 
 
 class Ailing(MemoryStore):
