@@ -38,8 +38,8 @@ from tests.runtime.node.loopback import (
     machine_key,
     running,
     text,
-    until,
 )
+from tests.waiting import until
 from tests.wire.mqds.vectors import MODULUS, PRIVATE_EXPONENT
 
 REQUIRE, ACCEPT = SigningPolicy.REQUIRE, SigningPolicy.ACCEPT
