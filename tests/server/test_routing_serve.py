@@ -39,7 +39,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.messages import SyncRequest, encode_message
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.server.test_replication_serve import client_of, pec_config, text, until, with_values
+from tests.server.test_replication_serve import client_of, pec_config, text, with_values
 from tests.waiting import DEADLINE_S, until
 
 LINK, MACHINE, SITE = ObjectType.ROUTINGLINK, ObjectType.MACHINE, ObjectType.SITE
