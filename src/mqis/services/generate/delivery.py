@@ -12,6 +12,7 @@ from typing import Any
 
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.replication.changes import propagated
+from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.server import Role
 from mqis.services.generate.plan import Member
 from mqis.services.generate.records import Way, fixed_of
@@ -163,13 +164,8 @@ class Delivery:
         """A change of the authority, in its journal."""
         outgoing = propagated(change, SequenceNumber.MIN)
         obj = change.obj
-        listed = tuple((p, obj.properties[p]) for p in change.changed if p in obj.properties)
-        body = outgoing.encoded
-        if listed and listed != outgoing.properties:
-            body = replace(outgoing, properties=listed).encoded
-        self._books[self.authorities[obj.partition]].write(
-            change_record(self.now_us, RecordState.LOCAL, outgoing, obj.type, obj.id, body=body)
-        )
+        book = self._books[self.authorities[obj.partition]]
+        book.write(local_record(change, outgoing, self.now_us))
         return Sent.of(outgoing, obj.type, obj.id)
 
     def send(self, batch: Sequence[Sent], mishap: Mishap | None = None) -> None:
