@@ -15,10 +15,10 @@ from mqis.protocol.replication.changes import propagated
 from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.server import Role
 from mqis.services.generate.plan import Member
-from mqis.services.generate.records import Way, fixed_of
 from mqis.storage.journal import Journal
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
+from mqis.wire.journal.patterns import RecordPattern, fixed_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, Message, Operation, encode_message
@@ -137,7 +137,9 @@ class Delivery:
             name: [m.name for m in members if m.role is Role.BSC and m.psc == name]
             for name in self.members
         }
-        self._way: Callable[[str, str, RecordState, int, str], Way] = cache(self._make_way)
+        self._pattern: Callable[[str, str, RecordState, int, str], RecordPattern] = cache(
+            self._make_pattern
+        )
 
     def close(self) -> None:
         for book in self._books.values():
@@ -241,8 +243,8 @@ class Delivery:
     ) -> None:
         """What a sender says of its message."""
         book = self._books[hop.source]
-        way = self._way(hop.source, hop.target, state, operation, reason)
-        book.add(way.record(book.last_lsn + 1, self.now_us, number, body))
+        pattern = self._pattern(hop.source, hop.target, state, operation, reason)
+        book.add(pattern.record(book.last_lsn + 1, self.now_us, number, body))
 
     def _receive(
         self,
@@ -255,13 +257,13 @@ class Delivery:
         refuse: bool,
     ) -> None:
         book, now = self._books[hop.target], self.now_us
-        way = self._way(hop.source, hop.target, RecordState.RECEIVED, operation, "")
-        book.add(way.record(book.last_lsn + 1, now, number, body))
+        pattern = self._pattern(hop.source, hop.target, RecordState.RECEIVED, operation, "")
+        book.add(pattern.record(book.last_lsn + 1, now, number, body))
         if refuse:
             self._refuse(hop, number, batch)
             return
         for sent in batch:
-            book.add(way.record(book.last_lsn + 1, now, number, fixed=sent.applied))
+            book.add(pattern.record(book.last_lsn + 1, now, number, fixed=sent.applied))
         if batch:
             last = batch[-1].change
             self.reached[hop.target, last.partition] = last.seq
@@ -273,9 +275,9 @@ class Delivery:
             told = {"peer": hop.source, "message": message, "session": 1}
             self._books[hop.target].write(replace(record, reason=REFUSED_BECAUSE, **told))  # type: ignore[arg-type]
 
-    def _make_way(
+    def _make_pattern(
         self, source: str, target: str, state: RecordState, operation: int, reason: str
-    ) -> Way:
+    ) -> RecordPattern:
         at_target = state is RecordState.RECEIVED
         unsent = state in (RecordState.QUEUED, RecordState.EXPIRED)
         record = JournalRecord(
@@ -288,4 +290,4 @@ class Delivery:
             operation=operation,
             reason=reason,
         )
-        return Way.of(record)
+        return RecordPattern.of(record)

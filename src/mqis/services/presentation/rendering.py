@@ -140,9 +140,7 @@ def _certificates(value: bytes) -> str:
 _READABLE: dict[int, Callable[[bytes], str]] = {
     **dict.fromkeys(DESCRIPTORS, lambda data: to_sddl(SecurityDescriptor.from_bytes(data))),
     **dict.fromkeys(SIDS, lambda data: str(Sid.from_bytes(data))),
-    **dict.fromkeys(
-        SEQUENCE_PROPERTY.values(), lambda data: str(SequenceNumber(int.from_bytes(data, "big")))
-    ),
+    **dict.fromkeys(SEQUENCE_PROPERTY.values(), lambda data: str(SequenceNumber.from_bytes(data))),
     **dict.fromkeys(
         (
             PropId.QM_SIGN_PKS,
