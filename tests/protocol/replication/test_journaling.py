@@ -25,8 +25,9 @@ def life_of_a_site() -> tuple[list[OwnChange], DirectoryObject]:
         events = DirectoryEvents(tx, 0, SeededEntropy(1), observe=changes.append)
         name = PropVariant(VarType.LPWSTR, "Delft")
         site = events.create_directory_object(ObjectType.SITE, {PropId.S_PATHNAME: name})
-        interval = {PropId.S_INTERVAL1: PropVariant(VarType.UI2, 7)}
-        site = events.update_directory_object(site, interval)
+        site = events.update_directory_object(
+            site, {PropId.S_INTERVAL1: PropVariant(VarType.UI2, 7)}
+        )
         events.delete_directory_object(site)
     return changes, site
 

@@ -68,7 +68,8 @@ _NO_MESSAGE = bytes(16)
 
 def length_of_parts(data: bytes, offset: int) -> int:
     """The length of the record at an offset, as the lengths of its parts add up."""
-    return HEADER_SIZE + sum(_PARTS.unpack_from(data, offset + COVERED_AT + _PARTS_AT))
+    peer, reason, body = _PARTS.unpack_from(data, offset + COVERED_AT + _PARTS_AT)
+    return HEADER_SIZE + int(peer + reason + body)
 
 
 def encode_record(lsn: int, record: JournalRecord) -> bytes:
