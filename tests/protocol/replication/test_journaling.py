@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from mqis.lab.demo import SeededEntropy
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject, Scope
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.replication.changes import deletion, propagated
 from mqis.protocol.replication.journaling import local_record
-from mqis.services.demo import SeededEntropy
 from mqis.storage.memory import MemoryStore
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.journal.body import decode_body
