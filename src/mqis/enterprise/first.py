@@ -25,7 +25,7 @@ from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
 
 
@@ -58,10 +58,12 @@ def _complete(tx: Transaction, plan: Plan, made: Callable[[OwnChange], None]) ->
     events = DirectoryEvents(tx, int(time()), SystemEntropy(), observe=made)
     events.create_directory_object(
         ObjectType.CN,
-        {
-            PropId.CN_NAME: PropVariant(VarType.LPWSTR, plan.enterprise.network),
-            PropId.CN_PROTOCOLID: PropVariant(VarType.UI1, 1),
-        },
+        props(
+            {
+                PropId.CN_NAME: plan.enterprise.network,
+                PropId.CN_PROTOCOLID: 1,
+            }
+        ),
     )
 
 

@@ -13,8 +13,8 @@ from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.journal.body import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 
 
@@ -23,11 +23,9 @@ def life_of_a_site() -> tuple[list[OwnChange], DirectoryObject]:
     changes: list[OwnChange] = []
     with MemoryStore().write() as tx:
         events = DirectoryEvents(tx, 0, SeededEntropy(1), observe=changes.append)
-        name = PropVariant(VarType.LPWSTR, "Delft")
-        site = events.create_directory_object(ObjectType.SITE, {PropId.S_PATHNAME: name})
-        site = events.update_directory_object(
-            site, {PropId.S_INTERVAL1: PropVariant(VarType.UI2, 7)}
-        )
+        name = "Delft"
+        site = events.create_directory_object(ObjectType.SITE, props({PropId.S_PATHNAME: name}))
+        site = events.update_directory_object(site, props({PropId.S_INTERVAL1: 7}))
         events.delete_directory_object(site)
     return changes, site
 
@@ -48,7 +46,7 @@ def test_records_name_the_object_and_hold_what_was_set() -> None:
     assert {(r.object_type, r.object_id) for r in records} == {(ObjectType.SITE, site.id)}
     assert [r.operation for r in records] == [Command.CREATE, Command.UPDATE, Command.DELETE]
     assert {propid for propid, _ in body_of(created).properties} >= {PropId.S_PATHNAME}
-    assert (PropId.S_INTERVAL1, PropVariant(VarType.UI2, 7)) in body_of(updated).properties
+    assert pair(PropId.S_INTERVAL1, 7) in body_of(updated).properties
 
 
 def test_the_record_of_a_deletion_holds_scope_and_type() -> None:

@@ -31,6 +31,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.propvariant import PropVariant, VarType
 
@@ -124,7 +125,8 @@ def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> A
     properties = dict(change.properties)
     kept = stored(properties)
     if change.path and object_type in NAME_PROPERTY:
-        kept.setdefault(NAME_PROPERTY[object_type], PropVariant(VarType.LPWSTR, change.path))
+        name = NAME_PROPERTY[object_type]
+        kept.setdefault(name, prop(name, change.path))
     new = DirectoryObject(
         object_type, _identity(object_type, change, properties), change.partition, change.seq, kept
     )
@@ -190,7 +192,7 @@ def stored(properties: dict[int, PropVariant]) -> dict[int, PropVariant]:
             result.update(Service.from_bits(bits).as_properties())
         elif propid == PropId.QM_SITE_ID:
             assert isinstance(variant.value, Guid)
-            result[PropId.QM_SITE_IDS] = PropVariant(VarType.VECTOR_CLSID, (variant.value,))
+            result[PropId.QM_SITE_IDS] = prop(PropId.QM_SITE_IDS, (variant.value,))
         elif variant.value or not _may_be_absent(propid):
             target = STORED_AS.get(propid, propid)
             entry = PROPERTIES[target]

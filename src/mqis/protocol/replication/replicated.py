@@ -17,6 +17,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value, VarType
 
 _P = PropId
@@ -149,7 +150,7 @@ def sent_value(obj: DirectoryObject, propid: PropId) -> PropVariant:
     if stored is None:
         return _zero(propid)
     if propid is PropId.QM_SERVICE:
-        return PropVariant(VarType.UI4, Service.of(obj).bits)
+        return prop(propid, Service.of(obj).bits)
     found = obj.properties.get(stored)
     if found is None:
         return _zero(propid)
@@ -158,8 +159,8 @@ def sent_value(obj: DirectoryObject, propid: PropId) -> PropVariant:
     if propid is PropId.QM_SITE_ID:
         sites = found.value
         first = sites[0] if isinstance(sites, tuple) and sites else None
-        return PropVariant(VarType.CLSID, first if isinstance(first, Guid) else Guid.NULL)
-    return PropVariant(PROPERTIES[propid].vt, found.value)
+        return prop(propid, first if isinstance(first, Guid) else Guid.NULL)
+    return prop(propid, found.value)
 
 
 def whole_object(obj: DirectoryObject) -> tuple[tuple[int, PropVariant], ...]:
