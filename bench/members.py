@@ -36,7 +36,8 @@ from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 
 PEC, PSC, BSC = "PEC1", "PSC2", "BSC3"
@@ -87,22 +88,26 @@ def _admit(
 ) -> None:
     """What 'mqis join' does: the objects, the configuration, an empty store."""
     events = DirectoryEvents(tx, NOW, SystemEntropy(), own_site=site)
-    public = PropVariant(VarType.BLOB, key_list(key.public))
+    public = key_list(key.public)
     role, where, bits = "bsc", SITE, ServiceBits.BSC
     if name == PSC:
         role, where, bits = "psc", OTHER_SITE, ServiceBits.PSC
-        properties: dict[int, PropVariant] = {
-            PropId.S_PSC: PropVariant(VarType.LPWSTR, name),
-            PropId.S_PSC_SIGNPK: public,
-        }
+        properties: dict[int, PropVariant] = props(
+            {
+                PropId.S_PSC: name,
+                PropId.S_PSC_SIGNPK: public,
+            }
+        )
         site = events.create(
             ObjectType.SITE, where, properties, security=_descriptor(ObjectType.SITE)
         ).id
-    properties = {
-        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-        PropId.QM_SERVICE: PropVariant(VarType.UI4, int(bits)),
-        PropId.QM_SIGN_PKS: public,
-    }
+    properties = props(
+        {
+            PropId.QM_SITE_ID: site,
+            PropId.QM_SERVICE: int(bits),
+            PropId.QM_SIGN_PKS: public,
+        }
+    )
     machine = events.create(
         ObjectType.MACHINE, name, properties, security=_descriptor(ObjectType.MACHINE)
     )

@@ -57,7 +57,8 @@ from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tools.chaos_enterprise import Copy, copy_of
 from tools.replication_chaos import Ledger, State
 
@@ -212,7 +213,7 @@ class Worker:
 
 
 def _labelled(label: str) -> dict[int, PropVariant]:
-    return {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
+    return props({PropId.Q_LABEL: label})
 
 
 # --- kills ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Store, Transaction
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 
 
@@ -31,7 +32,7 @@ def _work(tx: Transaction) -> None:
     events = DirectoryEvents(tx, demo.NOW, demo.SeededEntropy(2))
     machine = tx.find(ObjectType.MACHINE, "ams-app1")
     assert machine is not None
-    events.update_directory_object(machine, {PropId.QM_PATHNAME: _text("renamed")})
+    events.update_directory_object(machine, props({PropId.QM_PATHNAME: "renamed"}))
     assert tx.find(ObjectType.MACHINE, "AMS-APP1") is None
     assert tx.find(ObjectType.MACHINE, "Renamed") is not None
     with pytest.raises(DirectoryError, match="no machine 'ams-app1'"):
@@ -41,7 +42,7 @@ def _work(tx: Transaction) -> None:
         events.create(ObjectType.QUEUE, "RENAMED\\LATE", {})
     events.delete_directory_object(queue)
     assert tx.tombstone(queue.id) is not None
-    identified = {PropId.Q_INSTANCE: PropVariant(VarType.CLSID, queue.id), **queue.properties}
+    identified = props({PropId.Q_INSTANCE: queue.id, **queue.properties})
     events.create_directory_object(ObjectType.QUEUE, identified)
     assert tx.tombstone(queue.id) is None
 

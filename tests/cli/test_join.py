@@ -28,7 +28,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, BOB, PASSWORDS, Running, serving
@@ -106,8 +106,8 @@ async def everywhere(servers: list[Running], path: str, label: str) -> None:
 
 async def create(server: Running, path: str, label: str) -> Guid | None:
     async with await connect(server) as client:
-        text = PropVariant(VarType.LPWSTR, label)
-        return await client.create(ObjectType.QUEUE, path, {PropId.Q_LABEL: text})
+        text = label
+        return await client.create(ObjectType.QUEUE, path, props({PropId.Q_LABEL: text}))
 
 
 def begin(home: Path, port: int, hosts: dict[str, int]) -> None:

@@ -27,7 +27,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, BOB, CONFIG, PASSWORDS, Running, prepare, serving
 from tests.waiting import DEADLINE_S, in_time
@@ -113,7 +114,7 @@ async def _create_until_it_ends(port: int, terminate: Callable[[], None]) -> set
     acknowledged: set[str] = set()
     initiator = PyspnegoInitiator(Secret("alice", "LAB", PASSWORDS[ALICE].decode().strip()))
     credentials = Credentials(initiator, AuthType.NTLM, AuthLevel.PRIVACY, "127.0.0.1")
-    label: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "load")}
+    label: dict[int, PropVariant] = props({PropId.Q_LABEL: "load"})
 
     async def one(number: int) -> None:
         address = ServerAddress("127.0.0.1", port)

@@ -39,6 +39,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.rpc.bodies import AlterContext, Bind, Request
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.security.sid import Sid
@@ -129,7 +130,7 @@ class TestBinding:
                 connected(tap.address) as client,
             ):
                 got = await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="c14\\q")
-                assert got == {PropId.Q_LABEL: text("Orders")}
+                assert got == props({PropId.Q_LABEL: "Orders"})
             ((_, bind),) = tap.of(Bind)
             proposed = {e.context_id: e.transfers for e in bind.contexts}
             assert set(proposed.values()) == {(NDR20,), (NDR64,)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,19 @@ from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.sections import Role
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
-from mqis.enterprise.first import found_pec
+from mqis.enterprise.first import found_pec, journal_local_changes
 from mqis.enterprise.launch import SERVERS
 from mqis.enterprise.plan import Plan, PlanError, parse_plan
 from mqis.enterprise.setup import administrator, make_accounts
+from mqis.protocol.directory.objects import Scope
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.replication.changes import deletion
 from mqis.server.accounts import AccountsFile
+from mqis.storage.memory import MemoryStore
 from mqis.wire.journal import RecordState
+from mqis.wire.journal.body import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.security.sid import ADMINISTRATORS
 
 PLAN = """
@@ -137,3 +144,21 @@ def test_the_first_server_is_founded_once_and_written_down(tmp_path: Path, plan:
             assert next(iter(view.objects(ObjectType.ENTERPRISE))) == enterprise
     finally:
         again.close()
+
+
+def test_a_deletion_during_the_founding_is_written_down_with_scope_and_type(
+    tmp_path: Path, plan: Plan
+) -> None:
+    """As replication writes it: a deletion without them could not be rebuilt."""
+    nodes = nodes_in(tmp_path)
+    found_pec(plan, nodes)
+    with closing(open_store(nodes.named("del-dir1").store)) as founded, founded.read() as view:
+        network = next(iter(view.objects(ObjectType.CN)))
+    store = MemoryStore()
+    with store.write() as tx:
+        journal_local_changes(tx, [OwnChange(ChangeKind.DELETE, network)], 0)
+    with store.read() as view:
+        [(_, record)] = view.outbox(0, 2)
+    body = decode_body(record)
+    assert isinstance(body, DirectoryChange)
+    assert body.properties == deletion(ObjectType.CN, Scope.ENTERPRISE)

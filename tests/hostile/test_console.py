@@ -43,7 +43,8 @@ from mqis.web.settings import Settings
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from tests.waiting import DEADLINE_S
 from tests.web.asking import Visitor, eventually
@@ -116,7 +117,7 @@ def enterprise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enterprise]
 
 async def create(enterprise: Enterprise, path: str, label: str, sddl: str) -> str:
     address = ServerAddress("127.0.0.1", enterprise.servers[PEC].ready.port)
-    properties: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
+    properties: dict[int, PropVariant] = props({PropId.Q_LABEL: label})
     async with await connect([address], User("alice", "LAB"), ALICES_PASSWORD) as client:
         descriptor = parse_sddl(sddl).to_bytes()
         made = await client.create(ObjectType.QUEUE, path, properties, descriptor)

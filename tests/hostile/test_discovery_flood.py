@@ -19,9 +19,10 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqsd.reply import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from tests.server.enterprises import client_of, id_of
 from tests.waiting import DEADLINE_S, in_time, until
 
@@ -105,10 +106,12 @@ def test_an_answer_is_not_a_thousand_times_its_request(store: Path) -> None:
         ):
             site = await id_of(client, ObjectType.SITE, "Amsterdam")
             for number in range(80):
-                properties: dict[int, PropVariant] = {
-                    PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-                    PropId.QM_SERVICE: PropVariant(VarType.UI4, 2),
-                }
+                properties: dict[int, PropVariant] = props(
+                    {
+                        PropId.QM_SITE_ID: site,
+                        PropId.QM_SERVICE: 2,
+                    }
+                )
                 name = f"backup-{number:03}-{'x' * 40}"
                 await client.create(ObjectType.MACHINE, name, properties)
         async with DirectoryServer(configuration(store), grace_s=1) as server:

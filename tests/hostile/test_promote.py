@@ -30,7 +30,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tests.admin.test_promote import Threaded, psc_of
 from tests.server.enterprises import Site, client_of, until
 from tests.waiting import in_time
@@ -48,8 +49,8 @@ async def _build(directory: Path) -> Site:
             await site.join(pec, "bsc3", "bsc", "Leiden", psc="psc2")
             async with site.serving("bsc3") as backup:
                 async with client_of(psc) as client:
-                    label = PropVariant(VarType.LPWSTR, "there")
-                    await client.create(ObjectType.QUEUE, "psc2\\q", {PropId.Q_LABEL: label})
+                    label = "there"
+                    await client.create(ObjectType.QUEUE, "psc2\\q", props({PropId.Q_LABEL: label}))
                 await until(backup, "psc2\\q", "there")
     site.write("pec1", server={"role": "pec", "site": "Delft"}, security=ADMINISTRATORS)
     AccountsFile(site.homes["pec1"] / "accounts.toml").add("bob", PASSWORD, domain="LAB")
@@ -116,7 +117,7 @@ class Impostor:
         self.changes = 0
 
     def get(self, _kind: ObjectType, _name: str, _chosen: Sequence[PropId]) -> _Found:
-        return _Found(Guid.NULL, {PropId.S_PSC: PropVariant(VarType.LPWSTR, self.psc)})
+        return _Found(Guid.NULL, props({PropId.S_PSC: self.psc}))
 
     def set(self, *_given: object) -> None:
         self.changes += 1

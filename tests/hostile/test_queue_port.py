@@ -20,10 +20,11 @@ from mqis.server.replication import key_list
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqqb.internal import EstablishConnection
 from mqis.wire.mqqb.packet import decode_packet
 from mqis.wire.mqqb.ping import Ping
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from tests.server.enterprises import Site, client_of, id_of
 from tests.waiting import DEADLINE_S, in_time
 
@@ -47,11 +48,13 @@ async def another_server(server: DirectoryServer) -> Guid:
     """The GUID of a backup controller that the directory lists."""
     async with client_of(server) as client:
         site = await id_of(client, ObjectType.SITE, "Delft")
-        properties: dict[int, PropVariant] = {
-            PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-            PropId.QM_SERVICE: PropVariant(VarType.UI4, 2),
-            PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, key_list(MachineKey.generate().public)),
-        }
+        properties: dict[int, PropVariant] = props(
+            {
+                PropId.QM_SITE_ID: site,
+                PropId.QM_SERVICE: 2,
+                PropId.QM_SIGN_PKS: key_list(MachineKey.generate().public),
+            }
+        )
         await client.create(ObjectType.MACHINE, "bsc3", properties)
         return await id_of(client, ObjectType.MACHINE, "bsc3")
 

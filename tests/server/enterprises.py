@@ -24,6 +24,7 @@ from mqis.server.restoremark import mark_of
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests import waiting
 
@@ -92,10 +93,12 @@ class Site:
         """What 'mqis join' does, through the same calls."""
         home = self.home(name)
         key = MachineKey.open(home / "signing.key")
-        blob = PropVariant(VarType.BLOB, key_list(key.public))
+        blob = key_list(key.public)
         async with client_of(pec) as client:
             if role == "psc":
-                keys: dict[int, PropVariant] = {PropId.S_PSC: text(name), PropId.S_PSC_SIGNPK: blob}
+                keys: dict[int, PropVariant] = props(
+                    {PropId.S_PSC: name, PropId.S_PSC_SIGNPK: blob}
+                )
                 site_id = await client.create(SITE, site, keys)
             else:
                 site_id = await id_of(client, SITE, site)
@@ -103,11 +106,13 @@ class Site:
             machine = await client.create(
                 MACHINE,
                 name,
-                {
-                    PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site_id),
-                    PropId.QM_SERVICE: PropVariant(VarType.UI4, _BITS[role]),
-                    PropId.QM_SIGN_PKS: blob,
-                },
+                props(
+                    {
+                        PropId.QM_SITE_ID: site_id,
+                        PropId.QM_SERVICE: _BITS[role],
+                        PropId.QM_SIGN_PKS: blob,
+                    }
+                ),
             )
             if machine is None:
                 machine = await id_of(client, MACHINE, name)
@@ -179,7 +184,7 @@ async def id_of(client: DirectoryClient, kind: ObjectType, name: str) -> Guid:
 
 async def create(server: DirectoryServer, path: str, label: str) -> None:
     async with client_of(server) as client:
-        await client.create(QUEUE, path, {PropId.Q_LABEL: text(label)})
+        await client.create(QUEUE, path, props({PropId.Q_LABEL: label}))
 
 
 async def label_of(server: DirectoryServer, path: str) -> str | None:

@@ -36,10 +36,11 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import SyncRequest, encode_message
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
-from tests.server.test_replication_serve import client_of, pec_config, text, with_values
+from tests.server.test_replication_serve import client_of, pec_config, with_values
 from tests.waiting import DEADLINE_S, until
 
 LINK, MACHINE, SITE = ObjectType.ROUTINGLINK, ObjectType.MACHINE, ObjectType.SITE
@@ -47,14 +48,6 @@ ROUTING = ServiceBits.ROUTING
 HOST = "127.0.0.1"
 #: A private queue of plain machines.
 QUEUE = 20
-
-
-def clsid(value: Guid) -> PropVariant:
-    return PropVariant(VarType.CLSID, value)
-
-
-def service_bits(bits: int) -> PropVariant:
-    return PropVariant(VarType.UI4, bits)
 
 
 def service_of(server: DirectoryServer) -> ReplicationService:
@@ -112,22 +105,24 @@ class Row:
         self.b = await self._join("psc2", "Leiden")
         self.c = await self._join("psc3", "Gouda")
         async with client_of(self.a) as client:
-            bits = service_bits(ServiceBits.PEC | ROUTING)
-            await client.set(MACHINE, {PropId.QM_SERVICE: bits}, path="pec1")
+            bits = ServiceBits.PEC | ROUTING
+            await client.set(MACHINE, props({PropId.QM_SERVICE: bits}), path="pec1")
             for site, gate in (("Delft", "pec1"), ("Leiden", "psc2"), ("Gouda", "psc3")):
-                gates = PropVariant(VarType.VECTOR_CLSID, (find(self.a, MACHINE, gate),))
-                await client.set(SITE, {PropId.S_GATES: gates}, path=site)
+                gates = (find(self.a, MACHINE, gate),)
+                await client.set(SITE, props({PropId.S_GATES: gates}), path=site)
             for ends in (("Delft", "Leiden"), ("Leiden", "Gouda")):
                 first, second = (find(self.a, SITE, name) for name in ends)
-                cost = PropVariant(VarType.UI4, 1)
+                cost = 1
                 await client.create(
                     LINK,
                     None,
-                    {
-                        PropId.L_NEIGHBOR1: clsid(first),
-                        PropId.L_NEIGHBOR2: clsid(second),
-                        PropId.L_COST: cost,
-                    },
+                    props(
+                        {
+                            PropId.L_NEIGHBOR1: first,
+                            PropId.L_NEIGHBOR2: second,
+                            PropId.L_COST: cost,
+                        }
+                    ),
                 )
         a, c = find(self.a, MACHINE, "pec1"), find(self.a, MACHINE, "psc3")
         await until(lambda: next_hop(self.a, c) == "psc2")
@@ -137,21 +132,23 @@ class Row:
     async def _join(self, name: str, site: str) -> DirectoryServer:
         home = self._home / name
         home.mkdir()
-        blob = PropVariant(VarType.BLOB, key_list(MachineKey.open(home / "key").public))
+        blob = key_list(MachineKey.open(home / "key").public)
         pec_key = MachineKey.open(self._home / "pec1" / "key").public
         async with client_of(self.a) as client:
-            values: dict[int, PropVariant] = {PropId.S_PSC: text(name), PropId.S_PSC_SIGNPK: blob}
+            values: dict[int, PropVariant] = props({PropId.S_PSC: name, PropId.S_PSC_SIGNPK: blob})
             site_id = await client.create(SITE, site, values)
             assert site_id is not None
-            bits = service_bits(ServiceBits.PSC | ROUTING)
+            bits = ServiceBits.PSC | ROUTING
             machine = await client.create(
                 MACHINE,
                 name,
-                {
-                    PropId.QM_SITE_ID: clsid(site_id),
-                    PropId.QM_SERVICE: bits,
-                    PropId.QM_SIGN_PKS: blob,
-                },
+                props(
+                    {
+                        PropId.QM_SITE_ID: site_id,
+                        PropId.QM_SERVICE: bits,
+                        PropId.QM_SIGN_PKS: blob,
+                    }
+                ),
             )
         url = f"sqlite:{home / 'd.db'}"
         open_store(url, create=True).close()
@@ -200,7 +197,7 @@ async def plain_machine(
 
 async def add_plain(server: DirectoryServer, name: str, site: str) -> Guid:
     async with client_of(server) as client:
-        values: dict[int, PropVariant] = {PropId.QM_SITE_ID: clsid(find(server, SITE, site))}
+        values: dict[int, PropVariant] = props({PropId.QM_SITE_ID: find(server, SITE, site)})
         made = await client.create(MACHINE, name, values)
     assert made is not None
     return made
@@ -323,7 +320,7 @@ def test_the_routing_bit_decides_who_gets_a_session(tmp_path: Path) -> None:
             await add_plain(server, "desk1", "Delft")
             assert not await greeted(server, ports)
             for bits, may in ((9, True), (8, False)):
-                await client.set(MACHINE, {PropId.QM_SERVICE: service_bits(bits)}, path="pec1")
+                await client.set(MACHINE, props({PropId.QM_SERVICE: bits}), path="pec1")
                 await until(partial(forwards, server, may))
                 assert await greeted(server, ports) is may
 
@@ -335,7 +332,7 @@ def test_a_configuration_without_routes_has_the_stricter_rule(tmp_path: Path) ->
         config, ports = one_server(tmp_path, route=False)
         async with DirectoryServer(config, grace_s=1) as server, client_of(server) as client:
             await add_plain(server, "desk1", "Delft")
-            await client.set(MACHINE, {PropId.QM_SERVICE: service_bits(9)}, path="pec1")
+            await client.set(MACHINE, props({PropId.QM_SERVICE: 9}), path="pec1")
             assert service_of(server).routing is None
             assert not await greeted(server, ports)
 

@@ -47,7 +47,8 @@ from mqis.protocol.ports import Change, Store, Transaction
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
 #: (done, total): lines for an export, bytes for an import.
@@ -256,8 +257,7 @@ class _Create:
 
 def _as_created(obj: DirectoryObject) -> dict[int, PropVariant]:
     """The stored properties as an event takes them: with the identifier among them."""
-    identifier = PropVariant(VarType.CLSID, obj.id)
-    return {**obj.properties, IDENTIFIER_PROPERTY[obj.type]: identifier}
+    return props({**obj.properties, IDENTIFIER_PROPERTY[obj.type]: obj.id})
 
 
 class _Restore:

@@ -26,6 +26,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import PropertyRestriction, SortColumn
 from mqis.wire.mqds.serverlist import ServerList
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, VarType
 
 T = TypeVar("T")
@@ -185,7 +186,7 @@ class Remote:
             and row.readable
             and (row.also_stored or propid not in COMPUTED)
         ]
-        only = PropertyRestriction(_EQ, own, PropVariant(VarType.CLSID, guid))
+        only = PropertyRestriction(_EQ, own, prop(own, guid))
         rows = self._run(self._rows(columns, [only], []))
         return dict(zip(columns, map(_or_none, rows[0]), strict=True)) if rows else {}
 

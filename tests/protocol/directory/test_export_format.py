@@ -25,6 +25,7 @@ from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Part
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.strategies.export import directory_objects, headers, tombstones
@@ -36,13 +37,15 @@ QUEUE = DirectoryObject(
     ID,
     SITE,
     SequenceNumber(256),
-    {
-        PropId.Q_SECURITY: PropVariant(VarType.BLOB, b"\0\xff"),
-        PropId.Q_PATHNAME: PropVariant(VarType.LPWSTR, "host\\q"),
-        PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "é\ud800"),
-        PropId.Q_SCOPE: PropVariant(VarType.UI1, 0),
-        PropId.Q_QMID: PropVariant(VarType.CLSID, ID),
-    },
+    props(
+        {
+            PropId.Q_SECURITY: b"\0\xff",
+            PropId.Q_PATHNAME: "host\\q",
+            PropId.Q_LABEL: "é\ud800",
+            PropId.Q_SCOPE: 0,
+            PropId.Q_QMID: ID,
+        }
+    ),
 )
 QUEUE_LINE = (
     '{"type":"queue","id":"a1b2c3d4-0001-0002-0304-05060708090a",'
@@ -288,7 +291,7 @@ def test_true_is_not_remembered_as_one() -> None:
 @pytest.mark.parametrize(
     ("properties", "key", "reason"),
     [
-        ({PropId.QM_OS: PropVariant(VarType.UI4, 0)}, "props.220", "not a property of a queue"),
+        (props({PropId.QM_OS: 0}), "props.220", "not a property of a queue"),
         ({9: PropVariant(VarType.UI4, 0)}, "props.9", "not a property of a queue"),
         (
             {PropId.Q_LABEL: PropVariant(VarType.UI4, 0)},

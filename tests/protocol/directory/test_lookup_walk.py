@@ -21,6 +21,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory.world import (
@@ -161,7 +162,7 @@ class TestLookup:
 
     @pytest.mark.req("MQDS-3.1.6.7-03")
     def test_networks_are_searched_too(self, world: World) -> None:
-        equal = Restriction(Relation.EQ, PropId.CN_NAME, text("net"))
+        equal = Restriction(Relation.EQ, PropId.CN_NAME, prop(PropId.CN_NAME, "net"))
         assert _values(_begin(world, Query.make([503], [equal]))) == [(NET,)]
 
     @pytest.mark.req("MQDS-3.1.4.18-05")
@@ -174,7 +175,7 @@ class TestLookup:
         self, world: World
     ) -> None:
         crowd(world, 20)
-        some = Restriction(Relation.GE, PropId.Q_LABEL, text("label 5"))
+        some = Restriction(Relation.GE, PropId.Q_LABEL, prop(PropId.Q_LABEL, "label 5"))
         query = Query.make([103], [some], [SortKey(PropId.Q_LABEL)])
         with world.store.read() as view:
             expected = [obj.path for obj in query.objects(view) if obj.path != OUT]
@@ -198,7 +199,7 @@ class TestLookup:
     @pytest.mark.req("SEC-7-01")
     def test_a_walk_has_a_step_for_each_object_it_looks_at(self, world: World) -> None:
         crowd(world, 20)
-        some = Restriction(Relation.LT, PropId.Q_LABEL, text("label 5"))
+        some = Restriction(Relation.LT, PropId.Q_LABEL, prop(PropId.Q_LABEL, "label 5"))
         with world.store.read() as view:
             walk = walk_directory(view, Query.make([108], [some]), lambda obj: obj.path != OUT)
             steps = list(walk)

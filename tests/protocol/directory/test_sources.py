@@ -16,14 +16,11 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop, props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
 BERLIN, DELFT, USER = (Guid(letter * 16) for letter in (b"b", b"d", b"u"))
-
-
-def text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
 
 
 @pytest.fixture
@@ -32,14 +29,16 @@ def source() -> Iterator[StoreSource]:
     sites = ((BERLIN, "Berlin", "ber-dir1"), (DELFT, "Delft", "del-dir1"))
     with store.write() as tx:
         for number, (id_, name, psc) in enumerate(sites, 1):
-            values: dict[int, PropVariant] = {
-                PropId.S_PATHNAME: text(name),
-                PropId.S_PSC: text(psc),
-            }
+            values: dict[int, PropVariant] = props(
+                {
+                    PropId.S_PATHNAME: name,
+                    PropId.S_PSC: psc,
+                }
+            )
             seq = SequenceNumber(number)
             tx.insert(DirectoryObject(ObjectType.SITE, id_, ENTERPRISE_PARTITION, seq, values))
         seq = SequenceNumber(3)
-        sid: dict[int, PropVariant] = {PropId.U_SID: PropVariant(VarType.BLOB, b"\1\0\0\0\0\0\0\5")}
+        sid: dict[int, PropVariant] = props({PropId.U_SID: b"\1\0\0\0\0\0\0\5"})
         tx.insert(DirectoryObject(ObjectType.USER, USER, ENTERPRISE_PARTITION, seq, sid))
     with store.read() as view:
         yield StoreSource(view)
@@ -60,12 +59,12 @@ def test_one_object_with_all_that_is_stored(source: StoreSource, name: str) -> N
     record = source.get(ObjectType.SITE, name)
     assert (record.id, record.path, record.seq) == (DELFT, "Delft", f"{2:016x}")
     assert record.partition == ENTERPRISE_PARTITION
-    assert dict(record.values) == {PropId.S_PATHNAME: text("Delft"), PropId.S_PSC: text("del-dir1")}
+    assert dict(record.values) == props({PropId.S_PATHNAME: "Delft", PropId.S_PSC: "del-dir1"})
 
 
 def test_one_object_with_what_was_asked_for(source: StoreSource) -> None:
     record = source.get(ObjectType.SITE, "Berlin", [PropId.S_PSC, PropId.S_GATES])
-    assert record.values[PropId.S_PSC] == text("ber-dir1")
+    assert record.values[PropId.S_PSC] == prop(PropId.S_PSC, "ber-dir1")
     assert record.values.keys() == {PropId.S_PSC, PropId.S_GATES}
 
 
@@ -73,7 +72,7 @@ def test_a_list_in_order(source: StoreSource) -> None:
     sort = [SortKey(PropId.S_PATHNAME, Order.DESCENDING)]
     found = source.lookup(ObjectType.SITE, [PropId.S_PSC], [], sort)
     assert [record.path for record in found] == ["Delft", "Berlin"]
-    only = [Restriction(Relation.EQ, PropId.S_PSC, text("ber-dir1"))]
+    only = [Restriction(Relation.EQ, PropId.S_PSC, prop(PropId.S_PSC, "ber-dir1"))]
     assert [r.path for r in source.lookup(ObjectType.SITE, [PropId.S_PSC], only, [])] == ["Berlin"]
 
 

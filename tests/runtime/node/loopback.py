@@ -32,7 +32,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop, props
+from mqis.wire.propvariant import PropVariant
 from tests.waiting import until
 
 T = TypeVar("T")
@@ -43,14 +44,6 @@ SETTINGS = Settings(
     retry_s=1.0, max_retry_s=2.0, reply_wait_s=3.0, repeat_s=1.0, recovery_retry_s=0.5
 )
 LIMITS = Limits(retry_s=0.1, retry_max_s=0.5, connect_timeout_s=2.0)
-
-
-def text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
-
-
-def clsid(value: Guid) -> PropVariant:
-    return PropVariant(VarType.CLSID, value)
 
 
 @cache
@@ -104,15 +97,17 @@ class Net:
         with host.store.write() as tx:
             events = DirectoryEvents(tx, 0, SystemEntropy())
             events.create_directory_object(
-                ObjectType.ENTERPRISE, {PropId.E_NAME: text("Lab"), PropId.E_PECNAME: text(name)}
+                ObjectType.ENTERPRISE, props({PropId.E_NAME: "Lab", PropId.E_PECNAME: name})
             )
             events.create_directory_object(
                 SITE,
-                {
-                    PropId.S_PATHNAME: text(site),
-                    PropId.S_PSC: text(name),
-                    PropId.S_SITEID: clsid(me.site),
-                },
+                props(
+                    {
+                        PropId.S_PATHNAME: site,
+                        PropId.S_PSC: name,
+                        PropId.S_SITEID: me.site,
+                    }
+                ),
             )
             events.create_directory_object(MACHINE, self.machine(me, ServiceBits.PEC))
         return host
@@ -139,15 +134,17 @@ class Net:
         return host
 
     def machine(self, me: Server, bits: ServiceBits) -> dict[int, PropVariant]:
-        found: dict[int, PropVariant] = {
-            PropId.QM_PATHNAME: text(me.name),
-            PropId.QM_MACHINE_ID: clsid(me.id),
-            PropId.QM_SITE_IDS: PropVariant(VarType.VECTOR_CLSID, (me.site,)),
-            PropId.QM_SERVICE: PropVariant(VarType.UI4, bits),
-        }
+        found: dict[int, PropVariant] = props(
+            {
+                PropId.QM_PATHNAME: me.name,
+                PropId.QM_MACHINE_ID: me.id,
+                PropId.QM_SITE_IDS: (me.site,),
+                PropId.QM_SERVICE: bits,
+            }
+        )
         if self.policy is not SigningPolicy.NONE:
-            found[PropId.QM_SIGN_PKS] = PropVariant(
-                VarType.BLOB, key_list(machine_key(me.name).public)
+            found[PropId.QM_SIGN_PKS] = prop(
+                PropId.QM_SIGN_PKS, key_list(machine_key(me.name).public)
             )
         return found
 
@@ -172,7 +169,7 @@ class Running:
         return await self.driver.change(lambda e: e.create(kind, path, properties))
 
     async def queue(self, path: str, label: str = "") -> DirectoryObject:
-        return await self.create(QUEUE, {PropId.Q_LABEL: text(label)}, path)
+        return await self.create(QUEUE, props({PropId.Q_LABEL: label}), path)
 
     async def admit(self, net: Net, other: Host, site: str = "") -> None:
         """What joining does: the objects of a new server, made here."""
@@ -180,11 +177,13 @@ class Running:
         if site:
             await self.create(
                 SITE,
-                {
-                    PropId.S_PATHNAME: text(site),
-                    PropId.S_PSC: text(me.name),
-                    PropId.S_SITEID: clsid(me.site),
-                },
+                props(
+                    {
+                        PropId.S_PATHNAME: site,
+                        PropId.S_PSC: me.name,
+                        PropId.S_SITEID: me.site,
+                    }
+                ),
             )
         bits = ServiceBits.PSC if me.is_psc else ServiceBits.BSC
         await self.create(MACHINE, net.machine(me, bits))

@@ -25,12 +25,9 @@ from mqis.server.replication import key_list
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tests.waiting import until
-
-
-def text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
 
 
 def with_values(config: Config, **values: dict[str, object]) -> Config:
@@ -65,19 +62,23 @@ async def psc_config(pec: DirectoryServer, home: Path, port: int) -> Config:
     home.mkdir()
     key = MachineKey.open(home / "key")
     pec_key = MachineKey.open(Path(pec.config.replication.key))
-    blob = PropVariant(VarType.BLOB, key_list(key.public))
+    blob = key_list(key.public)
     async with client_of(pec) as client:
-        properties: dict[int, PropVariant] = {PropId.S_PSC: text("psc2"), PropId.S_PSC_SIGNPK: blob}
+        properties: dict[int, PropVariant] = props(
+            {PropId.S_PSC: "psc2", PropId.S_PSC_SIGNPK: blob}
+        )
         site = await client.create(ObjectType.SITE, "Leiden", properties)
         assert site is not None
         machine = await client.create(
             ObjectType.MACHINE,
             "psc2",
-            {
-                PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-                PropId.QM_SERVICE: PropVariant(VarType.UI4, 4),
-                PropId.QM_SIGN_PKS: blob,
-            },
+            props(
+                {
+                    PropId.QM_SITE_ID: site,
+                    PropId.QM_SERVICE: 4,
+                    PropId.QM_SIGN_PKS: blob,
+                }
+            ),
         )
         got = await client.get(ObjectType.MACHINE, [PropId.QM_MACHINE_ID], path="pec1")
         known = got.popitem()[1].value
@@ -130,7 +131,7 @@ class Pair:
 
     async def create(self, at: DirectoryServer, path: str) -> Guid:
         async with client_of(at) as client:
-            made = await client.create(ObjectType.QUEUE, path, {PropId.Q_LABEL: text("label")})
+            made = await client.create(ObjectType.QUEUE, path, props({PropId.Q_LABEL: "label"}))
         assert made is not None
         return made
 

@@ -30,6 +30,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.propvariant import PropVariant, VarType
 
@@ -123,7 +124,8 @@ def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> A
     properties = dict(change.properties)
     kept = stored(properties)
     if change.path and object_type in NAME_PROPERTY:
-        kept.setdefault(NAME_PROPERTY[object_type], PropVariant(VarType.LPWSTR, change.path))
+        name = NAME_PROPERTY[object_type]
+        kept.setdefault(name, prop(name, change.path))
     new = DirectoryObject(
         object_type, _identity(object_type, change, properties), change.partition, change.seq, kept
     )

@@ -37,6 +37,7 @@ from mqis.protocol.replication import (
 from mqis.protocol.replication.changes import propagated
 from mqis.protocol.replication.counters import Counters
 from mqis.protocol.replication.effects import Effect
+from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import DEFAULTS, Settings
@@ -46,7 +47,6 @@ from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
     BscAck,
@@ -60,7 +60,6 @@ from mqis.wire.mqdsrp.messages import (
     decode_message,
 )
 from mqis.wire.mqqb.identifier import MessageIdentifier
-from mqis.wire.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,34 +274,10 @@ def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
         state = work.partition(partition)
         purged = change.obj.seq if state is None else state.purged_seq
         outgoing = propagated(change, purged)
-        _record(work, change, outgoing)
+        work.record(local_record(change, outgoing, work.at.unix_us))
         propagation.offer(work, outgoing, to_pscs=True)
         after = None if change.kind is ChangeKind.DELETE else change.obj
         topology.after_change(work, change.before, after)
         work.changed(change.obj.type)
         work.counters.made += 1
         acknowledging.purge_if_due(work, partition)
-
-
-def _record(work: Work, change: OwnChange, outgoing: DirectoryChange) -> None:
-    """A local change with everything that was set, whether or not it travels."""
-    obj = change.obj
-    properties = tuple(
-        (propid, obj.properties[propid]) for propid in change.changed if propid in obj.properties
-    )
-    body = Writer()
-    replace(outgoing, properties=properties or outgoing.properties).encode(body)
-    work.record(
-        JournalRecord(
-            work.at.unix_us,
-            RecordKind.CHANGE,
-            RecordState.LOCAL,
-            operation=outgoing.command,
-            partition=outgoing.partition,
-            seq=outgoing.seq,
-            previous_seq=outgoing.previous_seq,
-            object_type=obj.type,
-            object_id=obj.id,
-            body=body.getvalue(),
-        )
-    )

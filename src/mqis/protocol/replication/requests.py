@@ -35,9 +35,9 @@ from mqis.protocol.replication.memory import Waiting
 from mqis.protocol.replication.trust import Requester
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeReply, ChangeRequest
-from mqis.wire.propvariant import PropVariant, VarType
 
 _MODULUS = 1 << 32
 
@@ -212,11 +212,11 @@ def _make(events: DirectoryEvents, change: DirectoryChange) -> None:
     properties = dict(change.properties)
     if change.command is Command.CREATE or (change.command is Command.SYNC and found is None):
         if change.path and object_type in NAME_PROPERTY:
-            name = PropVariant(VarType.LPWSTR, change.path)
-            properties.setdefault(NAME_PROPERTY[object_type], name)
+            name = NAME_PROPERTY[object_type]
+            properties.setdefault(name, prop(name, change.path))
         if change.guid is not None:
-            identity = PropVariant(VarType.CLSID, change.guid)
-            properties[IDENTIFIER_PROPERTY[object_type]] = identity
+            identifier = IDENTIFIER_PROPERTY[object_type]
+            properties[identifier] = prop(identifier, change.guid)
         events.create_directory_object(object_type, properties, partition=change.partition)
         return
     obj = _there(found, change)

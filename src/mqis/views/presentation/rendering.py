@@ -105,7 +105,7 @@ def _certificates(value: bytes) -> str:
 _READABLE: dict[Meaning, Callable[[bytes], str]] = {
     Meaning.DESCRIPTOR: lambda data: to_sddl(SecurityDescriptor.from_bytes(data)),
     Meaning.SID: lambda data: str(Sid.from_bytes(data)),
-    Meaning.SEQUENCE: lambda data: str(SequenceNumber(int.from_bytes(data, "big"))),
+    Meaning.SEQUENCE: lambda data: str(SequenceNumber.from_bytes(data)),
     Meaning.KEYS: _keys,
     Meaning.ADDRESSES: lambda data: str(AddressList.from_bytes(data)),
     Meaning.CERTIFICATES: _certificates,
