@@ -22,8 +22,6 @@ from mqis.wire.mqqb.properties import MessageClass, is_nack
 from mqis.wire.mqqb.queuename import QueueKind
 from mqis.wire.mqqb.userheader import UserHeader
 
-DUPLICATE = "duplicate"
-
 
 class Receiver:
     """Decides; one answer for every message."""
@@ -53,9 +51,11 @@ class Receiver:
     ) -> Delivered | Notified | Nacked | Refused:
         header = message.header
         identifier = MessageIdentifier(header.source, header.message_id)
-        reason = self._objection(message, identifier, peer, now)
+        reason = self._objection(message, identifier, peer)
         if reason is not None:
             return Refused(identifier, session, reason)
+        if self._duplicates.seen(identifier, now):
+            return Refused.as_duplicate(identifier, session)
         authenticated, reason = examine(message, self._policy, self._signer)
         if reason is not None:
             return Refused(identifier, session, reason)
@@ -68,7 +68,7 @@ class Receiver:
         return Delivered(identifier, body, message.priority, authenticated, session)
 
     def _objection(
-        self, message: UserMessage, identifier: MessageIdentifier, peer: Guid, now: float
+        self, message: UserMessage, identifier: MessageIdentifier, peer: Guid
     ) -> str | None:
         message_class, reason = message.properties.message_class, None
         if identifier.source != peer:  # nothing is routed, so nobody sends for another
@@ -79,8 +79,6 @@ class Receiver:
             reason = "transactional"
         elif message.security is not None and message.security.encrypted:
             reason = "encrypted"
-        elif self._duplicates.seen(identifier, now):
-            reason = DUPLICATE
         elif not self._is_local(message.header) and not self._is_notice(message):
             reason = "not for the replication queue of this machine"
         elif message_class != MessageClass.NORMAL and not is_nack(message_class):
