@@ -18,11 +18,11 @@ from pathlib import Path
 from time import thread_time
 
 from bench.backends import ROOT
+from mqis.config.file import default_toml, load, override
+from mqis.config.sections import Config
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.services.config import default_toml, load, override
-from mqis.services.directory_server import Ready
-from mqis.services.sections import Config
-from mqis.services.serve import serve
+from mqis.server.directory_server import Ready
+from mqis.server.serve import serve
 
 PROFILE = "MQIS_BENCH_PROFILE"
 _STOPS_WITHIN_S = 30.0

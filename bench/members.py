@@ -18,6 +18,7 @@ from bench.enterprise import NOW
 from bench.load import LoadError, Operation, Target
 from bench.member import Home, Member
 from bench.twins import Queue
+from mqis.admin.bulk import BulkTransaction
 from mqis.protocol.directory.descriptors import default_descriptor
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
@@ -28,10 +29,9 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
-from mqis.services.bulk import BulkTransaction
-from mqis.services.founding import found
-from mqis.services.identity import seed_text
-from mqis.services.replication import key_list
+from mqis.server.founding import found
+from mqis.server.identity import seed_text
+from mqis.server.replication import key_list
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

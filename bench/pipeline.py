@@ -21,7 +21,7 @@ from bench.environment import load
 from bench.measure import Sample, contest, once
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
-from mqis.services.generate import Plan, generate
+from mqis.lab.generate import Plan, generate
 from mqis.wire.journal import Whole, segment_header, walk
 from mqis.wire.journal.body import decode_body
 from mqis.wire.mqdsrp.change import DirectoryChange

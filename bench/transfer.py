@@ -10,7 +10,7 @@ from bench.large import Large, large_sqlite
 from bench.measure import Sample, once
 from bench.results import Aim, Results, Row, ratio
 from bench.run import Bench, Run
-from mqis.services.transfer import export_file, import_file
+from mqis.admin.transfer import export_file, import_file
 from mqis.storage.sqlite import SqliteStore
 
 #: What an administrator waits for without going away.

@@ -14,6 +14,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mqis.config.file import default_toml, override
+from mqis.config.sections import Config
+from mqis.config.stores import open_store
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.service import ServiceBits
@@ -23,12 +26,9 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
-from mqis.services.config import default_toml, override
-from mqis.services.founding import found
-from mqis.services.identity import seed_text
-from mqis.services.replication import key_list
-from mqis.services.sections import Config
-from mqis.services.stores import open_store
+from mqis.server.founding import found
+from mqis.server.identity import seed_text
+from mqis.server.replication import key_list
 from mqis.storage.journal.reader import journal_faults
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

@@ -12,15 +12,15 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-from mqis.services.checks import Check
-from mqis.services.config import as_toml
-from mqis.services.sections import Config, HostsSection
+from mqis.config.checks import Check
+from mqis.config.file import as_toml
+from mqis.config.sections import Config, HostsSection
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "configuration.md"
 
 _HEAD = """# Configuration
 
-<!-- Made by tools/configuration_doc.py from src/mqis/services/sections.py; do not edit. -->
+<!-- Made by tools/configuration_doc.py from src/mqis/config/sections.py; do not edit. -->
 
 One TOML file, `mqis.toml`, says what a server is. `mqis init` writes it with every key explained,
 `mqis join` fills in what a member of an enterprise has to know, and `mqis doctor` looks whether it

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import uvloop
 
+from mqis.lab.demo import operations
 from mqis.protocol.directory.retrieval import LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
@@ -25,7 +26,6 @@ from mqis.runtime.directory.dscomm2 import Dscomm2Service
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.services.demo import operations
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.sid import ANONYMOUS, Sid

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from mqis.lab.demo import build
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.services.demo import build
 from mqis.storage.memory import MemoryStore
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType

@@ -16,7 +16,7 @@ _NAMED = {
     "layers": ("protocol", "wire"),
     "pipeline": ("pipeline",),
     "commands": ("cli/*", "docs", "examples", "web"),
-    "rest": ("services/*", "storage/*"),
+    "rest": ("server/*", "storage/*"),
     "hostile": ("hostile/*",),
     "sim": ("architecture", "fuzz", "sim"),
     "interfaces": (
@@ -29,7 +29,7 @@ _NAMED = {
         "runtime/directory",
         "runtime/node",
         "runtime/oletx",
-        "services/test_forwarding.py",
+        "server/test_forwarding.py",
         "storage/journal",
     ),
     "sockets": ("interop", "runtime/*"),

@@ -33,13 +33,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from mqis.lab.generate import Plan, generate
 from mqis.pipeline.jobs.audit import audit
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.progress import lag
 from mqis.pipeline.session import Engine, session
 from mqis.pipeline.tables import Tables
 from mqis.pipeline.watching import watched
-from mqis.services.generate import Plan, generate
 from tools.memory import watched_memory
 
 _FAULT = ("server", "difference", "cause", "type", "id", "partition", "seq", "source", "target")

@@ -39,19 +39,19 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from mqis.admin.transfer import export_file
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
+from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
+from mqis.config.stores import open_store
+from mqis.enterprise.collect import Collector, fetch
+from mqis.enterprise.control import ask
+from mqis.enterprise.example import EXAMPLE
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.initiator import Credentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
-from mqis.services.enterprise.collect import Collector, fetch
-from mqis.services.enterprise.control import ask
-from mqis.services.enterprise.example import EXAMPLE
-from mqis.services.enterprise.nodes import NodePlace, Nodes, NodesError, load_nodes
-from mqis.services.stores import open_store
-from mqis.services.transfer import export_file
 from mqis.storage.journal.reader import journal_faults
 from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult

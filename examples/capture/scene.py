@@ -10,6 +10,9 @@ from pathlib import Path
 from examples.capture.recorder import HOST, Recorder
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress, find_port
+from mqis.config.file import override
+from mqis.config.sections import Config
+from mqis.config.stores import open_store
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.freeports import free_ports
@@ -18,13 +21,10 @@ from mqis.runtime.node.signer import MachineKey
 from mqis.runtime.oletx.connection import OleTxConnection
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
-from mqis.services.config import override
-from mqis.services.directory_server import DirectoryServer
-from mqis.services.founding import found
-from mqis.services.identity import seed_text
-from mqis.services.replication import key_list
-from mqis.services.sections import Config
-from mqis.services.stores import open_store
+from mqis.server.directory_server import DirectoryServer
+from mqis.server.founding import found
+from mqis.server.identity import seed_text
+from mqis.server.replication import key_list
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType

@@ -9,12 +9,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from mqis.lab.generate import Plan, generate
 from mqis.pipeline.jobs.audit import audit
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.report import report
 from mqis.pipeline.session import Engine, session
 from mqis.pipeline.tables import Tables
-from mqis.services.generate import Plan, generate
 
 
 def main(directory: Path) -> None:

@@ -159,7 +159,7 @@ def test_forbidden_module_is_found(module: str, form: str, forbidden: str) -> No
         "import cryptography",
         "import mqis.runtime",
         "from mqis import storage",
-        "from mqis.services.config import Config",
+        "from mqis.config.file import Config",
         "from ..runtime import x",
         "from .. import runtime",
     ],

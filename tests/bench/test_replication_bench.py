@@ -17,9 +17,9 @@ from bench.members import BSC, PSC, Members
 from bench.replication import TooSlow
 from bench.syncrepl import Syncrepl
 from bench.twins import Queue
+from mqis.config.file import load
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
-from mqis.services.config import load
-from mqis.services.identity import identify
+from mqis.server.identity import identify
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services import demo
-from mqis.services.stores import open_store
+from mqis.config.stores import open_store
+from mqis.lab import demo
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
-from mqis.services.accounts import AccountsFile
+from mqis.server.accounts import AccountsFile
 from mqis.wire.security.sid import ADMINISTRATORS
 
 #: An administrator and a user without rights, by their passwords.

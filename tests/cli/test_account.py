@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from mqis.cli.account import account_app
 from mqis.runtime.authentication.account import nt_hash
-from mqis.services.accounts import AccountsFile
+from mqis.server.accounts import AccountsFile
 
 
 @pytest.fixture

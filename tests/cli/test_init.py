@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from mqis.config.file import ConfigError, default_toml, load
+from mqis.config.stores import open_store
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.service import Service, ServiceBits
 from mqis.protocol.errors import StorageError
-from mqis.services.config import ConfigError, default_toml, load
-from mqis.services.stores import open_store
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.cli.commands import process, run

@@ -14,16 +14,16 @@ import pytest
 
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
+from mqis.config.file import load
+from mqis.config.sections import Role
+from mqis.config.stores import open_store
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.initiator import Credentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.freeports import free_ports
 from mqis.runtime.rpc.client import Credentials
-from mqis.services.accounts import AccountsFile
-from mqis.services.config import load
-from mqis.services.sections import Role
-from mqis.services.stores import open_store
+from mqis.server.accounts import AccountsFile
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqis import __version__
-from mqis.services.config import ConfigError
+from mqis.config.file import ConfigError
 from tests.cli.commands import process, run
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from mqis.config.stores import open_store
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.entropy import SystemEntropy
-from mqis.services.presentation.properties import PropertyError
-from mqis.services.stores import open_store
+from mqis.views.presentation.properties import PropertyError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services.backup.manifest import BackupError
-from mqis.services.config import load
-from mqis.services.promote.plan import PromoteError
+from mqis.admin.backup.manifest import BackupError
+from mqis.admin.promote.plan import PromoteError
+from mqis.config.file import load
 from tests.cli.commands import run
-from tests.services.enterprises import Site
+from tests.server.enterprises import Site
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from mqis.protocol.routing.model import Link, QueueManager, RoutingObject, Site
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.services.routemap import draw
+from mqis.views.routes.map import draw
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, PASSWORDS, prepare, serving
 from tests.strategies.routing import named

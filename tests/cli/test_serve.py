@@ -22,7 +22,7 @@ from mqis.runtime.authentication.initiator import Credentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke
-from mqis.services.accounts import AccountsFile
+from mqis.server.accounts import AccountsFile
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
@@ -231,7 +231,7 @@ def test_room_for_connections(tmp_path: Path, hard: int, connections: int) -> No
     """A connection is an open file: the soft limit grows as far as the hard one lets it."""
     code = (
         "import logging, resource\n"
-        "from mqis.services.serve import raise_file_limit\n"
+        "from mqis.server.serve import raise_file_limit\n"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, (200, {hard}))\n"
         f"raise_file_limit({connections})\n"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"

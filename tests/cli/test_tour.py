@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from mqis.cli import tour_file
-from mqis.cli.guide import TourError
+from mqis.cli.tour import file as tour_file
+from mqis.cli.tour.guide import TourError
+from mqis.config.file import override
+from mqis.config.nodes import NodesError
+from mqis.config.processlocks import ProcessLock
+from mqis.config.sections import Config
+from mqis.config.stores import open_store
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.errors import StorageError
 from mqis.runtime.entropy import SystemEntropy
-from mqis.services.config import override
-from mqis.services.enterprise.locks import ProcessLock
-from mqis.services.enterprise.nodes import NodesError
-from mqis.services.sections import Config
-from mqis.services.stores import open_store
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
@@ -108,7 +108,7 @@ def test_a_server_that_lets_everybody_in_ends_it(
         values["security"]["administrators"] = everyone
         return override(config, values, source)
 
-    monkeypatch.setattr("mqis.cli.tour_wire.override", lax)
+    monkeypatch.setattr("mqis.cli.tour.wire.override", lax)
     result = run("tour", "--store", tmp_path / "t.db")
     assert isinstance(result.exception, TourError)
     assert "cannot create a queue: MQ_OK" in str(result.exception)

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from mqis.config.nodes import Nodes, load_nodes
 from mqis.runtime.authentication.account import nt_hash
-from mqis.services.enterprise.nodes import Nodes, load_nodes
-from mqis.services.tracing.trace import TraceError
+from mqis.views.tracing.trace import TraceError
 from tests.cli.commands import process, run
 
 SECRET = "Marked-Secret-7f3a9c51"

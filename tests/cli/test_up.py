@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from mqis.services.enterprise.control import LOCK
-from mqis.services.enterprise.locks import holder
-from mqis.services.enterprise.nodes import load_nodes
-from mqis.services.enterprise.plan import load_plan
+from mqis.config.nodes import load_nodes
+from mqis.config.processlocks import holder
+from mqis.enterprise.control import LOCK
+from mqis.enterprise.plan import load_plan
 from tests.cli.commands import run
 
 PLAN = """
@@ -193,7 +193,7 @@ def test_logs_of_all_or_of_one(acme: Acme) -> None:
     times = [line.split()[1] for line in everything]
     assert times == sorted(times)
     one = run("logs", "del-dir1", "--run", acme.run, "-n", "1000").stdout
-    assert "mqis.services.serve: serving enterprise=Acme server=del-dir1" in one
+    assert "mqis.server.serve: serving enterprise=Acme server=del-dir1" in one
     assert "lei-dir2" not in run("logs", "del-dir1", "--run", acme.run, "--level", "error").stdout
 
 

@@ -16,8 +16,8 @@ from typer.testing import Result
 from mqis.cli.login import LoginError, split_user
 from mqis.client.servers import NoServerError
 from mqis.protocol.errors import DirectoryError
-from mqis.services.accounts import AccountsFile
-from mqis.services.presentation.properties import PropertyError
+from mqis.server.accounts import AccountsFile
+from mqis.views.presentation.properties import PropertyError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from tests.cli.commands import process, run

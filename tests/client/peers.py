@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from mqis.client import Connection, DirectoryClient, DirectoryEvents, KnownServers, ServerAddress
 from mqis.client.session import SessionSettings
+from mqis.lab.demo import build
 from mqis.protocol.authentication import Authenticator
 from mqis.protocol.ports import Store
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
@@ -24,7 +25,6 @@ from mqis.runtime.rpc.incoming import IncomingCall, Service
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.rpc.typed import TypedService
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.services.demo import build
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2

@@ -25,9 +25,9 @@ from mqis.client import (
 )
 from mqis.client import elements as e
 from mqis.client.results import DirectoryOperationResult
+from mqis.lab.demo import self_made_certificate
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.directory.context import DirectorySettings
-from mqis.services.demo import self_made_certificate
 from mqis.storage.memory import MemoryStore
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid

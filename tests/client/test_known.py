@@ -12,8 +12,8 @@ import pytest
 from mqis.client import JsonFile, KnownServers, ServerAddress
 from mqis.client.known import ClientState
 from mqis.client.results import DirectoryOperationResult, Outcome
+from mqis.lab.demo import SeededEntropy
 from mqis.protocol.errors import StorageError
-from mqis.services.demo import SeededEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.address import AddressList, TaAddress

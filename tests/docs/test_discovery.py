@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services.config import load
+from mqis.config.file import load
 from tests.docs.documents import blocks, run, text_of
 
 TEXT = text_of("discovery.md")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from mqis.services.enterprise.example import EXAMPLE
+from mqis.enterprise.example import EXAMPLE
 from tests.docs.documents import blocks, run, text_of
 
 TEXT = text_of("operations.md")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services.replication_section import ReplicationSection
+from mqis.config.replication import ReplicationSection
 from tests.docs.documents import blocks, run, text_of
 
 TEXT = text_of("replication.md")

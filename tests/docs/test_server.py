@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from mqis.services.config import load
+from mqis.config.file import load
 from tests.docs.documents import blocks, run, text_of
 
 TEXT = text_of("server.md")

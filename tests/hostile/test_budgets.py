@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from impacket.dcerpc.v5.rpcrt import RPC_C_AUTHN_LEVEL_PKT_INTEGRITY, DCERPC_v5
 
+from mqis.config.stores import open_store
+from mqis.lab import demo
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.runtime.entropy import SystemEntropy
-from mqis.services import demo
-from mqis.services.accounts import AccountsFile
-from mqis.services.stores import open_store
+from mqis.server.accounts import AccountsFile
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.ndr import Syntax

@@ -18,15 +18,15 @@ from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.node.signer import MachineKey
-from mqis.services.directory_server import DirectoryServer
-from mqis.services.replication import key_list
+from mqis.server.directory_server import DirectoryServer
+from mqis.server.replication import key_list
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sddl import parse_sddl
-from tests.services.enterprises import MACHINE, QUEUE, SITE, Site, client_of, create_soon, text
+from tests.server.enterprises import MACHINE, QUEUE, SITE, Site, client_of, create_soon, text
 
 ENTERPRISE, LINK = ObjectType.ENTERPRISE, ObjectType.ROUTINGLINK
 OK, DENIED = int(HResult.MQ_OK), int(HResult.MQ_ERROR_ACCESS_DENIED)

@@ -35,7 +35,7 @@ from cryptography.x509.oid import NameOID
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import User, connect
 from mqis.client.servers import ServerAddress
-from mqis.services.console.places import Places
+from mqis.views.console.places import Places
 from mqis.web.serving import running_console
 from mqis.web.settings import Settings
 from mqis.wire.guid import Guid

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services import demo
-from mqis.services.config import override
-from mqis.services.directory_server import DirectoryServer
-from mqis.services.sections import Config
-from mqis.services.stores import open_store
+from mqis.config.file import override
+from mqis.config.sections import Config
+from mqis.config.stores import open_store
+from mqis.lab import demo
+from mqis.server.directory_server import DirectoryServer
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqsd.reply import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
 from mqis.wire.propvariant import PropVariant, VarType
-from tests.services.enterprises import client_of, id_of
+from tests.server.enterprises import client_of, id_of
 
 ADDRESS = "127.0.82.7"
 REQUEST = TopologyClientRequest(Guid.NULL, Guid(b"number of asking"), Guid.NULL).to_bytes()

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from mqis.services.backup.manifest import BackupError, Content, FileEntry, Manifest
-from mqis.services.config import ConfigError
-from mqis.services.stores import open_store
+from mqis.admin.backup.manifest import BackupError, Content, FileEntry, Manifest
+from mqis.config.file import ConfigError
+from mqis.config.stores import open_store
 from tests.cli.commands import process, run
 from tests.cli.running import serving
 

@@ -9,14 +9,14 @@ from typing import cast
 
 import pytest
 
+from mqis.config.file import override
+from mqis.config.sections import Config
 from mqis.protocol.discovery.limiter import RateLimit
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.http import Answer, HttpServer
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.server import RpcServer
-from mqis.services.config import override
-from mqis.services.directory_server import DirectoryServer
-from mqis.services.sections import Config
+from mqis.server.directory_server import DirectoryServer
 from tests.hostile.test_queue_port import ended, pec
 
 

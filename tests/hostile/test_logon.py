@@ -13,8 +13,8 @@ import pytest
 from impacket.dcerpc.v5 import transport
 from impacket.dcerpc.v5.rpcrt import DCERPC_v5, DCERPCException
 
-from mqis.services import demo
-from mqis.services.stores import open_store
+from mqis.config.stores import open_store
+from mqis.lab import demo
 from tests.cli.running import CONFIG, Running, prepare
 from tests.cli.running import serving as serving_process
 from tests.hostile import plain_rpc as rpc

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mqis.config.stores import open_store
+from mqis.lab import demo
 from mqis.runtime.http import MAX_CONNECTIONS, MAX_CONNECTIONS_PER_ADDRESS
-from mqis.services import demo
-from mqis.services.stores import open_store
 from tests.cli.running import CONFIG, prepare, serving
 
 MONITORED = f"{CONFIG}\n[monitoring]\nenabled = true\nport = 0\n"

@@ -11,28 +11,28 @@ from shutil import copytree
 
 import pytest
 
+from mqis.admin.promote.plan import PromoteError
+from mqis.admin.promote.rebuilding import Wish, plan_rebuild
+from mqis.admin.promote.takeover import plan_takeover
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import Remote
 from mqis.client.servers import ServerAddress
+from mqis.config.file import read
+from mqis.config.sections import Role
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.initiator import Credentials as Account
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
-from mqis.services.accounts import AccountsFile
-from mqis.services.config import read
-from mqis.services.directory_server import DirectoryServer
-from mqis.services.promote.plan import PromoteError
-from mqis.services.promote.rebuilding import Wish, plan_rebuild
-from mqis.services.promote.takeover import plan_takeover
-from mqis.services.sections import Role
+from mqis.server.accounts import AccountsFile
+from mqis.server.directory_server import DirectoryServer
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
-from tests.services.enterprises import Site, client_of, until
-from tests.services.test_promote import Threaded, psc_of
+from tests.admin.test_promote import Threaded, psc_of
+from tests.server.enterprises import Site, client_of, until
 
 ADMINISTRATORS: dict[str, object] = {"administrators": ["S-1-5-32-544"], "domain": "LAB"}
 PASSWORD = "without any rights"

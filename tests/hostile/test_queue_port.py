@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from mqis.runtime.node.signer import MachineKey
-from mqis.services.directory_server import DirectoryServer
-from mqis.services.replication import key_list
+from mqis.server.directory_server import DirectoryServer
+from mqis.server.replication import key_list
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -23,7 +23,7 @@ from mqis.wire.mqqb.internal import EstablishConnection
 from mqis.wire.mqqb.packet import decode_packet
 from mqis.wire.mqqb.ping import Ping
 from mqis.wire.propvariant import PropVariant, VarType
-from tests.services.enterprises import Site, client_of, id_of
+from tests.server.enterprises import Site, client_of, id_of
 
 WAIT_S = 20
 STRANGER, OTHER = "127.0.0.66", "127.0.0.67"

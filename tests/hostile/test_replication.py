@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.node.node import Node
-from mqis.services.directory_server import DirectoryServer
+from mqis.server.directory_server import DirectoryServer
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -28,7 +28,7 @@ from mqis.wire.mqdsrp.messages import (
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.seqnum import SequenceNumber
 from tests.hostile.queue_port import QueuePort, Tap, again, unsigned
-from tests.services.enterprises import (
+from tests.server.enterprises import (
     MACHINE,
     QUEUE,
     SITE,

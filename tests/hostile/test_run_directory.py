@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services.enterprise.example import EXAMPLE
+from mqis.enterprise.example import EXAMPLE
 
 REFUSED = b"others can write in this directory"
 

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from mqis.config.file import load, override, read
+from mqis.config.nodes import NodePlace, Nodes
+from mqis.config.sections import Config
+from mqis.config.stores import open_store
+from mqis.enterprise.first import found_pec
+from mqis.enterprise.plan import parse_plan
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.services.config import load, override, read
-from mqis.services.directory_server import DirectoryServer
-from mqis.services.enterprise.first import found_pec
-from mqis.services.enterprise.nodes import NodePlace, Nodes
-from mqis.services.enterprise.plan import parse_plan
-from mqis.services.replication import ReplicationError, check_signing
-from mqis.services.sections import Config
-from mqis.services.stores import open_store
+from mqis.server.directory_server import DirectoryServer
+from mqis.server.replication import ReplicationError, check_signing
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.cli.commands import process
-from tests.services.enterprises import Site
+from tests.server.enterprises import Site
 
 REQUIRE = SigningPolicy.REQUIRE
 WARNING = "unsigned messages are believed"

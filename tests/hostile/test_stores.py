@@ -15,8 +15,8 @@ from threading import Thread
 
 import pytest
 
-from mqis.services import demo
-from mqis.services.stores import open_store
+from mqis.config.stores import open_store
+from mqis.lab import demo
 from tests.cli.commands import run
 from tests.cli.running import serving
 from tests.hostile.databases import (

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from mqis.lab.generate import Plan, generate
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.session import Engine, open_session
 from mqis.pipeline.tables import Tables
-from mqis.services.generate import Plan, generate
 
 #: Three sites, five servers.
 PLAN = Plan(sites=3, machines=12, queues=60, changes=2000, seed=7, faults=2)

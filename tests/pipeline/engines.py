@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
+from mqis.lab.generate import Plan, generate
 from mqis.pipeline.java import java_home
 from mqis.runtime.freeports import free_port
-from mqis.services.generate import Plan, generate
 from mqis.wire.journal import RecordKind, RecordState, Whole, segment_header, walk
 
 SCRIPT = Path(__file__).with_name("engine_script.py")

@@ -10,11 +10,11 @@ from struct import pack
 import pytest
 from pyspark.sql import SparkSession
 
+from mqis.lab.generate import Plan, generate
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.files import SourceError
 from mqis.pipeline.tables import TableError, Tables
-from mqis.services.generate import Plan, generate
 from tests.disks import small_disk
 
 SMALL = Plan(sites=1, machines=2, queues=3, changes=10, faults=0)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services.generate import GenerateError, Plan, generate
-from mqis.services.generate.records import Way, fixed_of
+from mqis.lab.generate import GenerateError, Plan, generate
+from mqis.lab.generate.records import Way, fixed_of
 from mqis.storage.journal.reader import journal_faults
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (

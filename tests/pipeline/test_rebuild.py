@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from mqis.admin.transfer import import_file
+from mqis.lab.generate.delivery import Delivery
+from mqis.lab.generate.history import History
+from mqis.lab.generate.plan import Plan
 from mqis.pipeline import sources
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.rebuild import rebuild
@@ -15,10 +19,6 @@ from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes
 from mqis.protocol.directory.exporting import exported_lines
-from mqis.services.generate.delivery import Delivery
-from mqis.services.generate.history import History
-from mqis.services.generate.plan import Plan
-from mqis.services.transfer import import_file
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 

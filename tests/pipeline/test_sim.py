@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from mqis.admin.transfer import import_file
 from mqis.pipeline.jobs.audit import audit
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.progress import lag
@@ -20,7 +21,6 @@ from mqis.pipeline.jobs.rebuild import Rebuilt, rebuild
 from mqis.pipeline.tables import Tables
 from mqis.protocol.directory.exporting import exported_lines
 from mqis.protocol.replication.convergence import differences
-from mqis.services.transfer import import_file
 from mqis.sim.checkers import Picture, _is_authority
 from mqis.sim.scenario import Scenario, draw
 from mqis.sim.steps import Backup, Restore

@@ -10,9 +10,9 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from mqis.admin.bulk import BulkTransaction
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
-from mqis.services.bulk import BulkTransaction
 from mqis.storage.database import DatabaseStore
 from mqis.storage.outbox import ROW_BYTES
 from mqis.storage.sql import SqlView

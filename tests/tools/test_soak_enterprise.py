@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mqis.services.enterprise.nodes import NodePlace, Nodes
+from mqis.config.nodes import NodePlace, Nodes
 from tools import soak_enterprise
 from tools.replication_chaos import Ledger
 from tools.soak_enterprise import FULL, Memory, Sample, lost, memory_faults, resident, soak

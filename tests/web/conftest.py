@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services.console.places import Places
+from mqis.views.console.places import Places
 from mqis.web.serving import running_console
 from mqis.web.settings import Settings
 from tests.web.asking import Visitor

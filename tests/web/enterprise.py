@@ -16,6 +16,11 @@ from typing import Any, TypeVar
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import User, connect
 from mqis.client.servers import ServerAddress
+from mqis.config.file import default_toml, override
+from mqis.config.nodes import NodePlace, Nodes, save_nodes
+from mqis.config.sections import Config
+from mqis.config.stores import open_store
+from mqis.lab import demo
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Store
@@ -23,15 +28,10 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
-from mqis.services import demo
-from mqis.services.accounts import AccountsFile
-from mqis.services.config import default_toml, override
-from mqis.services.directory_server import DirectoryServer
-from mqis.services.enterprise.nodes import NodePlace, Nodes, save_nodes
-from mqis.services.identity import seed_text
-from mqis.services.replication import key_list
-from mqis.services.sections import Config
-from mqis.services.stores import open_store
+from mqis.server.accounts import AccountsFile
+from mqis.server.directory_server import DirectoryServer
+from mqis.server.identity import seed_text
+from mqis.server.replication import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import pytest
 
-from mqis.services.console.places import Places
-from mqis.services.enterprise.nodes import Nodes, NodesError, save_nodes
-from mqis.services.monitoring.status import PartitionStatus, ServerStatus
+from mqis.config.nodes import Nodes, NodesError, save_nodes
+from mqis.server.monitoring.status import PartitionStatus, ServerStatus
+from mqis.views.console.places import Places
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleError, Settings
 from tests.web.asking import Visitor, eventually

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.services.presentation.properties import PropertyError, parse_value
+from mqis.views.presentation.properties import PropertyError, parse_value
 from mqis.web.limiting import Limiter
 from mqis.web.serving import running_console
 from mqis.web.sessions import COOKIE

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
-from mqis.services import demo
-from mqis.services.console.places import Places, PlacesError
-from mqis.services.stores import open_store
+from mqis.config.stores import open_store
+from mqis.lab import demo
+from mqis.views.console.places import Places, PlacesError
 from mqis.web.serving import running_console
 from mqis.web.settings import Settings
 from tests.web.asking import Answer, Visitor, eventually

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from mqis.config.sections import SecuritySection
+from mqis.config.stores import open_store
+from mqis.lab import demo
 from mqis.protocol.directory.guard import Access
-from mqis.services import demo
-from mqis.services.accounts import AccountsFile
-from mqis.services.console import guarded
-from mqis.services.console.directory import counts, listing
-from mqis.services.console.guarded import GuardedSource, Remembered
-from mqis.services.console.places import Place, Places
-from mqis.services.console.rights import EVERYTHING, Guest, GuestError, Proof, Rights, RightsBook
-from mqis.services.console.sight import ObjectJudge, Sight
-from mqis.services.sections import SecuritySection
-from mqis.services.stores import open_store
+from mqis.server.accounts import AccountsFile
+from mqis.views.console import guarded
+from mqis.views.console.directory import counts, listing
+from mqis.views.console.guarded import GuardedSource, Remembered
+from mqis.views.console.places import Place, Places
+from mqis.views.console.rights import EVERYTHING, Guest, GuestError, Proof, Rights, RightsBook
+from mqis.views.console.sight import ObjectJudge, Sight
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleError, Settings
 from mqis.wire.guid import Guid

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mqis.services.console import journal
-from mqis.services.console.journal import Filter, journal_page, record_page
-from mqis.services.console.places import Place, PlacesError
-from mqis.services.console.polling import Polled
-from mqis.services.console.replication import Lag, Watch
-from mqis.services.monitoring.status import PartitionStatus, ServerStatus
+from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 from mqis.storage.journal.files import segment_name
+from mqis.views.console import journal
+from mqis.views.console.journal import Filter, journal_page, record_page
+from mqis.views.console.places import Place, PlacesError
+from mqis.views.console.polling import Polled
+from mqis.views.console.replication import Lag, Watch
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from mqis.runtime.authentication.account import Account
-from mqis.services.accounts import DEFAULT_NAME, AccountsFile
+from mqis.server.accounts import DEFAULT_NAME, AccountsFile
 from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import Sid
 

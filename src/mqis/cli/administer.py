@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from mqis.cli import remote
 from mqis.cli.login import Login
 from mqis.client.servers import ServerAddress
-from mqis.services.enterprise.nodes import NodePlace
-from mqis.services.enterprise.setup import Administrator, Changing
+from mqis.config.nodes import NodePlace
+from mqis.enterprise.setup import Administrator, Changing
 
 
 @contextmanager

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from mqis.admin.backup.manifest import Manifest
+from mqis.admin.backup.restoring import Plan, Wish, plan_restore
+from mqis.admin.backup.restoring import restore as put_back
+from mqis.admin.backup.taking import take_backup
 from mqis.cli.options import ConfigOption, JsonOption, configuration
 from mqis.cli.output import cell, console, counted, print_json, say, table
-from mqis.services.backup.manifest import Manifest
-from mqis.services.backup.restoring import Plan, Wish, plan_restore
-from mqis.services.backup.restoring import restore as put_back
-from mqis.services.backup.taking import take_backup
-from mqis.services.config import DEFAULT_NAME
+from mqis.config.file import DEFAULT_NAME
 
 
 def backup(

@@ -11,7 +11,7 @@ from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import print_json, say
 from mqis.cli.spread import spread
 from mqis.protocol.directory.objects import NAME_PROPERTY
-from mqis.services.presentation.properties import PropertyError, parse_assignments
+from mqis.views.presentation.properties import PropertyError, parse_assignments
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

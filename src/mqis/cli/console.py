@@ -133,10 +133,10 @@ def console(
     needed, and is in a file that only you can read too. Visitors read what anonymous callers may;
     whoever logs in reads and changes with the rights of their account. Ctrl-C ends it.
     """
-    from mqis.services import logs  # noqa: PLC0415
-    from mqis.services.console.places import Places  # noqa: PLC0415
-    from mqis.services.console.rights import Guest  # noqa: PLC0415
-    from mqis.services.sections import LogSection  # noqa: PLC0415
+    from mqis.config import logs  # noqa: PLC0415
+    from mqis.config.sections import LogSection  # noqa: PLC0415
+    from mqis.views.console.places import Places  # noqa: PLC0415
+    from mqis.views.console.rights import Guest  # noqa: PLC0415
     from mqis.web.serving import Opened, serve_console  # noqa: PLC0415
     from mqis.web.settings import PORT, Settings  # noqa: PLC0415
 

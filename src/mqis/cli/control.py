@@ -9,10 +9,10 @@ import typer
 
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption, ServerArgument
 from mqis.cli.output import say
-from mqis.services.enterprise.control import LOCK, ask
-from mqis.services.enterprise.locks import holder
-from mqis.services.enterprise.nodes import load_nodes
-from mqis.services.enterprise.recovery import recover
+from mqis.config.nodes import load_nodes
+from mqis.config.processlocks import holder
+from mqis.enterprise.control import LOCK, ask
+from mqis.enterprise.recovery import recover
 
 _LOOK_S = 0.1
 

@@ -10,7 +10,7 @@ from rich.tree import Tree
 from mqis.cli.hexinput import InputError, read_input
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_error, print_json, table
-from mqis.services.presentation.plain import as_json
+from mqis.views.presentation.plain import as_json
 from mqis.wire.decoders import DECODERS, Decoder
 from mqis.wire.errors import WireError
 

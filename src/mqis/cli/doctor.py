@@ -9,9 +9,9 @@ import typer
 
 from mqis.cli.options import ConfigOption, JsonOption
 from mqis.cli.output import cell, console, counted, print_json, say, table
-from mqis.services.config import DEFAULT_NAME
-from mqis.services.doctor.examination import Report, examine, examine_run
-from mqis.services.doctor.findings import Severity
+from mqis.config.file import DEFAULT_NAME
+from mqis.views.doctor.examination import Report, examine, examine_run
+from mqis.views.doctor.findings import Severity
 
 _STYLES = {
     Severity.OK: "green",

@@ -10,8 +10,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from mqis.cli.options import JsonOption
 from mqis.cli.output import counted, error_console, print_json, say
-from mqis.services.generate import Plan
-from mqis.services.generate import generate as make
+from mqis.lab.generate import Plan
+from mqis.lab.generate import generate as make
 
 _COLUMNS = (
     TextColumn("generating"),

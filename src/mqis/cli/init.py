@@ -10,13 +10,13 @@ import typer
 
 from mqis.cli.options import ListenOption
 from mqis.cli.output import say
+from mqis.config.file import DEFAULT_NAME, ConfigError, default_toml, override, relative
+from mqis.config.privatefiles import is_open_to_others, make_private_directory, write_private
+from mqis.config.sections import Config
+from mqis.config.stores import open_store
 from mqis.runtime.node.signer import MachineKey
-from mqis.services.config import DEFAULT_NAME, ConfigError, default_toml, override, relative
-from mqis.services.founding import found
-from mqis.services.identity import server_name
-from mqis.services.privatefiles import is_open_to_others, make_private_directory, write_private
-from mqis.services.sections import Config
-from mqis.services.stores import open_store
+from mqis.server.founding import found
+from mqis.server.identity import server_name
 
 
 def init(

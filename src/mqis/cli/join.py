@@ -10,15 +10,13 @@ from typing import Annotated
 
 import typer
 
+from mqis.admin.join import Membership, Wanted
+from mqis.admin.join import join as make_member
 from mqis.cli.login import Account, connected
 from mqis.cli.options import ConfigOption, ListenOption
 from mqis.cli.output import say
 from mqis.cli.spread import spread
-from mqis.protocol.queueing.names import canonical, queue_path
-from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.replication.server import Role
-from mqis.runtime.node.signer import MachineKey
-from mqis.services.config import (
+from mqis.config.file import (
     DEFAULT_NAME,
     ConfigError,
     default_toml,
@@ -26,12 +24,14 @@ from mqis.services.config import (
     read,
     relative,
 )
-from mqis.services.identity import seed_text, server_name
-from mqis.services.join import Membership, Wanted
-from mqis.services.join import join as make_member
-from mqis.services.privatefiles import write_private
-from mqis.services.sections import Config
-from mqis.services.stores import file_of, open_store
+from mqis.config.privatefiles import write_private
+from mqis.config.sections import Config
+from mqis.config.stores import file_of, open_store
+from mqis.protocol.queueing.names import canonical, queue_path
+from mqis.protocol.queueing.signing import SigningPolicy
+from mqis.protocol.replication.server import Role
+from mqis.runtime.node.signer import MachineKey
+from mqis.server.identity import seed_text, server_name
 
 _ANY = ("0.0.0.0", "::")
 

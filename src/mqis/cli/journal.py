@@ -19,9 +19,9 @@ from mqis.cli.decode import grow
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, counted, print_json, say
 from mqis.protocol.errors import StorageError
-from mqis.services.presentation.records import everything, moment, record_summary, what
 from mqis.storage.journal.files import segments
 from mqis.storage.journal.reader import Follower, journal_faults, records
+from mqis.views.presentation.records import everything, moment, record_summary, what
 from mqis.wire.journal import Corrupt, Whole
 
 app = typer.Typer(help="Read the journal of a server.", no_args_is_help=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.services.presentation import users
+from mqis.views.presentation import users
 from mqis.wire.errors import MqisError
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import typer
 
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.output import plain
-from mqis.services.enterprise.nodes import load_nodes
-from mqis.services.sections import LogLevel
+from mqis.config.nodes import load_nodes
+from mqis.config.sections import LogLevel
 
 #: The supervisor's own, beside those of the servers.
 SUPERVISOR = "supervisor"

@@ -19,7 +19,7 @@ from mqis.wire.errors import MqisError
 #: is used: what talks to servers takes longer to load than many commands take to run.
 _COMMANDS = {
     "init": "mqis.cli.init:init",
-    "tour": "mqis.cli.tour:tour",
+    "tour": "mqis.cli.tour.command:tour",
     "up": "mqis.cli.up:up",
     "down": "mqis.cli.control:down",
     "status": "mqis.cli.status:status",

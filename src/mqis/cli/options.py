@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from mqis.config.claims import claimed_store
+from mqis.config.file import DEFAULT_NAME, ConfigError, load
+from mqis.config.sections import Config
+from mqis.config.stores import file_of, holds_password, open_store
 from mqis.protocol.ports import Store
-from mqis.services.claims import claimed_store
-from mqis.services.config import DEFAULT_NAME, ConfigError, load
-from mqis.services.sections import Config
-from mqis.services.stores import file_of, holds_password, open_store
 from mqis.wire.mqds.objecttype import ObjectType
 
 

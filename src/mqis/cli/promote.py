@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
+from mqis.admin.promote.following import plan_follow
+from mqis.admin.promote.plan import Plan
+from mqis.admin.promote.rebuilding import Wish, plan_rebuild
+from mqis.admin.promote.takeover import plan_takeover
 from mqis.cli.login import Account, connected
 from mqis.cli.options import ConfigOption, JsonOption, ListenOption
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.spread import spread
-from mqis.services.config import DEFAULT_NAME
-from mqis.services.promote.following import plan_follow
-from mqis.services.promote.plan import Plan
-from mqis.services.promote.rebuilding import Wish, plan_rebuild
-from mqis.services.promote.takeover import plan_takeover
+from mqis.config.file import DEFAULT_NAME
 
 
 @spread

@@ -26,7 +26,7 @@ from mqis.protocol.directory.export import value_to_json
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.directory.query import Order, SortKey
 from mqis.protocol.directory.sources import Names, Record, Source, StoreSource
-from mqis.services.presentation.properties import (
+from mqis.views.presentation.properties import (
     LISTED,
     PropertyError,
     find_property,
@@ -34,7 +34,7 @@ from mqis.services.presentation.properties import (
     names_of,
     parse_condition,
 )
-from mqis.services.presentation.rendering import shown
+from mqis.views.presentation.rendering import shown
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 

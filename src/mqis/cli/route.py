@@ -15,9 +15,9 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import Names
-from mqis.services.presentation.routetext import as_json, blame, explained, summary
-from mqis.services.routefinding import compared, find_links, find_machine, snapshot_of_server
-from mqis.services.routing import snapshot_of_export
+from mqis.views.routes.exported import snapshot_of_export
+from mqis.views.routes.finding import compared, find_links, find_machine, snapshot_of_server
+from mqis.views.routes.text import as_json, blame, explained, summary
 
 DirectoryOption = Annotated[
     Path | None,
@@ -131,7 +131,7 @@ def _show(
 
 
 def _draw(snapshot: Snapshot, found: Explanation | None, path: Path) -> None:
-    from mqis.services.routemap import draw  # noqa: PLC0415 -- only pictures need it
+    from mqis.views.routes.map import draw  # noqa: PLC0415 -- only pictures need it
 
     try:
         path.write_text(draw(snapshot, found), encoding="utf-8")

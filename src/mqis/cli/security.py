@@ -12,8 +12,8 @@ from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.spread import spread
 from mqis.protocol.security.information import SecurityInformation as Part
-from mqis.services.presentation.permissions import permissions, remark, who
-from mqis.services.presentation.properties import PropertyError
+from mqis.views.presentation.permissions import permissions, remark, who
+from mqis.views.presentation.properties import PropertyError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import parse_sddl, to_sddl

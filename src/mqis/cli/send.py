@@ -15,15 +15,15 @@ from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, stor
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.route import DirectoryOption, WithoutOption, read_directory
 from mqis.cli.spread import spread
+from mqis.lab.sending import QUEUE, Enterprise, Journey
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import Names
-from mqis.services.presentation.routetext import blame
-from mqis.services.routefinding import RouteError, find_links, find_machine
-from mqis.services.routing import queue_of_export
-from mqis.services.sending import QUEUE, Enterprise, Journey
+from mqis.views.routes.exported import queue_of_export
+from mqis.views.routes.finding import RouteError, find_links, find_machine
+from mqis.views.routes.text import blame
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -11,10 +11,10 @@ import typer
 
 from mqis.cli.options import ConfigOption, StoreOption, configuration
 from mqis.cli.output import plain
-from mqis.services.config import override
-from mqis.services.directory_server import Ready
-from mqis.services.sections import Config, LogFormat, LogLevel
-from mqis.services.serve import serve as run_server
+from mqis.config.file import override
+from mqis.config.sections import Config, LogFormat, LogLevel
+from mqis.server.directory_server import Ready
+from mqis.server.serve import serve as run_server
 
 
 def serve(

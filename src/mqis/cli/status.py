@@ -14,7 +14,7 @@ from rich.text import Text
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, table
-from mqis.services.enterprise.collect import Collector, EnterpriseStatus, ReplicaRow, ServerRow
+from mqis.enterprise.collect import Collector, EnterpriseStatus, ReplicaRow, ServerRow
 
 #: Of the table of servers, and how wide a terminal has to be for each.
 _COLUMNS = {

@@ -10,9 +10,9 @@ import typer
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_json, say, table
-from mqis.services.enterprise.nodes import load_nodes
-from mqis.services.tracing.trace import Trace
-from mqis.services.tracing.trace import trace as follow
+from mqis.config.nodes import load_nodes
+from mqis.views.tracing.trace import Trace
+from mqis.views.tracing.trace import trace as follow
 
 
 def trace(

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from mqis.admin.transfer import ImportResult, export_file, export_store, import_file
+from mqis.admin.transfer import Progress as Callback
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
 from mqis.cli.output import counted, error_console, print_json, say
-from mqis.services.transfer import ImportResult, export_file, export_store, import_file
-from mqis.services.transfer import Progress as Callback
 
 
 def import_(

@@ -21,16 +21,16 @@ from rich.text import Text
 from mqis.cli.administer import administer
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.output import cell, console, counted, error_console, say, table
-from mqis.services import logs
-from mqis.services.enterprise.control import LOCK
-from mqis.services.enterprise.example import EXAMPLE
-from mqis.services.enterprise.launch import PLAN, Launch, launch, make_run_directory
-from mqis.services.enterprise.locks import holder
-from mqis.services.enterprise.nodes import FILE, Nodes, NodesError
-from mqis.services.enterprise.plan import DEFAULT_NAME, Plan, PlanError, load_plan
-from mqis.services.enterprise.setup import password_of
-from mqis.services.enterprise.states import State, load_states
-from mqis.services.sections import LogSection
+from mqis.config import logs
+from mqis.config.nodes import FILE, Nodes, NodesError
+from mqis.config.processlocks import holder
+from mqis.config.sections import LogSection
+from mqis.enterprise.control import LOCK
+from mqis.enterprise.example import EXAMPLE
+from mqis.enterprise.launch import PLAN, Launch, launch, make_run_directory
+from mqis.enterprise.plan import DEFAULT_NAME, Plan, PlanError, load_plan
+from mqis.enterprise.setup import password_of
+from mqis.enterprise.states import State, load_states
 
 LOG = "supervisor.log"
 _LOOK_S = 0.1

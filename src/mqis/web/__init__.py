@@ -1,1 +1,1 @@
-"""The console: an enterprise in the browser. What it shows is made by ``mqis.services.console``."""
+"""The console: an enterprise in the browser. What it shows is made by ``mqis.views.console``."""

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import LogonError, Remote, User, connect
 from mqis.client.servers import ServerAddress
-from mqis.services.console.places import Place, PlacesError
-from mqis.services.console.rights import Proof
-from mqis.services.presentation.users import split_user
+from mqis.views.console.places import Place, PlacesError
+from mqis.views.console.rights import Proof
+from mqis.views.presentation.users import split_user
 
 __all__ = ["Access", "LogonError", "log_on"]
 

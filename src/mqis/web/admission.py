@@ -19,8 +19,8 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from mqis.services.console.crowd import source_of
-from mqis.services.logs import details
+from mqis.config.logs import details
+from mqis.runtime.peers import source_of
 from mqis.web.limiting import Limiter
 from mqis.web.settings import Settings
 

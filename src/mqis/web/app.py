@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from mqis.services.console.faults import MqisError, fault_of
+from mqis.views.console.faults import MqisError, fault_of
 from mqis.web.admission import Admission
 from mqis.web.asking import Endpoint, changing, reading
 from mqis.web.console import HERE, Console

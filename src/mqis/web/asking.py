@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from mqis.services.console.places import Place
-from mqis.services.console.reading import LoginNeeded, Reader
+from mqis.views.console.places import Place
+from mqis.views.console.reading import LoginNeeded, Reader
 from mqis.web.console import Console, Visitor
 from mqis.web.guard import TooLarge, body_of
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from mqis.services.console.crowd import Crowd
+from mqis.runtime.crowd import Crowd
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mqis.services.console.faults import MqisError
-from mqis.services.console.places import Place, PlacesError
-from mqis.services.console.polling import Polled, poll
-from mqis.services.console.reading import OpenStores, Reader
-from mqis.services.console.replication import Watch
-from mqis.services.console.rights import RightsBook
-from mqis.services.console.statistics import counters
+from mqis.views.console.faults import MqisError
+from mqis.views.console.places import Place, PlacesError
+from mqis.views.console.polling import Polled, poll
+from mqis.views.console.reading import OpenStores, Reader
+from mqis.views.console.replication import Watch
+from mqis.views.console.rights import RightsBook
+from mqis.views.console.statistics import counters
 from mqis.web.access import Access
 from mqis.web.limiting import Limiter
 from mqis.web.live import Live

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
-from mqis.services.logs import details
+from mqis.config.logs import details
 from mqis.web.access import Access
 
 COOKIE = "mqis_console"

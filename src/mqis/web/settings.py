@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
-from mqis.services.console.faults import MqisError
-from mqis.services.console.places import Places
-from mqis.services.console.rights import Guest
+from mqis.views.console.faults import MqisError
+from mqis.views.console.places import Places
+from mqis.views.console.rights import Guest
 
 LOOPBACK = "127.0.0.1"
 PORT = 8180

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mqis.lab import demo
 from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.discovery.knowledge import queue_manager_of
 from mqis.protocol.ports import View
-from mqis.services import demo
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from mqis.services import demo
-from mqis.services.stores import open_store
+from mqis.config.stores import open_store
+from mqis.lab import demo
 from mqis.wire.mqds.objecttype import ObjectType
 
 HERE, THERE = f"mqis{os.getpid()}a", f"mqis{os.getpid()}b"

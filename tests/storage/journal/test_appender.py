@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mqis.admin.transfer import export_store
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
-from mqis.services.transfer import export_store
 from mqis.storage.journal import Appender, Journal, copy
 from mqis.storage.journal import appender as appender_module
 from mqis.storage.journal import journal as journal_module

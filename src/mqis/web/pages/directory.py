@@ -6,11 +6,11 @@ import logging
 
 from starlette.responses import RedirectResponse, Response
 
-from mqis.services.console import changes
-from mqis.services.console.directory import KINDS, listing, object_page
-from mqis.services.console.faults import MqisError, fault_of, is_denied
-from mqis.services.console.journal import Past, history
-from mqis.services.logs import details
+from mqis.config.logs import details
+from mqis.views.console import changes
+from mqis.views.console.directory import KINDS, listing, object_page
+from mqis.views.console.faults import MqisError, fault_of, is_denied
+from mqis.views.console.journal import Past, history
 from mqis.web.admission import peer_of
 from mqis.web.asking import Asked, to_login
 

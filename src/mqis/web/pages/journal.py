@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.services.console.journal import KINDS, STATES, Filter, journal_page, record_page
-from mqis.services.console.places import PlacesError
+from mqis.views.console.journal import KINDS, STATES, Filter, journal_page, record_page
+from mqis.views.console.places import PlacesError
 from mqis.web.asking import Asked
 
 

@@ -8,10 +8,10 @@ from math import ceil
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from mqis.services.console.crowd import source_of
-from mqis.services.console.faults import MqisError, fault_of
-from mqis.services.console.places import Place
-from mqis.services.logs import details
+from mqis.config.logs import details
+from mqis.runtime.peers import source_of
+from mqis.views.console.faults import MqisError, fault_of
+from mqis.views.console.places import Place
 from mqis.web.access import LogonError, log_on
 from mqis.web.admission import peer_of
 from mqis.web.asking import console_of, form_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.services.console.directory import Tally, counts
-from mqis.services.console.faults import MqisError
+from mqis.views.console.directory import Tally, counts
+from mqis.views.console.faults import MqisError
 from mqis.web.asking import Asked
 
 

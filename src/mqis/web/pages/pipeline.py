@@ -6,8 +6,8 @@ from pathlib import Path
 
 from starlette.responses import FileResponse, Response
 
-from mqis.services.console.pipeline import pipeline_page, report_file, table_rows
-from mqis.services.console.places import PlacesError
+from mqis.views.console.pipeline import pipeline_page, report_file, table_rows
+from mqis.views.console.places import PlacesError
 from mqis.web.asking import Asked
 from mqis.web.guard import REPORT_POLICY
 

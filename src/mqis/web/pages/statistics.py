@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.services.console.statistics import counters
+from mqis.views.console.statistics import counters
 from mqis.web.asking import Asked
 
 

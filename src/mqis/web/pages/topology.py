@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.services.console.topology import TopologyPage, topology
+from mqis.views.console.topology import TopologyPage, topology
 from mqis.web.asking import Asked
 
 

@@ -1,0 +1,1 @@
+"""Operations on a server: join, promote, back up and restore, export and import."""

@@ -1,0 +1,188 @@
+"""The file of a backup: a gzipped tar whose first member is the manifest.
+
+It is written under another name, read again from the disk, and only then gets its own: a file that
+has its name is whole. Digests find what a disk or a copy has damaged. They are no signature: who
+can write the file can write another manifest too.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import IO
+
+from mqis.admin.backup.manifest import BackupError, Content, FileEntry, Manifest
+from mqis.admin.backup.unpacking import Unpacker, UnpackError
+
+MODE = 0o600
+_MANIFEST, _DIGEST = "manifest.json", "manifest.sha256"
+_BLOCK = 1 << 20
+#: A manifest of an enterprise with a hundred thousand sites fits.
+_MAX_MANIFEST = 32 << 20
+#: What is read into memory, and how large each may be; the store goes to the disk.
+_MAX_SIZES: dict[str, int] = {
+    Content.CONFIG: 1 << 20,
+    Content.ACCOUNTS: 64 << 20,
+    Content.KEY: 1 << 20,
+    Content.KEYTAB: 16 << 20,
+}
+_DAMAGE = (UnpackError, tarfile.TarError, EOFError, zlib.error)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """What the system says of writing here, as our error."""
+    try:
+        yield
+    except OSError as error:
+        hint = "; free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        reason = error.strerror or error
+        raise BackupError(f"{path}: cannot be written: {reason}{hint}") from error
+
+
+def digest_of(path: Path) -> FileEntry:
+    """Size and digest under the file's own name."""
+    sha, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            sha.update(block)
+            size += len(block)
+    return FileEntry(path.name, size, sha.hexdigest())
+
+
+def write_archive(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
+    """All of it, on the disk when this returns; nobody else may read it."""
+    data = manifest.to_bytes()
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
+    with os.fdopen(number, "wb") as out:
+        os.fchmod(out.fileno(), MODE)
+        with tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as tar:
+            _add(tar, _MANIFEST, len(data), BytesIO(data))
+            digest = hashlib.sha256(data).hexdigest().encode()
+            _add(tar, _DIGEST, len(digest), BytesIO(digest))
+            for entry in manifest.files:
+                with files[entry.name].open("rb") as file:
+                    _add(tar, entry.name, entry.size, file)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _add(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, MODE
+    tar.addfile(member, file)
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+class Archive:
+    """A backup on disk; everything that is read from it has the digest that its manifest says."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest = self._manifest()
+
+    def verify(self) -> dict[str, bytes]:
+        """Read all of it; what is small, which the store is not."""
+        small: dict[str, bytes] = {}
+        with self._opened() as files:
+            for entry in self._entries(files):
+                checked = _checked(entry, files)
+                if entry.name == Content.STORE:
+                    for _ in checked:
+                        pass
+                else:
+                    small[entry.name] = b"".join(checked)
+            if files.next() is not None:
+                raise UnpackError("there is more in it than it says")
+            files.end()
+        return small
+
+    def extract(self, to: Mapping[str, Path]) -> None:
+        """Write the files that ``to`` names, each with mode 0600 and on the disk."""
+        with self._opened() as files:
+            for entry in self._entries(files):
+                if entry.name in to:
+                    _write(to[entry.name], _checked(entry, files))
+
+    def _manifest(self) -> Manifest:
+        with self._opened() as files:
+            data, said = (_small(files, name) for name in (_MANIFEST, _DIGEST))
+        if hashlib.sha256(data).hexdigest().encode() != said:
+            raise self._damaged("the manifest is not the one that was written")
+        try:
+            manifest = Manifest.from_bytes(data)
+        except BackupError as error:
+            raise BackupError(f"{self.path}: {error}") from error
+        names = [entry.name for entry in manifest.files]
+        if len(set(names)) != len(names) or not set(names) <= set(Content):
+            raise self._damaged(f"it lists {', '.join(names)}")
+        for entry in manifest.files:
+            if entry.size > _MAX_SIZES.get(entry.name, entry.size):
+                raise self._damaged(f"{entry.name} has {entry.size:,} bytes, which is too much")
+        return manifest
+
+    def _entries(self, files: Unpacker) -> Iterator[FileEntry]:
+        """The files in the order of the manifest; nothing else is looked at."""
+        for name in (_MANIFEST, _DIGEST):
+            _small(files, name)
+        for entry in self.manifest.files:
+            member = files.next()
+            if member is None or member.name != entry.name:
+                raise UnpackError(f"{entry.name} is missing")
+            if member.size != entry.size:
+                raise UnpackError(f"{entry.name} is not what was written")
+            yield entry
+
+    @contextmanager
+    def _opened(self) -> Iterator[Unpacker]:
+        try:
+            with self.path.open("rb") as file:
+                yield Unpacker(file)
+        except _DAMAGE as error:
+            raise self._damaged(str(error) or "it ends too early") from error
+        except OSError as error:
+            if error.errno is None:  # gzip's
+                raise self._damaged(str(error)) from error
+            raise BackupError(f"{self.path}: {error.strerror}") from error
+
+    def _damaged(self, reason: str) -> BackupError:
+        return BackupError(f"{self.path}: not a whole backup: {reason}; use another one")
+
+
+def _small(files: Unpacker, name: str) -> bytes:
+    member = files.next()
+    if member is None or member.name != name or member.size > _MAX_MANIFEST:
+        raise UnpackError(f"{name} is not where it belongs")
+    return b"".join(files.blocks())
+
+
+def _checked(entry: FileEntry, files: Unpacker) -> Iterator[bytes]:
+    """The blocks of one file; at the end it is known whether they are the right ones."""
+    sha = hashlib.sha256()
+    for block in files.blocks():
+        sha.update(block)
+        yield block
+    if sha.hexdigest() != entry.sha256:
+        raise UnpackError(f"{entry.name} is not what was written")
+
+
+def _write(target: Path, blocks: Iterable[bytes]) -> None:
+    with explained(target):
+        number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
+    with os.fdopen(number, "wb") as out:
+        os.fchmod(out.fileno(), MODE)
+        for block in blocks:
+            with explained(target):
+                out.write(block)
+        with explained(target):
+            out.flush()
+            os.fsync(out.fileno())

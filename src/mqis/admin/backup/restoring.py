@@ -1,0 +1,310 @@
+"""Putting a backup back: everything is verified first, and then all of it is there or nothing.
+
+New files are written beside the old ones. Then the old store is moved away, the other files change
+places, and the new store comes last: whoever dies in between leaves a server without a store, which
+does not start, and the same command again ends it. Nothing that was there is deleted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mqis.admin.backup.archive import Archive, explained
+from mqis.admin.backup.journal import begin_journal, draft_of, last_lsn
+from mqis.admin.backup.manifest import BackupError, Content, Manifest
+from mqis.admin.backup.taking import numbers_of
+from mqis.config.claims import claimed_file, claimed_store
+from mqis.config.file import DEFAULT_NAME, load, parse, relative
+from mqis.config.privatefiles import make_private_directory
+from mqis.config.sections import Config, Role
+from mqis.config.stores import file_of
+from mqis.protocol.errors import StorageError
+from mqis.server.identity import server_name
+from mqis.server.restoremark import put_mark
+from mqis.storage.copying import copy_rows, is_empty
+from mqis.storage.database import DatabaseStore
+from mqis.storage.journal.files import flush_directory
+from mqis.storage.sqlite import SqliteStore, is_in_use
+
+#: What SQLite keeps beside a file.
+_COMPANIONS = ("", "-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the operator asks for."""
+
+    #: The configuration: written here, or with ``store_only`` the one that is here already.
+    config: Path = Path(DEFAULT_NAME)
+    store_only: bool = False
+    #: Whether what is there may be moved away.
+    force: bool = False
+    #: Whether files may be written that do not lie beside the configuration.
+    outside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a restore does, decided and verified before anything is changed."""
+
+    archive: Archive
+    config: Config
+    wish: Wish
+    #: Where each file of the backup goes; the store is not among them if a database takes it.
+    files: dict[Content, Path]
+    #: What is there already and is moved away.
+    occupied: tuple[Path, ...]
+    stamp: str
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.archive.manifest
+
+    @property
+    def journal(self) -> Path | None:
+        named = self.config.replication.journal
+        return Path(named) if named else None
+
+    def aside(self, path: Path) -> Path:
+        return path.with_name(f"{path.name}.before-{self.stamp}")
+
+
+@dataclass(slots=True)
+class Restored:
+    """What was done."""
+
+    plan: Plan
+    moved: list[tuple[Path, Path]] = field(default_factory=list)
+
+
+def plan_restore(archive: Path, wish: Wish) -> Plan:
+    """Read the whole backup and look at what is there; changes nothing."""
+    opened = Archive(archive)
+    _require_room(opened, wish.config.absolute().parent)
+    small = opened.verify()
+    config = _configuration(opened, small, wish)
+    files = _destinations(opened.manifest, config, wish)
+    named = _named(config, files)
+    occupied = tuple(path for path in named if path.exists())
+    _refuse(opened, config, wish, files, occupied)
+    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    return Plan(opened, config, wish, files, occupied, stamp)
+
+
+def _require_room(archive: Archive, home: Path) -> None:
+    """Refuse before anything is read what would fill the disk."""
+    there = next(path for path in (home, *home.parents) if path.exists())
+    needed = sum(entry.size for entry in archive.manifest.files)
+    free = shutil.disk_usage(there).free
+    if needed > free:
+        raise BackupError(
+            f"{archive.path}: cannot be put back: it unpacks to {needed:,} bytes, and {there} has "
+            f"{free:,} free; make room, or choose another place with --config"
+        )
+
+
+def _configuration(archive: Archive, small: dict[str, bytes], wish: Wish) -> Config:
+    if wish.store_only or not archive.manifest.holds(Content.CONFIG):
+        return load(wish.config)
+    try:
+        content = tomllib.loads(small[Content.CONFIG].decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BackupError(f"{archive.path}: its {Content.CONFIG} is not TOML: {error}") from error
+    return relative(parse(content, f"{archive.path}: {Content.CONFIG}"), wish.config)
+
+
+def _destinations(manifest: Manifest, config: Config, wish: Wish) -> dict[Content, Path]:
+    """Where the configuration says that things are."""
+    files: dict[Content, Path] = {}
+    if not wish.store_only:
+        places = {
+            Content.CONFIG: wish.config.absolute(),
+            Content.ACCOUNTS: Path(config.security.accounts),
+            Content.KEY: Path(config.replication.key),
+            Content.KEYTAB: Path(config.security.keytab),
+        }
+        files = {content: at for content, at in places.items() if manifest.holds(content)}
+    store = file_of(config.store.url)
+    if store is not None:
+        files[Content.STORE] = store
+    return files
+
+
+def _named(config: Config, files: dict[Content, Path]) -> list[Path]:
+    """Everything that is written to, the journal's directory too."""
+    journal = config.replication.journal
+    return [*files.values(), *([Path(journal)] if journal else [])]
+
+
+def _refuse(
+    archive: Archive,
+    config: Config,
+    wish: Wish,
+    files: dict[Content, Path],
+    occupied: tuple[Path, ...],
+) -> None:
+    manifest, home = archive.manifest, wish.config.absolute().parent
+    whose = (manifest.server.lower(), manifest.role)
+    if whose != (server_name(config).lower(), config.server.role.value):
+        raise BackupError(
+            f"{archive.path}: is of {manifest.server} ({manifest.role}), but the configuration is "
+            f"of {server_name(config)} ({config.server.role.value}); to put one server's copy in "
+            "the place of another: mqis promote --rebuild"
+        )
+    plain = [Path(os.path.normpath(path)) for path in _named(config, files)]
+    outside = [path for path in plain if not path.is_relative_to(os.path.normpath(home))]
+    if outside and not wish.outside and not wish.store_only:
+        raise BackupError(
+            f"the configuration in the backup puts {_listed(outside)} outside {home}; if you trust "
+            "it, say so with --allow-outside"
+        )
+    store = files.get(Content.STORE)
+    if store is not None and store.exists() and is_in_use(store):
+        raise BackupError(f"{store}: a server has this store open; stop it first")
+    if occupied and not wish.force:
+        raise BackupError(
+            f"there is already {_listed(occupied)}; --force moves what is there away and goes on"
+        )
+
+
+def _listed(paths: list[Path] | tuple[Path, ...]) -> str:
+    return ", ".join(map(str, paths))
+
+
+# --- doing it -------------------------------------------------------------------------------------
+
+
+def restore(plan: Plan) -> Restored:
+    """All of it; whatever fails on the way leaves everything as it was."""
+    home = plan.wish.config.absolute().parent
+    with explained(home):
+        make_private_directory(home)
+    store = plan.files.get(Content.STORE)
+    claim = nullcontext() if store is None else claimed_file(store)
+    with _alone(home), claim, _drafts(plan, home) as drafts:
+        plan.archive.extract({str(content): path for content, path in drafts.items()})
+        journal = _prepare(plan, drafts[Content.STORE])
+        done = Restored(plan)
+        try:
+            _exchange(plan, drafts, journal, done)
+        except BaseException:
+            for old, new in reversed(done.moved):
+                new.rename(old)
+            raise
+    return done
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise BackupError(f"{home}: another process restores here") from error
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _drafts(plan: Plan, home: Path) -> Iterator[dict[Content, Path]]:
+    """Each file beside its place; what a restore that was killed has left there is replaced."""
+    places = {Content.STORE: home / Content.STORE, **plan.files}
+    drafts = {content: _draft(path) for content, path in places.items()}
+    try:
+        for path in drafts.values():
+            with explained(path):
+                make_private_directory(path.parent)
+                for companion in _COMPANIONS:
+                    Path(f"{path}{companion}").unlink(missing_ok=True)
+        yield drafts
+    finally:
+        if plan.journal is not None:
+            shutil.rmtree(draft_of(plan.journal), ignore_errors=True)
+        for path in drafts.values():
+            for companion in _COMPANIONS:
+                with suppress(OSError):
+                    Path(f"{path}{companion}").unlink(missing_ok=True)
+
+
+def _draft(path: Path) -> Path:
+    return path.with_name(f".{path.name}.restoring")
+
+
+def _prepare(plan: Plan, draft: Path) -> Path | None:
+    """Check the store that came out, mark it, and give its journal a new start."""
+    manifest = plan.manifest
+    with closing(SqliteStore(draft, create=False)) as store:
+        faults = store.check()
+        with store.read() as view:
+            numbers = tuple(numbers_of(plan.config, view))
+        said = [(p.id, p.last_seq, p.purged_seq) for p in manifest.partitions]
+        if not faults and [(p.id, p.last_seq, p.purged_seq) for p in numbers] != said:
+            faults = ["its numbers are not those of the manifest"]
+        if faults:
+            raise BackupError(f"{plan.archive.path}: its store is damaged: {faults[0]}")
+        if plan.config.server.role is not Role.NONE:  # else there is nobody to ask
+            with store.write() as tx:
+                put_mark(tx, f"backup of {manifest.server}, {manifest.created}")
+        return begin_journal(store, plan.journal, last_lsn(plan.journal))
+
+
+def _exchange(
+    plan: Plan, drafts: dict[Content, Path], journal: Path | None, done: Restored
+) -> None:
+    store = plan.files.get(Content.STORE)
+    old = [] if store is None else [Path(f"{store}{c}") for c in _COMPANIONS]
+    for path in [*old, *(p for p in plan.occupied if p != store)]:
+        if path.exists():
+            _move(path, _aside(plan, store, path), done)
+    if journal is not None and plan.journal is not None:
+        _move(journal, plan.journal, done)
+    for content, target in plan.files.items():
+        if content is not Content.STORE:
+            _move(drafts[content], target, done)
+    if store is not None:
+        _move(drafts[Content.STORE], store, done)
+    else:
+        _into_database(plan, drafts[Content.STORE])
+
+
+def _aside(plan: Plan, store: Path | None, path: Path) -> Path:
+    """A store keeps its companions: they open it by their names."""
+    for companion in _COMPANIONS[1:]:
+        if store is not None and path == Path(f"{store}{companion}"):
+            return Path(f"{plan.aside(store)}{companion}")
+    return plan.aside(path)
+
+
+def _move(old: Path, new: Path, done: Restored) -> None:
+    with explained(new):
+        make_private_directory(new.parent)
+        old.rename(new)
+        done.moved.append((old, new))
+        flush_directory(new.parent)
+
+
+def _into_database(plan: Plan, draft: Path) -> None:
+    """One transaction of the database: all rows, or what was there before."""
+    url = plan.config.store.url
+    with closing(SqliteStore(draft, create=False)) as source, claimed_store(url) as target:
+        if not isinstance(target, DatabaseStore):
+            raise BackupError("a store in memory keeps nothing: set another store.url")
+        try:
+            copy_rows(source, target, replace=plan.wish.force)
+        except StorageError:
+            with target.reading() as rows:
+                taken = not plan.wish.force and not is_empty(rows)
+            if taken:
+                raise BackupError(
+                    "the database holds a directory already; --force replaces it, for good"
+                ) from None
+            raise

@@ -1,0 +1,199 @@
+"""Taking a backup while the server runs.
+
+The store is copied by its database as it is at one moment, checked, and packed with configuration,
+accounts and key. What is on disk is read again before the file gets its name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mqis import __version__
+from mqis.admin.backup.archive import MODE, Archive, digest_of, explained, write_archive
+from mqis.admin.backup.manifest import (
+    SECRETS,
+    BackupError,
+    Content,
+    Manifest,
+    PartitionEntry,
+)
+from mqis.config.file import ConfigError
+from mqis.config.sections import Config, Role
+from mqis.config.stores import open_store, without_passwords
+from mqis.protocol.directory.export import ORDER
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.ports import View
+from mqis.protocol.replication.admission import owns
+from mqis.server.identity import identify, server_name
+from mqis.storage.copying import copy_to_file
+from mqis.storage.database import DatabaseStore
+from mqis.storage.journal.files import flush_directory
+from mqis.storage.schema import VERSION
+from mqis.storage.sqlite import SqliteStore
+from mqis.wire.mqds.objecttype import ObjectType
+
+SUFFIX = ".mqisbackup"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A backup that is there, and was read again."""
+
+    path: Path
+    size: int
+    manifest: Manifest
+
+
+def take_backup(
+    config: Config, target: Path, config_file: Path | None, *, secrets: bool = True
+) -> Taken:
+    """``config_file``: None if the store alone is meant. ``target`` may be a directory."""
+    now = datetime.now(UTC)
+    if target.is_dir():
+        target = target / f"{server_name(config)}-{now:%Y%m%dT%H%M%SZ}{SUFFIX}"
+    with _aside(target) as staging:
+        files = _gather(config, staging, config_file, secrets=secrets)
+        manifest = _describe(config, files[Content.STORE], now)
+        manifest = replace(manifest, files=tuple(digest_of(path) for path in files.values()))
+        draft = staging / "draft"
+        with explained(target):
+            write_archive(draft, manifest, files)
+        Archive(draft).verify()
+        with explained(target):
+            size = draft.stat().st_size
+            draft.replace(target)
+            flush_directory(target.parent)
+    return Taken(target, size, manifest)
+
+
+@contextmanager
+def _aside(target: Path) -> Iterator[Path]:
+    """A directory beside the target; what a backup that was killed has left there goes."""
+    staging = target.with_name(f".{target.name}.part")
+    with explained(target):
+        staging.mkdir(mode=0o700, exist_ok=True)
+        lock = os.open(staging, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BackupError(f"{target}: another process writes this backup") from error
+        for left in staging.iterdir():
+            left.unlink()
+        yield staging
+    finally:
+        os.close(lock)
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+# --- what goes in ---------------------------------------------------------------------------------
+
+
+def _gather(
+    config: Config, staging: Path, config_file: Path | None, *, secrets: bool
+) -> dict[str, Path]:
+    """Copies of everything, by their names in the backup."""
+    files: dict[str, Path] = {Content.STORE: staging / Content.STORE}
+    copy_of_store(config.store.url, files[Content.STORE])
+    if config_file is None:
+        return files
+    named = {
+        Content.CONFIG: config_file,
+        Content.ACCOUNTS: Path(config.security.accounts),
+        Content.KEY: Path(config.replication.key),
+    }
+    if config.security.keytab:
+        named[Content.KEYTAB] = Path(config.security.keytab)
+    for content, source in named.items():
+        if content in SECRETS and (not secrets or not source.exists()):
+            continue
+        data = _read(source)
+        if content is Content.CONFIG and not secrets:
+            text = data.decode("utf-8", "surrogateescape")
+            data = without_passwords(text).encode("utf-8", "surrogateescape")
+        files[content] = staging / content
+        with explained(files[content]):
+            number = os.open(files[content], os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+            with os.fdopen(number, "wb") as out:
+                out.write(data)
+    return files
+
+
+def copy_of_store(url: str, path: Path) -> None:
+    """One moment of a store that is in use, checked."""
+    with closing(open_store(url)) as store:
+        if not isinstance(store, DatabaseStore):
+            raise BackupError("a store in memory keeps nothing: name one of a file or a database")
+        copy_to_file(store, path)
+    path.chmod(MODE)
+    with closing(SqliteStore(path, create=False)) as copy:
+        faults = copy.check()
+    if faults:
+        raise BackupError(
+            f"the store is damaged, so there is no backup of it: {faults[0]}; 'mqis store check' "
+            "tells all, and an older backup may be whole"
+        )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BackupError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+# --- what it says of itself -----------------------------------------------------------------------
+
+
+def _describe(config: Config, store: Path, now: datetime) -> Manifest:
+    """From the copy, so that the manifest and the store are of the same moment."""
+    kind = "postgresql" if config.store.url.startswith("postgres") else "sqlite"
+    with closing(SqliteStore(store, create=False)) as copy:
+        with copy.reading() as rows:
+            lsn = int(rows.run("SELECT lsn FROM outbox_last")[0][0])
+        with copy.read() as view:
+            root = enterprise(view)
+            machine = view.find(ObjectType.MACHINE, server_name(config))
+            return Manifest(
+                created=now.isoformat(timespec="seconds"),
+                mqis=__version__,
+                enterprise="" if root is None else root.path or "",
+                server=server_name(config),
+                role=config.server.role.value,
+                site=config.server.site,
+                id="" if machine is None else str(machine.id),
+                kind=kind,
+                schema=VERSION,
+                journal_lsn=lsn,
+                objects={kind.label: view.count(kind) for kind in ORDER if view.count(kind)},
+                partitions=tuple(numbers_of(config, view)),
+            )
+
+
+def numbers_of(config: Config, view: View) -> Iterator[PartitionEntry]:
+    """How far each partition is in a store, and whether its server decides there."""
+    me = None
+    if config.server.role is not Role.NONE:
+        try:
+            me = identify(config, view)
+        except ConfigError:
+            me = None  # a server that has not got its directory yet
+    for state in view.partitions():
+        site = view.get(ObjectType.SITE, state.id)
+        name = "enterprise" if state.id == ENTERPRISE_PARTITION else str(state.id)
+        yield PartitionEntry(
+            str(state.id),
+            name if site is None else site.path or name,
+            state.owner,
+            me is not None and owns(view, me, state.id),
+            str(state.last_seq),
+            str(state.purged_seq),
+        )

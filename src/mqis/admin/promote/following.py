@@ -1,0 +1,117 @@
+"""A server of a site takes another one as its PSC: a backup, or the PSC that was replaced.
+
+A backup hears of everything through its PSC, so it cannot hear that this is another one now. Its
+copy of the site object is told here, under the number that it has: what the new PSC sends is newer.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mqis.admin.promote.plan import (
+    Plan,
+    PromoteError,
+    Step,
+    machine_named,
+    rewrite,
+    site_of_machine,
+    sound_store,
+    text_of,
+)
+from mqis.config.claims import claimed_store
+from mqis.config.file import load, override, read
+from mqis.config.sections import Config, Role
+from mqis.config.stores import open_store
+from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.protocol.ports import View
+from mqis.runtime.node.members import Members, Seed
+from mqis.server.identity import parse_seed, seed_text, server_name
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    plan: Plan
+    file: Path
+    psc: Seed
+
+    def carry_out(self) -> None:
+        """May be repeated."""
+        config = load(self.file)
+        with claimed_store(config.store.url) as store, store.write() as tx:
+            site = site_of_machine(tx, machine_named(tx, server_name(config)))
+            properties = {**site.properties, PropId.S_PSC: _text(self.psc.name)}
+            properties.pop(PropId.S_PSC_SIGNPK, None)  # that of the server before
+            tx.update(site, replace(site, properties=properties))
+            state = tx.partition(site.id)
+            if state is not None:
+                tx.put_partition(replace(state, owner=self.psc.name))
+        stored = read(self.file)
+        values: dict[str, dict[str, object]] = {
+            "server": {"role": Role.BSC.value},
+            "replication": {"psc": self.psc.name, "seeds": self._seeds(stored)},
+        }
+        rewrite(self.file, override(stored, values, "promote"))
+
+    def _seeds(self, config: Config) -> list[str]:
+        """The PEC, and the new PSC with the key that the directory here has for it."""
+        known = [parse_seed(text) for text in config.replication.seeds]
+        pec = name_key(config.replication.pec)
+        kept = [s for s in known if name_key(s.name) == pec and s.id != self.psc.id]
+        return [seed_text(seed) for seed in (*kept, self.psc)]
+
+
+def _text(value: str) -> PropVariant:
+    return PropVariant(VarType.LPWSTR, value)
+
+
+def plan_follow(file: Path, psc: str) -> Following:
+    """Look at everything and change nothing."""
+    config = load(file)
+    name = server_name(config)
+    if config.server.role not in (Role.BSC, Role.PSC):
+        raise PromoteError(f"{name} is a {config.server.role.value}: it follows nobody")
+    if name_key(name) == name_key(psc):
+        raise PromoteError(f"{name} cannot follow itself")
+    checks = [sound_store(config)]
+    with closing(open_store(config.store.url)) as store:
+        with store.read() as view:
+            site = site_of_machine(view, machine_named(view, name))
+            machine = machine_named(view, psc)
+            plan = _plan(view, config, file=file, name=name, site=site, psc=machine, checks=checks)
+        keys = Members(store, {}).keys_of(machine.id)
+    seed = Seed(machine.path or psc, machine.id, keys[0] if keys else None)
+    return Following(plan, file, seed)
+
+
+def _plan(
+    view: View,
+    config: Config,
+    *,
+    file: Path,
+    name: str,
+    site: DirectoryObject,
+    psc: DirectoryObject,
+    checks: list[str],
+) -> Plan:
+    if site_of_machine(view, psc).id != site.id:
+        raise PromoteError(f"{psc.path} is no server of site {site.path}")
+    checks.append(f"{psc.path} is a server of {site.path}")
+    before = text_of(site, PropId.S_PSC)
+    was = config.server.role
+    losses = ["nothing that the new PSC has; what it lacks goes, as in every full synchronisation"]
+    if was is Role.PSC:
+        losses.append(f"what {name} decided and no other server has heard of")
+    steps = (
+        Step(name, f"its copy of site {site.path}: psc becomes {psc.path} (was {before})"),
+        Step(
+            name,
+            f"{file}: server.role becomes bsc (was {was.value}), replication.psc {psc.path}, seeds",
+        ),
+        Step(name, f"at its start, by itself: gets from {psc.path} what it lacks, tells its role"),
+    )
+    title = f"{name} follows {psc.path} as the PSC of {site.path}"
+    return Plan(title, tuple(checks), steps, tuple(losses), (f"mqis serve --config {file}",))

@@ -1,0 +1,138 @@
+"""A promotion before it is done: what changes where, what is lost, what was looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mqis.config.claims import claimed_store
+from mqis.config.file import ConfigError, default_toml
+from mqis.config.privatefiles import write_private
+from mqis.config.sections import Config
+from mqis.config.stores import file_of, open_store
+from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.ports import Store, View
+from mqis.server.hosts import HostResolver
+from mqis.storage.journal.files import flush_directory
+from mqis.storage.sqlite import is_in_use
+from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+REACH_S = 2.0
+
+
+class PromoteError(MqisError):
+    """A server cannot take another's place: why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What changes, and where; those that nobody does by hand say so."""
+
+    where: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    title: str
+    checks: tuple[str, ...]
+    steps: tuple[Step, ...]
+    losses: tuple[str, ...]
+    next: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+# --- what every plan looks at ---------------------------------------------------------------------
+
+
+def sound_store(config: Config, *, stopped: bool = True) -> str:
+    """What was found of the own store; ``PromoteError`` if it is in use or damaged."""
+    path = file_of(config.store.url)
+    if stopped and path is not None and path.exists() and is_in_use(path):
+        raise PromoteError(f"{path}: the server runs; stop it first, 'mqis serve' starts it anew")
+    opened = claimed_store(config.store.url) if stopped else closing(open_store(config.store.url))
+    with opened as store:
+        faults = store.check()
+    if faults:
+        raise PromoteError(
+            f"the store here is damaged, so it can replace nothing: {faults[0]}; put a backup back "
+            "with 'mqis restore'"
+        )
+    return "the store here is whole" + (" and not in use" if stopped else "")
+
+
+def silent(store: Store, config: Config, name: str, *, force: bool) -> str:
+    """That the lost server does not answer: two authorities would number changes twice."""
+    resolve = HostResolver(store, config.hosts.entries, config.replication.port)
+    try:
+        host, port = asyncio.run(asyncio.wait_for(resolve(name), REACH_S))
+        socket.create_connection((host, port), REACH_S).close()
+    except (OSError, TimeoutError, UnicodeError) as error:
+        return f"{name} does not answer ({getattr(error, 'strerror', None) or error or 'silent'})"
+    if not force:
+        raise PromoteError(
+            f"{name} answers at {host}:{port}: it is not lost; stop it for good first, or if "
+            "something else listens there, say --force"
+        )
+    return f"{name} answers at {host}:{port}, which --force passes over"
+
+
+def machine_named(view: View, name: str) -> DirectoryObject:
+    found = view.find(ObjectType.MACHINE, name)
+    if found is None:
+        raise PromoteError(f"the directory here has no machine {name}")
+    return found
+
+
+def site_of_machine(view: View, machine: DirectoryObject) -> DirectoryObject:
+    listed = machine.value(PropId.QM_SITE_IDS)
+    first = listed[0] if isinstance(listed, tuple) and listed else None
+    site = view.get(ObjectType.SITE, first) if isinstance(first, Guid) else None
+    if site is None:
+        raise PromoteError(f"the directory here does not tell the site of {machine.path}")
+    return site
+
+
+def text_of(obj: DirectoryObject, propid: PropId) -> str:
+    value = obj.value(propid)
+    return value if isinstance(value, str) else ""
+
+
+def backups_of(view: View, site: Guid, *without: str) -> list[str]:
+    """The backup controllers of a site, by name."""
+    others = {name_key(name) for name in without}
+    machines = view.owned_by(ObjectType.MACHINE, site)
+    names = [m.path or "" for m in machines if Service.of(m).role is ServiceBits.BSC]
+    return sorted(name for name in names if name_key(name) not in others)
+
+
+def primaries_of(view: View, *without: str) -> list[str]:
+    """The PSCs of all sites, by name."""
+    others = {name_key(name) for name in without}
+    names = {text_of(site, PropId.S_PSC) for site in view.objects(ObjectType.SITE)}
+    return sorted(name for name in names if name and name_key(name) not in others)
+
+
+def rewrite(path: Path, config: Config) -> Path | None:
+    """Put a configuration in the place of the one that is there; where that one is now."""
+    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    kept = path.with_name(f"{path.name}.before-{stamp}") if path.exists() else None
+    try:
+        if kept is not None:
+            write_private(kept, path.read_text(encoding="utf-8"))
+        write_private(path, default_toml(config))
+        flush_directory(path.absolute().parent)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return kept

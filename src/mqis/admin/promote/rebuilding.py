@@ -1,0 +1,265 @@
+"""A lost PEC or PSC anew, under its own name and GUID, from another server's copy.
+
+Every controller has a copy of every partition, so a store of any of them can begin in the place of
+the lost one: what that one only was for itself is left out, and it is marked as put back. At its
+start it asks all others, as a server from a backup does. Who else is in the enterprise does not
+notice more than an address.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from mqis.admin.backup.journal import begin_journal
+from mqis.admin.backup.taking import copy_of_store
+from mqis.admin.promote.plan import (
+    Plan,
+    PromoteError,
+    Step,
+    backups_of,
+    machine_named,
+    primaries_of,
+    silent,
+    site_of_machine,
+    sound_store,
+    text_of,
+)
+from mqis.config.file import DEFAULT_NAME, default_toml, load, override, read
+from mqis.config.privatefiles import write_private
+from mqis.config.sections import Config, Role
+from mqis.config.stores import open_store
+from mqis.protocol.directory.objects import DirectoryObject, PurgeState, name_key
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.ports import View
+from mqis.runtime.node.members import Members, Seed
+from mqis.runtime.node.signer import MachineKey
+from mqis.server.identity import seed_text, server_name
+from mqis.server.restoremark import put_mark
+from mqis.storage.journal.files import flush_directory
+from mqis.storage.sqlite import SqliteStore
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.propid import PropId
+
+_STORE, _KEY, _ACCOUNTS, _JOURNAL = "directory.db", "signing.key", "accounts.toml", "journal"
+#: What the others need to believe the new key, as it stands in their replication.seeds.
+_SEED = "seed.txt"
+_ANY = ("0.0.0.0", "::")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the operator asks for."""
+
+    name: str
+    to: Path
+    #: Addresses and ports of the new place; None: as here.
+    listen: str | None = None
+    port: int | None = None
+    queue_port: int | None = None
+    #: The signing key of the lost server, if it was kept.
+    key: Path | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    plan: Plan
+    file: Path
+    wish: Wish
+    values: dict[str, dict[str, Any]]
+
+    def carry_out(self) -> None:
+        """All in a directory beside, which gets its name at the end."""
+        to = self.wish.to.absolute()
+        draft = to.with_name(f".{to.name}.part")
+        rmtree(draft, ignore_errors=True)
+        try:
+            draft.mkdir(parents=True, mode=0o700)
+            self._fill(draft)
+            if to.exists():
+                to.rmdir()  # it is empty, as the plan has seen
+            draft.rename(to)
+            flush_directory(to.parent)
+        except OSError as error:
+            raise PromoteError(f"{to}: cannot be written: {error.strerror or error}") from error
+        finally:
+            rmtree(draft, ignore_errors=True)
+
+    def _fill(self, home: Path) -> None:
+        here, wish = load(self.file), self.wish
+        copy_of_store(here.store.url, home / _STORE)
+        with closing(SqliteStore(home / _STORE, create=False)) as store:
+            with store.writing() as rows:
+                rows.run("DELETE FROM states")  # acknowledgements, answers and marks of another
+                rows.run("UPDATE outbox_last SET lsn=0")
+            journal = self.values["replication"]["journal"]
+            made = begin_journal(store, home / journal if journal else None, 0)
+            with store.write() as tx:
+                put_mark(tx, f"the copy of {server_name(here)}")
+        if made is not None:
+            made.rename(home / journal)
+        if wish.key is not None:
+            write_private(home / _KEY, wish.key.read_bytes())
+        key = MachineKey.open(home / _KEY)  # made if there is none; refused if it is no key
+        accounts = Path(here.security.accounts)
+        if accounts.exists():
+            write_private(home / _ACCOUNTS, accounts.read_bytes())
+        config = override(read(self.file), self.values, "promote")
+        write_private(home / DEFAULT_NAME, default_toml(config))
+        seed = Seed(config.server.name, _id_of(config), key.public)
+        write_private(home / _SEED, f"{seed_text(seed)}\n")
+
+
+def _id_of(config: Config) -> Guid:
+    assert config.replication.id is not None  # among the values of the plan
+    return config.replication.id
+
+
+def plan_rebuild(file: Path, wish: Wish) -> Rebuilding:
+    """Look at everything and change nothing; this server may go on running."""
+    config = load(file)
+    here = server_name(config)
+    if name_key(here) == name_key(wish.name):
+        raise PromoteError(f"{here} is this server; another one's copy is needed to rebuild it")
+    if config.server.role is Role.NONE:
+        raise PromoteError(f"{here} replicates with nobody, so its copy is of no other server")
+    if wish.to.exists() and (not wish.to.is_dir() or any(wish.to.iterdir())):
+        raise PromoteError(f"{wish.to}: is not empty; name a directory that is new")
+    checks = [sound_store(config, stopped=False)]
+    with closing(open_store(config.store.url)) as store:
+        with store.read() as view:
+            machine = machine_named(view, wish.name)
+            site = site_of_machine(view, machine)
+            role = _role(view, machine, site)
+            checks.append(_whole(view))
+        checks.append(silent(store, config, wish.name, force=wish.force))
+        seeds = _seeds(Members(store, {}), store.read, role)
+        with store.read() as view:
+            values = _values(
+                config, wish, machine=machine, site=site, role=role, view=view, seeds=seeds
+            )
+            plan = _plan(view, config, wish, site=site, role=role, checks=checks)
+    return Rebuilding(plan, file, wish, values)
+
+
+def _role(view: View, machine: DirectoryObject, site: DirectoryObject) -> Role:
+    name = name_key(machine.path or "")
+    root = enterprise(view)
+    if root is not None and name_key(text_of(root, PropId.E_PECNAME)) == name:
+        return Role.PEC
+    if name_key(text_of(site, PropId.S_PSC)) == name:
+        return Role.PSC
+    raise PromoteError(
+        f"{machine.path} is neither the PEC nor the PSC of {site.path}; a backup just joins again: "
+        "mqis join --role bsc"
+    )
+
+
+def _whole(view: View) -> str:
+    for state in view.partitions():
+        if state.purge_state is not PurgeState.NORMAL:
+            raise PromoteError(
+                f"the copy of partition {state.id} here is being synchronised; wait, or use "
+                "another server's"
+            )
+    return "no partition here is half synchronised"
+
+
+def _seeds(members: Members, read_store: Any, role: Role) -> list[str]:
+    """A PSC is told of the PEC, with the key that the directory has."""
+    if role is Role.PEC:
+        return []
+    with read_store() as view:
+        root = enterprise(view)
+        name = "" if root is None else text_of(root, PropId.E_PECNAME)
+        pec = machine_named(view, name)
+    keys = members.keys_of(pec.id)
+    return [seed_text(Seed(name, pec.id, keys[0] if keys else None))]
+
+
+def _values(
+    config: Config,
+    wish: Wish,
+    *,
+    machine: DirectoryObject,
+    site: DirectoryObject,
+    role: Role,
+    view: View,
+    seeds: list[str],
+) -> dict[str, dict[str, Any]]:
+    root = enterprise(view)
+    address = config.replication.listen or config.rpc.listen
+    hosts = {n: a for n, a in config.hosts.entries if name_key(n) != name_key(wish.name)}
+    if address not in _ANY:
+        at = f"[{address}]" if ":" in address else address
+        hosts[server_name(config)] = f"{at}:{config.replication.port}"
+    return {
+        "server": {"name": machine.path, "role": role.value, "site": site.path},
+        "store": {"url": f"sqlite:{_STORE}"},
+        "rpc": {
+            "listen": wish.listen or config.rpc.listen,
+            "port": config.rpc.port if wish.port is None else wish.port,
+        },
+        "security": {"accounts": _ACCOUNTS, "keytab": ""},
+        "replication": {
+            "listen": "" if wish.listen else config.replication.listen,
+            "port": config.replication.port if wish.queue_port is None else wish.queue_port,
+            "pec": "" if root is None else text_of(root, PropId.E_PECNAME),
+            "psc": "",
+            "id": str(machine.id),
+            "site_id": str(site.id),
+            "seeds": seeds,
+            "key": _KEY,
+            "signing": config.replication.signing.value,
+            "journal": _JOURNAL if config.replication.journal else "",
+        },
+        "hosts": hosts,
+    }
+
+
+def _plan(
+    view: View,
+    config: Config,
+    wish: Wish,
+    *,
+    site: DirectoryObject,
+    role: Role,
+    checks: list[str],
+) -> Plan:
+    here, name = server_name(config), wish.name
+    asked = [*primaries_of(view, name), *backups_of(view, site.id, name)]
+    owned = f"{site.path}" + (" and the enterprise" if role is Role.PEC else "")
+    signed = "with the key that was kept" if wish.key else "with a new key"
+    steps = (
+        Step(str(wish.to), f"a home for {name}: the copy of {here}, configuration, accounts"),
+        Step(str(wish.to), f"{name} keeps its name and GUID, as {role.value}, {signed}"),
+        Step(
+            name,
+            f"at its start, by itself: asks {', '.join(asked) or 'nobody'} what they have of "
+            f"{owned}, takes the last version of everything, and numbers on from the highest "
+            "number that anybody has seen plus 2^20",
+        ),
+    )
+    losses = [
+        f"what {name} decided and no other server has heard of",
+        "properties that are never replicated (docs/replication.md)",
+    ]
+    if not backups_of(view, site.id, name):
+        losses.append(f"queues that only {site.path} knows (scope site), as it has no backup")
+    where = wish.to / DEFAULT_NAME
+    after = [
+        f"look through {where}: addresses and ports, and move the directory to its computer",
+        f"if {name} has another address now: [hosts] of the others says it, or its machine object",
+        f"mqis serve --config {where}",
+    ]
+    if wish.key is None:
+        after.append(
+            f"the others have its old key: put the line of {wish.to / _SEED} into "
+            f"replication.seeds of each, in the place of an older one of {name}, and restart them"
+        )
+    title = f"{name} ({role.value} of {site.path}) is built anew from the copy of {here}"
+    return Plan(title, tuple(checks), steps, tuple(losses), tuple(after))

@@ -1,0 +1,165 @@
+"""A backup controller becomes the PSC of its site, in the place of one that is lost.
+
+The PEC names it in the site object, which is how MC-MQDSRP moves an authority (3.1.7.2.11). The
+rest follows by itself when it starts: it learns that it owns the partition, asks every server that
+has a copy, takes the last version of everything, skips 2^20 numbers, and tells its role.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mqis.admin.join import Directory, publish_key
+from mqis.admin.promote.plan import (
+    Plan,
+    PromoteError,
+    Step,
+    backups_of,
+    machine_named,
+    primaries_of,
+    rewrite,
+    silent,
+    site_of_machine,
+    sound_store,
+)
+from mqis.config.file import load, override, read
+from mqis.config.sections import Role
+from mqis.config.stores import open_store
+from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.protocol.ports import View
+from mqis.protocol.queueing.signing import SigningPolicy
+from mqis.runtime.node.signer import MachineKey
+from mqis.server.identity import parse_seed, server_name
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+_JUMP = "2^20"
+
+
+class ChangingDirectory(Directory, Protocol):
+    """What is asked of the PEC's directory service."""
+
+    def set(
+        self, object_type: ObjectType, name: str, properties: dict[int, PropVariant]
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """A plan, and what carrying it out needs."""
+
+    plan: Plan
+    file: Path
+    name: str
+    site: str
+    pec: str
+    #: The PSC as the plan found it.
+    lost: str
+
+    def carry_out(self, directory: ChangingDirectory) -> None:
+        """May be repeated: what is done already stays done."""
+        config = load(self.file)
+        self._check(directory)
+        psc = PropVariant(VarType.LPWSTR, self.name)
+        directory.set(ObjectType.SITE, self.site, {PropId.S_PSC: psc})
+        if config.replication.signing is not SigningPolicy.NONE:
+            key = MachineKey.open(Path(config.replication.key))
+            publish_key(directory, ObjectType.SITE, self.site, key.public)
+        stored = read(self.file)
+        seeds = [s for s in stored.replication.seeds if _is(parse_seed(s).name, self.pec)]
+        values: dict[str, dict[str, object]] = {
+            "server": {"role": Role.PSC.value},
+            "replication": {"psc": "", "pec": self.pec, "seeds": seeds},
+        }
+        rewrite(self.file, override(stored, values, "promote"))
+
+    def _check(self, directory: ChangingDirectory) -> None:
+        """The plan is about one lost server: if another took its place since, that one decides."""
+        psc = _said_by_pec(directory, self.site)
+        if not _is(psc, self.lost) and not _is(psc, self.name):
+            raise PromoteError(
+                f"the PSC of {self.site} is {psc or 'nobody'} by now, no longer {self.lost}: "
+                f"nothing was changed; to be a backup of it: mqis promote --follow {psc}"
+            )
+
+
+def _is(name: str, other: str) -> bool:
+    return name_key(name) == name_key(other)
+
+
+def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> Takeover:
+    """Look at everything and change nothing."""
+    config = load(file)
+    name = server_name(config)
+    if config.server.role is not Role.BSC:
+        raise PromoteError(
+            f"{name} is a {config.server.role.value}: a backup of the site becomes its PSC; where "
+            "there is none, and for a lost PEC: mqis promote --rebuild NAME --to DIR"
+        )
+    checks = [sound_store(config)]
+    with closing(open_store(config.store.url)) as store:
+        with store.read() as view:
+            site = site_of_machine(view, machine_named(view, name))
+        lost = _said_by_pec(directory, site.path or "")
+        pec = config.replication.pec
+        if _is(lost, name):
+            checks.append(f"the PEC says already that {name} is the PSC of {site.path}")
+        else:
+            checks.append(f"the PEC says that {lost} is the PSC of {site.path}")
+            checks.append(silent(store, config, lost, force=force))
+        with store.read() as view:
+            plan = _plan(view, file, name=name, site=site, lost=lost, pec=pec, checks=checks)
+    return Takeover(plan, file, name, site.path or "", pec, lost)
+
+
+def _said_by_pec(directory: Directory, site: str) -> str:
+    found = directory.get(ObjectType.SITE, site, [PropId.S_PSC])
+    value = found.values.get(PropId.S_PSC)
+    return str(value.value) if value is not None and value.value else ""
+
+
+def _plan(
+    view: View,
+    file: Path,
+    *,
+    name: str,
+    site: DirectoryObject,
+    lost: str,
+    pec: str,
+    checks: list[str],
+) -> Plan:
+    state = view.partition(site.id)
+    number = "none" if state is None else str(state.last_seq)
+    backups = backups_of(view, site.id, name, lost)
+    asked = [*primaries_of(view, name, lost), *backups]
+    steps = [
+        Step(pec, f"site {site.path}: psc becomes {name} (was {lost}), with the key of {name}"),
+        Step(name, f"{file}: server.role becomes psc, replication.psc is taken away"),
+        Step(
+            name,
+            f"at its start, by itself: asks {', '.join(asked) or 'nobody'} what they have of "
+            f"{site.path}, takes the last version of everything, and numbers on from the highest "
+            f"number that anybody has seen plus {_JUMP}",
+        ),
+        Step(name, f"then, by itself: its machine object says psc, and that of {lost} bsc"),
+        *(
+            Step(other, f"mqis promote --follow {name}, with that server stopped")
+            for other in backups
+        ),
+    ]
+    everybody = ", ".join([name, *asked])
+    losses = (
+        f"what {lost} decided and none of {everybody} has heard of; the copy here is at {number}",
+        f"the office of {lost}: if it comes back it hears so, and decides nothing more",
+    )
+    after = (
+        f"mqis serve --config {file}; its log says whom it asked, and what is here alone",
+        *(f"on {other}: mqis promote --follow {name}; mqis serve" for other in backups),
+        f"if {lost} comes back, there: mqis promote --follow {name}; else delete its machine",
+    )
+    title = f"{name} becomes the PSC of {site.path} in the place of {lost}"
+    return Plan(title, tuple(checks), tuple(steps), losses, after)

@@ -1,0 +1,298 @@
+"""Whole directories to and from files (the format: ``protocol.directory.export``).
+
+An import is one transaction: all of the file, or nothing. It comes in two kinds.
+
+*Create*, the default, adds the file's objects to whatever the store holds, as if they had been
+created here. Identifiers, names, properties and times stay; partitions follow from the sites, and
+numbers are new. Tombstones are skipped, they speak of another history. The enterprise object is
+created where there is none and left alone where it is there already; a file of another enterprise,
+and any other object that is there already, is refused.
+
+*Restore* wants an empty store and makes it the one that was exported: numbers, partitions and
+tombstones included. Exporting it again gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from time import time
+from typing import BinaryIO
+
+from mqis.admin.bulk import BulkTransaction
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.export import (
+    MAX_LINE,
+    ORDER,
+    TOO_LONG,
+    ExportError,
+    Header,
+    check_against_catalogue,
+    parse_entry,
+    parse_header,
+)
+from mqis.protocol.directory.exporting import exported_lines
+from mqis.protocol.directory.objects import (
+    IDENTIFIER_PROPERTY,
+    DeletedObject,
+    DirectoryObject,
+    name_key,
+)
+from mqis.protocol.directory.ownership import authority, enterprise
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ports import Change, Store, Transaction
+from mqis.runtime.entropy import SystemEntropy
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+
+#: (done, total): lines for an export, bytes for an import.
+Progress = Callable[[int, int], None]
+
+_LINES_A_WRITE = 500
+
+
+def _silent(_done: int, _total: int) -> None: ...
+
+
+# --- export ---------------------------------------------------------------------------------------
+
+
+def export_store(store: Store, out: BinaryIO, progress: Progress = _silent) -> int:
+    """Write the store as one view shows it; the number of lines after the first."""
+    with store.read() as view:
+        total, lines = exported_lines(view)
+        out.write(f"{next(lines)}\n".encode("ascii"))
+        done = 0
+        while batch := list(islice(lines, _LINES_A_WRITE)):
+            out.write(("\n".join(batch) + "\n").encode("ascii"))
+            done += len(batch)
+            progress(done, total)
+    return total
+
+
+def export_file(store: Store, path: Path, progress: Progress = _silent) -> int:
+    """Like ``export_store``; what the file held before is replaced when the new one is complete."""
+    aside = path.with_name(f"{path.name}.part") if _is_plain(path) else path
+    try:
+        try:
+            with aside.open("wb") as out:
+                lines = export_store(store, out, progress)
+            if aside != path:
+                aside.replace(path)
+        except BaseException:
+            if aside != path:
+                aside.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return lines
+
+
+def _is_plain(path: Path) -> bool:
+    """A device or a pipe is written to as it is."""
+    return path.is_file() or not path.exists()
+
+
+# --- import ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ImportResult:
+    """What an import did."""
+
+    objects: Counter[ObjectType] = field(default_factory=Counter)
+    tombstones: int = 0
+    #: Lines that were read and have no effect: tombstones, the enterprise that is there already.
+    skipped: int = 0
+
+
+def import_file(
+    store: Store, path: Path, *, restore: bool = False, progress: Progress = _silent
+) -> ImportResult:
+    """All of the file or nothing; ``ExportError`` names file, line and key."""
+    lines = _Lines(progress)
+    try:
+        with path.open("rb") as file, store.write() as tx:
+            lines.open(file, path.stat().st_size)
+            header = parse_header(lines.first())
+            take = _Restore(tx, header) if restore else _Create(tx, header)
+            for number, text in lines:
+                take.entry(parse_entry(text, number), number)
+            lines.expect(header.lines)
+            take.finish()
+    except (ExportError, DirectoryError) as error:
+        raise _located(error, str(path), lines.number) from error
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return take.result
+
+
+def _located(error: ExportError | DirectoryError, source: str, line: int) -> ExportError:
+    if isinstance(error, ExportError):
+        return ExportError(error.reason, error.line, error.key, source)
+    return ExportError(str(error), line, source=source)
+
+
+class _Lines:
+    """The lines of a file with their numbers; tells how far it got."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._done = self._total = 0
+        self.number = 0
+
+    def open(self, file: BinaryIO, total: int) -> None:
+        self._file = file
+        self._total = total
+
+    def first(self) -> str:
+        for _, text in self:
+            return text
+        raise ExportError("the file is empty", 1)
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        while data := self._file.readline(MAX_LINE + 1):
+            self.number += 1
+            if len(data) > MAX_LINE:
+                raise ExportError(TOO_LONG, self.number)
+            self._done += len(data)
+            if self.number % _LINES_A_WRITE == 0 or self._done == self._total:
+                self._progress(self._done, self._total)
+            try:
+                yield self.number, data.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ExportError(f"not UTF-8: {error.reason}", self.number) from None
+
+    def expect(self, announced: int | None) -> None:
+        if announced is not None and announced != self.number - 1:
+            raise ExportError(
+                f"announces {announced} more lines, but {self.number - 1} follow: the file was cut "
+                "off or changed (after a change by hand, correct the number or leave it away)",
+                1,
+                "lines",
+            )
+
+
+class _Seen:
+    """What the file said already, by line, so that a repetition can name the first one."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[object, ...], int] = {}
+
+    def living(self, obj: DirectoryObject, line: int) -> None:
+        label, raw, path = obj.type.label, obj.id.raw, obj.path
+        self._refuse(("deleted", raw), line, "id", f"the tombstone of {label} {obj.id}")
+        self._add((obj.type, raw), line, "id", f"{label} {obj.id}")
+        if path is not None:
+            self._add((obj.type, name_key(path)), line, "path", f"{label} {path!r}")
+
+    def dead(self, tombstone: DeletedObject, line: int) -> None:
+        raw = tombstone.id.raw
+        for object_type in ORDER:
+            self._refuse((object_type, raw), line, "id", f"{object_type.label} {tombstone.id}")
+        self._add(("deleted", raw), line, "id", f"the tombstone of {tombstone.id}")
+
+    def number(self, entry: Change, line: int) -> None:
+        what = f"number {entry.seq} of partition {entry.partition}"
+        self._add((entry.partition.raw, entry.seq.value), line, "seq", what)
+
+    def _add(self, identity: tuple[object, ...], line: int, key: str, what: str) -> None:
+        self._refuse(identity, line, key, what)
+        self._lines[identity] = line
+
+    def _refuse(self, identity: tuple[object, ...], line: int, key: str, what: str) -> None:
+        first = self._lines.get(identity)
+        if first is not None:
+            raise ExportError(f"{what} stands on line {first} already", line, key)
+
+
+class _Create:
+    """Through the directory's events, with new numbers."""
+
+    def __init__(self, tx: Transaction, header: Header) -> None:
+        self.result = ImportResult()
+        self._bulk = BulkTransaction(tx)
+        self._events = DirectoryEvents(self._bulk, int(time()), SystemEntropy())
+        self._root = enterprise(tx)
+        if self._root is not None and header.enterprise is not None:
+            self._expect_name(header.enterprise, 1, "enterprise")
+
+    def _expect_name(self, name: str, line: int, key: str) -> None:
+        assert self._root is not None
+        here = self._root.path or ""
+        if name_key(name) != name_key(here):
+            raise ExportError(f"{name!r} is not {here!r}, the store's enterprise", line, key)
+
+    def entry(self, entry: Change, line: int) -> None:
+        if isinstance(entry, DeletedObject):
+            self.result.skipped += 1
+            return
+        check_against_catalogue(entry, line)
+        if entry.type is ObjectType.ENTERPRISE and self._root is not None:
+            self._expect_name(entry.path or "", line, "path")
+            if entry.id != self._root.id:
+                here = f"the store's enterprise {self._root.path!r} is {self._root.id}"
+                raise ExportError(here, line, "id")
+            self.result.skipped += 1
+            return
+        created = self._events.create_directory_object(entry.type, _as_created(entry))
+        self.result.objects[entry.type] += 1
+        if entry.type is ObjectType.ENTERPRISE:
+            self._root = created
+
+    def finish(self) -> None:
+        """Name the owners of partitions that began before their site or enterprise was there."""
+        for partition in self._bulk.partitions():
+            if not partition.owner:
+                owner = authority(partition.id, self._bulk) or ""
+                self._bulk.put_partition(replace(partition, owner=owner))
+        self._bulk.flush()
+
+
+def _as_created(obj: DirectoryObject) -> dict[int, PropVariant]:
+    """The stored properties as an event takes them: with the identifier among them."""
+    identifier = PropVariant(VarType.CLSID, obj.id)
+    return {**obj.properties, IDENTIFIER_PROPERTY[obj.type]: identifier}
+
+
+class _Restore:
+    """As it was, number by number."""
+
+    def __init__(self, tx: Transaction, header: Header) -> None:
+        self.result = ImportResult()
+        self._tx = tx
+        self._seen = _Seen()
+        self._last: dict[Guid, SequenceNumber] = {}
+        if tx.partitions() or any(tx.count(object_type) for object_type in ObjectType):
+            raise StorageError("the store is not empty; --restore wants a new one")
+        for partition in header.partitions:
+            tx.put_partition(partition)
+            self._last[partition.id] = partition.last_seq
+
+    def entry(self, entry: Change, line: int) -> None:
+        self._check_number(entry, line)
+        if isinstance(entry, DeletedObject):
+            self._seen.dead(entry, line)
+            self._tx.bury(entry)
+            self.result.tombstones += 1
+            return
+        check_against_catalogue(entry, line)
+        self._seen.living(entry, line)
+        self._tx.insert(entry)
+        self.result.objects[entry.type] += 1
+
+    def _check_number(self, entry: Change, line: int) -> None:
+        last = self._last.get(entry.partition)
+        if last is None:
+            raise ExportError(f"{entry.partition} is none of line 1", line, "partition")
+        if not SequenceNumber.MIN < entry.seq <= last:
+            reason = f"{entry.seq} is not in 1 to {last}, the last of its partition in line 1"
+            raise ExportError(reason, line, "seq")
+        self._seen.number(entry, line)
+
+    def finish(self) -> None: ...

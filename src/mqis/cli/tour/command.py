@@ -1,0 +1,48 @@
+"""``mqis tour``: the demonstration enterprise, looked at from all sides.
+
+Every step says what it shows and checks that it is so; one that is not ends the tour with status 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.output import console
+from mqis.cli.tour.guide import Guide
+
+
+def tour(
+    directory: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIRECTORY", help="Where to keep it all; an earlier tour there is replaced."
+        ),
+    ] = Path("mqis-tour"),
+    *,
+    once: Annotated[
+        bool, typer.Option("--once", help="End after the last step; else the console stays up.")
+    ] = False,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store",
+            "-s",
+            metavar="FILE",
+            help="A short tour: only a directory, built in this file. Nothing is left running.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Bring up a demonstration enterprise of five servers, show what it does, and prove it."""
+    guide = Guide(console())
+    if store is not None:
+        from mqis.cli.tour.file import whole  # noqa: PLC0415 -- each tour loads what it shows
+
+        whole(guide, store)
+        return
+    from mqis.cli.tour.live import live  # noqa: PLC0415
+
+    live(guide, directory, once=once)

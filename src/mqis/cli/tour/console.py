@@ -1,0 +1,65 @@
+"""The end of the live tour: the console, on the enterprise that is still up."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from importlib.util import find_spec
+from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
+
+from mqis.cli.tour.guide import Guide
+from mqis.cli.tour.site import Tour
+
+
+async def open_console(guide: Guide, tour: Tour, seconds: float, *, once: bool) -> None:
+    """Show where it is; unless ``once``, it stays up until a signal.
+
+    ``seconds``: what the steps before took.
+    """
+    guide.step("Console", "the same enterprise in the browser, live")
+    if find_spec("mqis.web.serving") is None:
+        guide.line("   left out: this installation has no console", "yellow")
+        return
+    with ExitStack() as stack:
+        url = await asyncio.to_thread(_start, stack, tour)
+        page = await asyncio.to_thread(_read, url)
+        name = tour.plan.enterprise.name
+        guide.confirm(f"{url} shows {name}", name in page)
+        guide.line("")
+        guide.line(f"The tour took {seconds:.0f} s; every line with a tick was checked.", "bold")
+        if not once:
+            _invite(guide, tour, url)
+            tour.staying = True
+            await tour.ended.wait()
+
+
+def _start(stack: ExitStack, tour: Tour) -> str:
+    from mqis.views.console.places import Places  # noqa: PLC0415
+    from mqis.web.serving import running_console  # noqa: PLC0415
+    from mqis.web.settings import Settings  # noqa: PLC0415
+
+    settings = Settings(Places(tour.run), tour.run / "tables", port=0)
+    return stack.enter_context(running_console(settings))
+
+
+def _read(url: str) -> str:
+    opener = build_opener(ProxyHandler({}), HTTPCookieProcessor())
+    with opener.open(url, timeout=30) as answer:
+        return str(answer.read().decode("utf-8"))
+
+
+def _invite(guide: Guide, tour: Tour, url: str) -> None:
+    secret = tour.run / "passwords" / tour.plan.administrator.name
+    guide.line("")
+    guide.line(f"The console stays up: {url}", "bold green")
+    guide.line(f"  log in as {tour.user} with the password in {secret}")
+    guide.line("To look around yourself, in another shell:", "bold")
+    at = f"--run {tour.run}"
+    for command in (
+        f"mqis status {at}",
+        f"mqis kill ber-dir2 {at}",
+        f"mqis logs --follow {at}",
+        f"mqis lookup queue -s {tour.directory / 'enterprise.db'} --where 'label=Audit trail'",
+    ):
+        guide.line(f"  {command}", "cyan")
+    guide.line("Ctrl-C ends the console and the servers.")

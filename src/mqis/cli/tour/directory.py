@@ -1,0 +1,159 @@
+"""Steps of the live tour: servers are found, somebody logs on, a queue is made far away."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from time import monotonic
+
+from mqis.cli.output import cell, table
+from mqis.cli.tour.guide import Guide
+from mqis.cli.tour.site import WAIT_S, Tour, has
+from mqis.client.directory import DirectoryClient
+from mqis.client.discovery import Discovered, discover, grounds
+from mqis.client.servers import ServerAddress
+from mqis.config.nodes import NodePlace
+from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.directory.objects import name_key
+from mqis.protocol.errors import DirectoryError
+from mqis.runtime.discovery.responder import PORT
+from mqis.wire.hresult import HResult, name_of
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+QUEUE = ObjectType.QUEUE
+#: The queue, a backup controller of another site, and who decides about it.
+_PATH, _AT, _AUTHORITY = "C14\\testq", "ber-dir2", "chi-dir1"
+_LABEL = "Made far away"
+_ATTEMPTS = 10
+_DISCOVERY_S = 3.0
+
+
+async def directory_steps(guide: Guide, tour: Tour) -> None:
+    found = await _discovery(guide, tour)
+    await _logon(guide, tour, found)
+    await _far_away(guide, tour)
+
+
+# --- discovery ------------------------------------------------------------------------------------
+
+
+async def _discovery(guide: Guide, tour: Tour) -> NodePlace:
+    """The server that a client finds which knows none."""
+    guide.step("Discovery", "a client that knows no server asks everybody on its network (MS-MQSD)")
+    by_address = {node.address: node for node in tour.nodes}
+    broadcasts = len(by_address) > 1 and all(n.discovery_port == PORT for n in tour.nodes)
+    ours: list[NodePlace] = []
+    with guide.waiting("waiting for answers"):
+        for _ in range(_ATTEMPTS):
+            found = await _ask(tour, broadcasts=broadcasts)
+            # Another enterprise on this computer hears the broadcast as well.
+            ours = [by_address[r.source] for r in found.responders if r.source in by_address]
+            if ours and _is_whole(found, tour):
+                break
+            await asyncio.sleep(1.0)  # answers may be some seconds old, and servers younger
+    listed = ", ".join(found.queue_manager.directory_servers)
+    where = "a broadcast to 127.255.255.255" if broadcasts else "a datagram to each (no broadcast)"
+    guide.confirm(
+        f"{where}: {ours[0].address if ours else 'nobody'} answers, and lists {listed}",
+        bool(ours) and found.finished.success and _is_whole(found, tour),
+    )
+    return ours[0]
+
+
+def _is_whole(found: Discovered, tour: Tour) -> bool:
+    """Whether the list is that of one of our sites."""
+    sites: dict[str, set[str]] = {}
+    for node in tour.nodes:
+        sites.setdefault(node.site, set()).add(name_key(node.name))
+    return set(map(name_key, found.queue_manager.directory_servers)) in sites.values()
+
+
+async def _ask(tour: Tour, *, broadcasts: bool) -> Discovered:
+    endpoints = [(node.address, node.discovery_port) for node in tour.nodes]
+    where = grounds(["127.0.0.1"]) if broadcasts else grounds((), endpoints)
+    return await discover(where, timeout_s=_DISCOVERY_S)
+
+
+# --- logon ----------------------------------------------------------------------------------------
+
+
+async def _logon(guide: Guide, tour: Tour, found: NodePlace) -> None:
+    guide.step("Logon", f"who answered is asked for a change: by nobody, and by {tour.user}")
+    address = ServerAddress(found.address, mapper_port=found.mapper_port)
+    async with await DirectoryClient.connect([address]) as nobody:
+        sites = await nobody.known_servers()
+        listed = ", ".join(f"{site.site_name} {len(site.servers)}" for site in sites)
+        guide.confirm(
+            f"its endpoint mapper (port {found.mapper_port}) tells the port; the directory servers "
+            f"by site: {listed}",
+            sorted(len(site.servers) for site in sites) == [1, 2, 2],
+        )
+        code = await _refusal(nobody)
+    guide.confirm(
+        f"without an account nothing is created: {name_of(code)}",
+        code == HResult.MQ_ERROR_ACCESS_DENIED,
+    )
+    async with tour.client(found.name) as client:
+        port = await client.server_port()
+    guide.confirm(
+        f"{tour.user} logs on by NTLM; calls are encrypted, and {found.name} signs its answers",
+        port == found.rpc_port,
+    )
+
+
+async def _refusal(nobody: DirectoryClient) -> int:
+    try:
+        await nobody.create(QUEUE, _PATH, _labelled(_LABEL))
+    except DirectoryError as error:
+        return error.hresult
+    return 0
+
+
+# --- a change -------------------------------------------------------------------------------------
+
+
+async def _far_away(guide: Guide, tour: Tour) -> None:
+    guide.step(
+        "A queue far away",
+        f"{_PATH} stands in Chicago, and is created at {_AT}, a backup in Berlin",
+    )
+    before = (await tour.status(_AT)).counters["forwarded"]
+    made_before = (await tour.status(_AUTHORITY)).counters["changes_made"]
+    async with AsyncExitStack() as stack:
+        readers = {
+            node.name: await stack.enter_async_context(
+                tour.client(node.name, level=AuthLevel.INTEGRITY)
+            )
+            for node in tour.nodes
+        }
+        async with tour.client(_AT) as client:
+            began = monotonic()
+            made = await client.create(QUEUE, _PATH, _labelled(_LABEL))
+            answered = monotonic() - began
+        times = await asyncio.gather(*(_seen(reader, began) for reader in readers.values()))
+    forwarded = (await tour.status(_AT)).counters["forwarded"] - before
+    decided = (await tour.status(_AUTHORITY)).counters["changes_made"] - made_before
+    guide.confirm(
+        f"{_AT} forwarded it, {_AUTHORITY} decided, and the client had its answer after "
+        f"{answered * 1000:.0f} ms: {made}",
+        made is not None and forwarded == 1 and decided == 1,
+    )
+    shown = table(*readers)
+    shown.add_row(*(cell(f"{seconds * 1000:.0f} ms") for seconds in times))
+    guide.show(shown)
+    guide.confirm(
+        f"all five have it {max(times) * 1000:.0f} ms after the client asked", max(times) < WAIT_S
+    )
+
+
+async def _seen(reader: DirectoryClient, began: float) -> float:
+    """Seconds from the request until this server shows the queue."""
+    while not await has(reader, QUEUE, _PATH) and monotonic() < began + WAIT_S:
+        await asyncio.sleep(0.002)
+    return monotonic() - began
+
+
+def _labelled(label: str) -> dict[int, PropVariant]:
+    return {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}

@@ -1,0 +1,174 @@
+"""The step of the live tour about a server that was away for too long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+
+from mqis.cli.output import counted
+from mqis.cli.tour.guide import Guide
+from mqis.cli.tour.site import WAIT_S, Tour
+from mqis.client.directory import DirectoryClient
+from mqis.config.stores import open_store
+from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.replication.settings import DEFAULTS
+from mqis.server.monitoring.status import PartitionStatus
+from mqis.storage.journal.reader import records
+from mqis.wire.guid import Guid
+from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.messages import AlreadyPurged
+from mqis.wire.propvariant import PropVariant, VarType
+
+QUEUE = ObjectType.QUEUE
+_AWAY, _PSC, _SITE, _MACHINE = "ber-dir2", "ber-dir1", "Berlin", "ber-app1"
+#: As many are created and deleted: more than the buffer and what is looked at only now and then.
+QUEUES = (DEFAULTS.purge_buffer + 2 * DEFAULTS.purge_step) // 2 + 32
+_CLIENTS = 8
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """What the pipeline has to find again."""
+
+    #: Between the creates and the deletes.
+    moment: datetime
+    queues: int
+    partition: Guid
+
+
+async def healing(guide: Guide, tour: Tour) -> Episode:
+    guide.step(
+        "A server lost and healed",
+        f"{_AWAY} is killed; meanwhile {QUEUES} queues come and go, more than anybody keeps",
+    )
+    supervisor = tour.enterprise.supervisor
+    pid = await supervisor.kill(_AWAY, stay=True)
+    last = _last_seq(tour)
+    guide.confirm(f"kill -9 {pid}: {_AWAY} is gone, its copy ends at {last:x}", last > 0)
+    began = monotonic()
+    moment = await _come_and_go(guide, tour)
+    seconds = monotonic() - began
+    berlin = await _purged(tour, last)
+    purged = int(berlin.purged_seq, 16)
+    guide.confirm(
+        f"{2 * QUEUES} changes in {seconds:.1f} s; {_PSC} keeps the last "
+        f"{DEFAULTS.purge_buffer:,} and has forgotten everything up to {purged:x}",
+        purged > last,
+    )
+    await _lose_messages(guide, tour)
+    began = monotonic()
+    with guide.waiting(f"{_AWAY} starts and asks for what it lacks"):
+        supervisor.start(_AWAY)
+        await supervisor.ready([_AWAY], WAIT_S)
+        status = await tour.converged()
+    healed = await tour.status(_AWAY)
+    guide.confirm(
+        f"{_AWAY} is back and agrees with all others after {monotonic() - began:.1f} s",
+        status.converged,
+    )
+    rounds = int(healed.counters["sync0_rounds"])
+    gone = _already_purged(Path(tour.node(_AWAY).journal))[_PSC]
+    guide.confirm(
+        f"it was told that its numbers are purged ({counted(gone, 'message')} in its journal) "
+        f"and took the whole partition anew ({counted(rounds, 'sync0 round')})",
+        gone > 0 and rounds > 0,
+    )
+    return Episode(moment, QUEUES, Guid.parse(berlin.id))
+
+
+async def _lose_messages(guide: Guide, tour: Tour) -> None:
+    """A queue manager would deliver what waits for a server, however long; so its PSC dies too."""
+    supervisor = tour.enterprise.supervisor
+    restarts = tour.node(_PSC).restarts
+    with guide.waiting(f"{_PSC} is brought back"):
+        pid = await supervisor.kill(_PSC)
+        await supervisor.ready([_PSC], WAIT_S)
+    guide.confirm(
+        f"kill -9 {pid}: with {_PSC} die the messages that waited for {_AWAY}; its supervisor has "
+        "brought it back",
+        tour.node(_PSC).restarts == restarts + 1,
+    )
+
+
+def _last_seq(tour: Tour) -> int:
+    """Of Berlin's partition in the copy of a server that does not run."""
+    with closing(open_store(tour.node(_AWAY).store)) as store, store.read() as view:
+        site = view.find(ObjectType.SITE, _SITE)
+        partition = None if site is None else view.partition(site.id)
+        return 0 if partition is None else partition.last_seq.value
+
+
+async def _come_and_go(guide: Guide, tour: Tour) -> datetime:
+    """Create them all, delete them all; a moment in between."""
+    paths = [f"{_MACHINE}\\passing{number}" for number in range(QUEUES)]
+    label: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "Passing by")}
+    async with AsyncExitStack() as stack:
+        clients = [
+            await stack.enter_async_context(tour.client(_PSC, level=AuthLevel.INTEGRITY))
+            for _ in range(_CLIENTS)
+        ]
+        with guide.waiting("queues come and go", 2 * QUEUES) as bar:
+
+            async def create(client: DirectoryClient, path: str) -> None:
+                await client.create(QUEUE, path, label)
+
+            async def delete(client: DirectoryClient, path: str) -> None:
+                await client.delete(QUEUE, path=path)
+
+            await _each(clients, paths, create, bar)
+            await asyncio.sleep(0.1)
+            moment = datetime.now(UTC)
+            await asyncio.sleep(0.1)
+            await _each(clients, paths, delete, lambda done: bar(QUEUES + done))
+    return moment
+
+
+async def _each(
+    clients: list[DirectoryClient],
+    paths: list[str],
+    change: Callable[[DirectoryClient, str], Awaitable[None]],
+    bar: Callable[[float], None],
+) -> None:
+    """One change for each path, as many at a time as there are clients."""
+    waiting = iter(paths)
+    done = 0
+
+    async def work(client: DirectoryClient) -> None:
+        nonlocal done
+        for path in waiting:
+            await change(client, path)
+            done += 1
+            bar(done)
+
+    await asyncio.gather(*(work(client) for client in clients))
+
+
+async def _purged(tour: Tour, last: int) -> PartitionStatus:
+    """Berlin's partition once its authority has forgotten what ``_AWAY`` would need."""
+    until = monotonic() + WAIT_S
+    while True:
+        told = await tour.status(_PSC)
+        berlin = next(p for p in told.partitions if p.name == _SITE)
+        if int(berlin.purged_seq, 16) > last or monotonic() > until:
+            return berlin
+        await asyncio.sleep(_LOOK_S)
+
+
+def _already_purged(journal: Path) -> Counter[str]:
+    """Who has told this server that it asked for numbers which are gone."""
+    return Counter(
+        entry.record.peer
+        for entry in records(journal)
+        if entry.record.kind is RecordKind.MESSAGE
+        and entry.record.state is RecordState.RECEIVED
+        and entry.record.operation == AlreadyPurged.OPERATION
+    )

@@ -1,0 +1,83 @@
+"""The step of the live tour about somebody who wants more than his rights."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from mqis.cli.tour.guide import Guide
+from mqis.cli.tour.site import Tour
+from mqis.enterprise.configs import ACCOUNTS
+from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.security.information import SecurityInformation
+from mqis.runtime.node.signer import MachineKey
+from mqis.server.accounts import AccountsFile
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult, name_of
+from mqis.wire.mqds.certificates import digest_of
+from mqis.wire.mqds.keys import MqdsPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sid import Sid
+
+MACHINE, USER, QUEUE = ObjectType.MACHINE, ObjectType.USER, ObjectType.QUEUE
+_SERVER, _DESK, _CLERK, _ADMIN = "ams-dir1", "ams-desk1", "clerk", "admin"
+_LABEL: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "relayed")}
+#: The shortest thing that looks like X.509.
+_CERTIFICATE = bytes.fromhex("300430020500")
+
+
+async def hostile(guide: Guide, tour: Tour) -> None:
+    guide.step(
+        "More than his rights",
+        f"{_CLERK} has an account and no rights; he wants to be a server, and somebody else",
+    )
+    sids = _sids(tour)
+    async with tour.client(_SERVER, account=_CLERK) as clerk:
+        role: dict[int, PropVariant] = {
+            PropId.QM_SERVICE: PropVariant(VarType.UI4, int(ServiceBits.BSC))
+        }
+        await _refused(guide, f"make {_DESK} a controller", clerk.set(MACHINE, role, path=_DESK))
+        key = MqdsPublicKey(MachineKey.generate().public).to_bytes()
+        sign = SecurityInformation.SIGN_PUBLIC_KEY
+        forged = clerk.set_security(MACHINE, sign, key, path=_SERVER)
+        await _refused(guide, f"give {_SERVER} a key of his own", forged)
+        stolen = clerk.create(USER, None, _registration(sids[_ADMIN]))
+        await _refused(guide, f"register a certificate as {_ADMIN}", stolen)
+        own = await _result(clerk.create(USER, None, _registration(sids[_CLERK])))
+        guide.confirm("his own certificate he may register", own == HResult.MQ_OK)
+    async with tour.client(_SERVER, level=AuthLevel.CONNECT) as relayed:
+        await _refused(
+            guide,
+            f"relay a logon of {_ADMIN}: without signed calls it is nobody's, so to create a queue",
+            relayed.create(QUEUE, "C14\\relayed", _LABEL),
+        )
+
+
+def _sids(tour: Tour) -> dict[str, Sid]:
+    """The SID of each account, from the file that all servers share."""
+    return {account.name: account.sid for account in AccountsFile(tour.run / ACCOUNTS).accounts()}
+
+
+def _registration(sid: Sid) -> dict[int, PropVariant]:
+    digest = Guid(digest_of(_CERTIFICATE))
+    return {
+        PropId.U_SID: PropVariant(VarType.BLOB, sid.to_bytes()),
+        PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, _CERTIFICATE),
+        PropId.U_DIGEST: PropVariant(VarType.VECTOR_CLSID, (digest,)),
+    }
+
+
+async def _refused(guide: Guide, attempt: str, call: Awaitable[object]) -> None:
+    code = await _result(call)
+    guide.confirm(f"to {attempt}: {name_of(code)}", code == HResult.MQ_ERROR_ACCESS_DENIED)
+
+
+async def _result(call: Awaitable[object]) -> int:
+    try:
+        await call
+    except DirectoryError as error:
+        return error.hresult
+    return HResult.MQ_OK

@@ -1,0 +1,156 @@
+"""The tour of a live enterprise: five servers, and everything that they do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import signal
+import tomllib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from time import monotonic
+
+from mqis.cli.administer import administer
+from mqis.cli.output import cell, table
+from mqis.cli.tour.console import open_console
+from mqis.cli.tour.directory import directory_steps
+from mqis.cli.tour.file import briefly
+from mqis.cli.tour.guide import Guide, TourError
+from mqis.cli.tour.healing import Episode, healing
+from mqis.cli.tour.hostile import hostile
+from mqis.cli.tour.oletx import partners
+from mqis.cli.tour.pipeline import pipeline
+from mqis.cli.tour.routing import routes
+from mqis.cli.tour.site import Tour
+from mqis.config.nodes import FILE, NodesError
+from mqis.config.processlocks import holder
+from mqis.config.stores import open_store
+from mqis.enterprise.control import LOCK
+from mqis.enterprise.example import EXAMPLE
+from mqis.enterprise.launch import Enterprise, Launch
+from mqis.enterprise.plan import parse_plan
+from mqis.enterprise.recovery import recover
+from mqis.enterprise.states import State
+
+_LOOK_S = 0.05
+
+
+def live(guide: Guide, directory: Path, *, once: bool) -> None:
+    """All of it, in ``directory``; the servers end with it."""
+    _make_room(directory)
+    logging.getLogger("mqis").setLevel(logging.CRITICAL)  # steps say what there is to say
+    try:
+        asyncio.run(_walk(guide, directory, once=once))
+    except asyncio.CancelledError:
+        raise TourError("it was ended before its last step") from None
+
+
+def _make_room(directory: Path) -> None:
+    """Where an earlier tour was; anything else stays, and is refused."""
+    run = directory / "run"
+    if holder(run / LOCK) is not None:
+        raise NodesError(f"{run}: a tour is there that has not ended; end it, or name another")
+    if run.exists():
+        if not (run / FILE).exists() and any(run.iterdir()):
+            raise NodesError(f"{run}: is no run directory of a tour; name another --directory")
+        recover(run)
+        shutil.rmtree(run)
+    directory.mkdir(parents=True, exist_ok=True)
+
+
+async def _walk(guide: Guide, directory: Path, *, once: bool) -> None:
+    began = monotonic()
+    async with _enterprise(guide, directory) as tour:
+        await directory_steps(guide, tour)
+        await hostile(guide, tour)
+        episode = await healing(guide, tour)
+        await asyncio.to_thread(_routes, guide, tour)
+        await asyncio.to_thread(partners, guide)
+        await _pipeline(guide, tour, episode)
+        await asyncio.to_thread(briefly, guide, directory / "enterprise.db")
+        took = monotonic() - began
+        await open_console(guide, tour, took, once=once)
+        if not once:
+            guide.line("stopping: backup controllers, primary controllers, the PEC", "dim")
+
+
+@asynccontextmanager
+async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
+    """Up as by 'mqis up', watched by this process until the tour ends."""
+    plan = parse_plan(tomllib.loads(EXAMPLE))
+    guide.step(
+        "Five servers", "an enterprise is founded in Amsterdam, four servers join it over RPC"
+    )
+    told: list[str] = []
+    what = Launch(plan, directory / "run", administer, EXAMPLE, directory)
+    async with Enterprise(what, told.append) as enterprise:
+        tour = Tour(enterprise, plan, directory)
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _on_signal(tour, task))
+        began = monotonic()
+        with guide.waiting("servers start and get their directory", len(plan.servers)) as bar:
+            await _up(enterprise, bar)
+            status = await tour.converged()
+        for text in told:
+            guide.line(f"   {text}", "dim")
+        _show_servers(guide, tour)
+        ready = all(c.state is State.READY for c in enterprise.supervisor.children.values())
+        guide.confirm(
+            f"five processes serve after {monotonic() - began:.1f} s; they believe only messages "
+            "that the other's key signed",
+            ready and plan.options["replication"]["signing"] == "require",
+        )
+        held = [len(server.partitions) for server in status.servers]
+        guide.confirm("each has all four partitions, up to the last number", held == [4] * 5)
+        yield tour
+
+
+async def _up(enterprise: Enterprise, bar: Callable[[float], None]) -> None:
+    coming = asyncio.create_task(enterprise.bring_up())
+    try:
+        while not coming.done():
+            states = [child.state for child in enterprise.supervisor.children.values()]
+            bar(states.count(State.READY))
+            await asyncio.wait({coming}, timeout=_LOOK_S)
+        await coming
+    finally:
+        coming.cancel()
+
+
+def _on_signal(tour: Tour, task: asyncio.Task[object]) -> Callable[[], None]:
+    """The end of the console is wanted; before that, the end of the tour."""
+
+    def heed() -> None:
+        if tour.staying:
+            tour.ended.set()
+        else:
+            task.cancel()
+
+    return heed
+
+
+def _show_servers(guide: Guide, tour: Tour) -> None:
+    made = table("server", "role", "site", "address", "RPC", "mapper", "queues", "process")
+    for node in tour.nodes:
+        made.add_row(
+            *map(cell, (node.name, node.role, node.site, node.address)),
+            *map(str, (node.rpc_port, node.mapper_port, node.queue_port, node.pid)),
+        )
+    guide.show(made)
+
+
+def _routes(guide: Guide, tour: Tour) -> None:
+    """From the copy of a backup controller, while it runs."""
+    with closing(open_store(tour.node("ber-dir2").store)) as store, store.read() as view:
+        routes(guide, view, "ams-desk1", "C14")
+
+
+async def _pipeline(guide: Guide, tour: Tour, episode: Episode) -> None:
+    status = await tour.converged()
+    if not status.converged:
+        raise TourError("the replicas do not agree, so there is nothing to audit")
+    await asyncio.to_thread(pipeline, guide, tour, episode)

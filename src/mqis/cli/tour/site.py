@@ -1,0 +1,109 @@
+"""What the steps of the live tour share: the enterprise, clients of it, and waiting for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from time import monotonic
+
+from mqis.cli.tour.guide import TourError
+from mqis.client.directory import DirectoryClient
+from mqis.client.servers import ServerAddress
+from mqis.config.nodes import NodePlace, Nodes
+from mqis.enterprise.collect import EnterpriseStatus, collect, fetch
+from mqis.enterprise.launch import Enterprise
+from mqis.enterprise.plan import Plan
+from mqis.enterprise.setup import password_of
+from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
+from mqis.protocol.errors import DirectoryError
+from mqis.runtime.authentication.initiator import Credentials as Secret
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
+from mqis.runtime.rpc.client import Credentials
+from mqis.server.monitoring.status import ServerStatus
+from mqis.wire.mqds.objecttype import ObjectType
+
+WAIT_S = 60.0
+_LOOK_S = 0.1
+
+
+class Tour:
+    def __init__(self, enterprise: Enterprise, plan: Plan, directory: Path) -> None:
+        self.enterprise = enterprise
+        self.plan = plan
+        self.directory = directory
+        self.run = enterprise.run
+        #: The tour is done, and something stays up until ``ended``.
+        self.staying = False
+        self.ended = asyncio.Event()
+
+    @property
+    def nodes(self) -> Nodes:
+        return self.enterprise.nodes
+
+    def node(self, name: str) -> NodePlace:
+        return self.nodes.named(name)
+
+    # --- clients ----------------------------------------------------------------------------------
+
+    @property
+    def user(self) -> str:
+        who = self.plan.administrator
+        return f"{self.plan.domain_of(who)}\\{who.name}"
+
+    @asynccontextmanager
+    async def client(
+        self,
+        name: str,
+        *,
+        level: AuthLevel = AuthLevel.PRIVACY,
+        anonymous: bool = False,
+        account: str | None = None,
+    ) -> AsyncIterator[DirectoryClient]:
+        """A client of one server, logged on by NTLM as an account, the administrator's if none is
+        named, or as nobody.
+        """
+        node = self.node(name)
+        address = ServerAddress(node.address, node.rpc_port)
+        if anonymous:
+            async with await DirectoryClient.connect([address]) as nobody:
+                yield nobody
+            return
+        named = (a for a in self.plan.accounts if a.name == account)
+        who = next(named, self.plan.administrator)
+        password = password_of(self.run, who).read_text(encoding="utf-8").strip()
+        initiator = PyspnegoInitiator(Secret(who.name, self.plan.domain_of(who), password))
+        credentials = Credentials(initiator, AuthType.SPNEGO, level, address.host)
+        gss = initiator if level is AuthLevel.PRIVACY else None
+        async with await DirectoryClient.connect(
+            [address], credentials=credentials, gss=gss
+        ) as client:
+            yield client
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    async def status(self, name: str) -> ServerStatus:
+        told = await asyncio.to_thread(fetch, self.node(name))
+        if isinstance(told, str):
+            raise TourError(f"{name} does not tell how it is: {told}")
+        return told
+
+    async def converged(self, wait_s: float = WAIT_S) -> EnterpriseStatus:
+        """The enterprise once all servers agree; as it is, if they do not in time."""
+        until = monotonic() + wait_s
+        while True:
+            status = await asyncio.to_thread(collect, self.nodes)
+            partitions = {len(server.partitions) for server in status.servers}
+            if (status.converged and len(partitions) == 1) or monotonic() > until:
+                return status
+            await asyncio.sleep(_LOOK_S)
+
+
+async def has(client: DirectoryClient, kind: ObjectType, path: str) -> bool:
+    try:
+        await client.get(kind, [IDENTIFIER_PROPERTY[kind]], path=path)
+    except DirectoryError:
+        return False
+    return True

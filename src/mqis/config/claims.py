@@ -1,0 +1,91 @@
+"""One writer per store, among processes too.
+
+A server, and a command that writes into a store, claim it first, and whoever comes second is
+refused: two servers on one store would give the same numbers to different changes. Commands that
+only read need no claim. The kernel and the database take a claim away from a process that died,
+however it did, so none is ever left over.
+
+A claim on a file is a lock on another file beside it (``mqis.db.lock``), which names the process:
+SQLite has locks of its own on the database, which the process would lose by closing any other
+handle of that file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from mqis.config.nodes import NodesError
+from mqis.config.processlocks import ProcessLock, holder
+from mqis.config.stores import file_of, open_store
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Store
+
+
+@contextmanager
+def claimed_store(
+    url: str, *, create: bool = False, timeout_s: float | None = None
+) -> Iterator[Store]:
+    """The store, which nobody else may claim until it is closed; ``StorageError`` if one has."""
+    path = file_of(url)
+    with nullcontext() if path is None else claimed_file(path):
+        store = open_store(url, create=create, claim=True, timeout_s=timeout_s)
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+@contextmanager
+def claimed_file(path: Path) -> Iterator[None]:
+    """Claim the file of a store, whatever path leads to it."""
+    real = path.resolve()
+    if not _is_writable(real):  # whoever opens the store says so
+        yield
+        return
+    _refuse_other_names(real)
+    lock = ProcessLock(lock_of(real))
+    try:
+        taken = lock.take()
+    except NodesError as error:
+        raise StorageError(
+            f"{error}; if it belongs to another user, delete it while nothing uses the store"
+        ) from error
+    if not taken:
+        raise StorageError(_in_use(real))
+    try:
+        lock.name(os.getpid())
+        yield
+    finally:
+        lock.remove()
+
+
+def lock_of(path: Path) -> Path:
+    real = path.resolve()
+    return real.with_name(f"{real.name}.lock")
+
+
+def _is_writable(path: Path) -> bool:
+    there = path if path.exists() else path.parent
+    return os.access(there, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _in_use(path: Path) -> str:
+    process = holder(lock_of(path))
+    who = f"process {process}" if process else "another process"
+    return (
+        f"{path}: {who} uses this store; stop that one first: two servers on one store would give "
+        "the same numbers to different changes"
+    )
+
+
+def _refuse_other_names(path: Path) -> None:
+    """SQLite keeps its log beside each name of a file: two names would be two logs."""
+    names = path.stat().st_nlink if path.exists() else 1
+    if names > 1:
+        raise StorageError(
+            f"{path}: this file has {names} names (hard links), and changes made under one of them "
+            f"would be lost under the others; find them with 'find / -samefile {path}' and keep one"
+        )

@@ -1,0 +1,195 @@
+"""The configuration: one TOML file, every key checked and explained.
+
+Reading, checking and the file that ``mqis init`` writes all follow from ``sections.Config``, so a
+new section is a dataclass there and one line.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from mqis.config.privatefiles import is_open_to_others
+from mqis.config.sections import Config, HostsSection
+from mqis.config.stores import holds_password, relative_to
+from mqis.wire.errors import MqisError
+
+#: Where commands look when they are not told.
+DEFAULT_NAME = "mqis.toml"
+
+
+class ConfigError(MqisError):
+    """A configuration cannot be used: which file, which key, why."""
+
+
+#: Keys that name a file; ``load`` takes them from the directory of the configuration.
+_FILES = (
+    ("security", "accounts"),
+    ("security", "keytab"),
+    ("replication", "key"),
+    ("replication", "journal"),
+)
+
+
+def load(path: Path) -> Config:
+    """The configuration in a file, its store's path made independent of where we stand."""
+    return relative(read(path), path)
+
+
+def read(path: Path) -> Config:
+    """The configuration as it stands in a file."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"{path}: cannot be read: {reason}; 'mqis init' writes one") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
+    config = parse(content, str(path))
+    if holds_password(config.store.url) and is_open_to_others(path):
+        raise ConfigError(
+            f"{path}: store.url: holds a password, and others may read this file; run: chmod 600 "
+            f"{path}, or leave the password out of the URL and put it into ~/.pgpass"
+        )
+    return config
+
+
+def relative(config: Config, path: Path) -> Config:
+    """The files that it names, taken from where the configuration itself is."""
+    directory = path.absolute().parent
+    url = relative_to(config.store.url, directory)
+    config = replace(config, store=replace(config.store, url=url))
+    for section, key in _FILES:
+        named = getattr(getattr(config, section), key)
+        if named:
+            config = _with(config, section, **{key: str(directory / named)})
+    return config
+
+
+def parse(content: dict[str, Any], source: str = DEFAULT_NAME) -> Config:
+    """The configuration that parsed TOML stands for; ``source`` names the file in errors."""
+    sections = {section.name: type(section.default) for section in fields(Config)}
+    _refuse_unknown(content, list(sections), source, "")
+    return Config(
+        **{name: _section(sections[name], name, value, source) for name, value in content.items()}
+    )
+
+
+def override(config: Config, values: Mapping[str, Mapping[str, object]], source: str) -> Config:
+    """``config`` with some keys replaced, checked as those of a file are."""
+    for name, content in values.items():
+        kind = type(getattr(config, name))
+        checked = _section(kind, name, dict(content), source)
+        given = ("entries",) if kind is HostsSection else tuple(content)
+        config = _with(config, name, **{key: getattr(checked, key) for key in given})
+    return config
+
+
+def _with(config: Config, section: str, **values: Any) -> Config:
+    changed: dict[str, Any] = {section: replace(getattr(config, section), **values)}
+    return replace(config, **changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What became of a configuration that was read again while a server runs."""
+
+    config: Config
+    #: Keys that changed and count from now on.
+    applied: list[str]
+    #: Keys that changed and count after a restart.
+    waiting: list[str]
+
+
+def reread(running: Config, new: Config) -> Reread:
+    """``running`` with the live keys of ``new``."""
+    applied: list[str] = []
+    waiting: list[str] = []
+    for section in fields(Config):
+        before, after = getattr(running, section.name), getattr(new, section.name)
+        for key in fields(before):
+            if getattr(before, key.name) == getattr(after, key.name):
+                continue
+            name = f"{section.name}.{key.name}"
+            if isinstance(before, HostsSection):
+                name = section.name
+            if key.metadata["live"]:
+                applied.append(name)
+                running = _with(running, section.name, **{key.name: getattr(after, key.name)})
+            else:
+                waiting.append(name)
+    return Reread(running, applied, waiting)
+
+
+def _section(kind: type[Any], name: str, content: object, source: str) -> Any:
+    if not isinstance(content, dict):
+        raise ConfigError(f"{source}: {name}: is a section, write [{name}]")
+    if kind is HostsSection:  # its keys are names of machines
+        content = {"entries": content}
+    keys = {key.name: key for key in fields(kind)}
+    _refuse_unknown(content, list(keys), source, f"{name}.")
+    values = {}
+    for key, value in content.items():
+        try:
+            values[key] = keys[key].metadata["check"](value)
+        except ValueError as error:
+            where = name if kind is HostsSection else f"{name}.{key}"
+            raise ConfigError(f"{source}: {where}: {error}") from None
+    return kind(**values)
+
+
+def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, prefix: str) -> None:
+    for key in content:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
+            raise ConfigError(f"{source}: {prefix}{key}: no such key; {hint}")
+
+
+# --- the file that 'mqis init' writes -------------------------------------------------------------
+
+
+def default_toml(config: Config | None = None) -> str:
+    """A commented file that ``load`` reads back as ``config``, by default the defaults."""
+    config = Config() if config is None else config
+    lines = ["# mqis: what this server is and where it keeps its directory."]
+    lines.append("# 'mqis serve' rereads the keys marked [live] when it gets SIGHUP.")
+    for section in fields(Config):
+        value = getattr(config, section.name)
+        lines += ["", f"# {type(value).__doc__}", f"[{section.name}]"]
+        if isinstance(value, HostsSection):
+            lines.append(f"# [live] {fields(value)[0].metadata['explanation']}")
+            lines += [f"{as_toml(name)} = {as_toml(host)}" for name, host in value.entries]
+            continue
+        for key in fields(value):
+            mark = "[live] " if key.metadata["live"] else ""
+            lines += wrap(
+                mark + key.metadata["explanation"],
+                90,
+                initial_indent="# ",
+                break_on_hyphens=False,
+                subsequent_indent="# ",
+            )
+            lines.append(f"{key.name} = {as_toml(getattr(value, key.name))}")
+    return "\n".join(lines) + "\n"
+
+
+def as_toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(as_toml, value))}]"
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None:
+        value = ""
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in escaped) + '"'

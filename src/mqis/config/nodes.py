@@ -1,0 +1,105 @@
+"""``nodes.json`` of a run directory: which servers there are, and how to reach each.
+
+``mqis up`` writes it; the command line, the console and tests read it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from mqis.config.privatefiles import write_private
+from mqis.wire.errors import MqisError
+
+FILE = "nodes.json"
+_FORMAT, _VERSION = "mqis nodes", 1
+
+
+class NodesError(MqisError):
+    """A run directory cannot be used: which, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlace:
+    """One server. ``pid`` is None while it does not run; paths are absolute."""
+
+    name: str
+    role: str
+    site: str
+    address: str
+    rpc_port: int
+    mapper_port: int
+    queue_port: int
+    discovery_port: int
+    monitor_port: int
+    home: str
+    config: str
+    store: str
+    journal: str
+    log: str
+    pid: int | None = None
+    restarts: int = 0
+
+    @property
+    def monitor_url(self) -> str:
+        return f"http://{self.address}:{self.monitor_port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    enterprise: str
+    nodes: tuple[NodePlace, ...]
+    #: The process of ``mqis up``, None after it ended.
+    supervisor: int | None = None
+
+    def __iter__(self) -> Iterator[NodePlace]:
+        return iter(self.nodes)
+
+    def named(self, name: str) -> NodePlace:
+        for node in self.nodes:
+            if node.name.lower() == name.lower():
+                return node
+        known = ", ".join(node.name for node in self.nodes)
+        raise NodesError(f"{name}: no such server; there are {known}")
+
+    def with_node(self, node: NodePlace) -> Nodes:
+        return replace(self, nodes=tuple(node if n.name == node.name else n for n in self.nodes))
+
+
+def load_nodes(run: Path) -> Nodes:
+    path = run / FILE
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NodesError(
+            f"{path}: there is none; 'mqis up' makes it, --run names another directory"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise NodesError(f"{path}: cannot be read: {error}") from error
+    if content.get("format") != _FORMAT or content.get("version") != _VERSION:
+        raise NodesError(f"{path}: not written by this version of mqis up")
+    known = {field.name for field in fields(NodePlace)}
+    try:
+        nodes = tuple(
+            NodePlace(**{key: value for key, value in node.items() if key in known})
+            for node in content["nodes"]
+        )
+        return Nodes(content["enterprise"], nodes, content["supervisor"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise NodesError(f"{path}: incomplete: {error}") from error
+
+
+def save_nodes(run: Path, nodes: Nodes) -> None:
+    """Whole or not at all, so that a reader never sees half of it."""
+    path = run / FILE
+    content = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "enterprise": nodes.enterprise,
+        "supervisor": nodes.supervisor,
+        "nodes": [asdict(node) for node in nodes],
+    }
+    write_private(path, json.dumps(content, indent=2))

@@ -1,0 +1,128 @@
+"""How commands talk to the supervisor: one JSON object a line, over a socket in the file system.
+
+The socket lies in the run directory, or in a directory of its own where that path is too long for
+one; only its owner can open it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mqis.config.nodes import NodesError
+from mqis.config.processlocks import holder
+from mqis.enterprise.states import load_states
+from mqis.enterprise.supervisor import Supervisor
+from mqis.wire.errors import MqisError
+
+LOCK = "lock"
+_SOCKET = "control"
+#: sun_path has 104 bytes on macOS, 108 on Linux.
+_LONGEST = 100
+#: A server ends within its grace; then it is killed.
+_TIMEOUT_S = 60.0
+
+
+class ControlServer:
+    """Takes commands for a supervisor between ``open`` and ``close``."""
+
+    def __init__(self, run: Path, down: Callable[[], None]) -> None:
+        """``down`` is called when somebody wants the end of it all."""
+        path = run.absolute() / _SOCKET
+        self._made: str | None = None
+        if len(os.fsencode(path)) > _LONGEST:
+            self._made = tempfile.mkdtemp(prefix="mqis-")
+            path = Path(self._made) / _SOCKET
+        self.path = path
+        self.supervisor: Supervisor | None = None
+        self._down = down
+        self._server: asyncio.Server | None = None
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def open(self) -> None:
+        self.path.unlink(missing_ok=True)  # of a supervisor that was killed: we have its lock
+        before = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._serve, self.path)
+        except OSError as error:
+            raise NodesError(f"{self.path}: cannot listen: {error.strerror}") from error
+        finally:
+            os.umask(before)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self.path.unlink(missing_ok=True)
+        if self._made is not None:
+            shutil.rmtree(self._made, ignore_errors=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            answer = await self._answer(await reader.readline())
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        except (OSError, asyncio.LimitOverrunError, ValueError):
+            pass  # who asked has gone
+        finally:
+            writer.close()
+
+    async def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            asked = json.loads(line)
+            return {"ok": True, **await self._do(asked["do"], asked.get("server", ""), asked)}
+        except MqisError as error:
+            return {"ok": False, "error": str(error)}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return {"ok": False, "error": f"not understood: {error}"}
+
+    async def _do(self, what: str, server: str, asked: dict[str, Any]) -> dict[str, Any]:
+        if what == "down":
+            self._down()
+            return {}
+        supervisor = self.supervisor
+        if supervisor is None:
+            raise NodesError("the servers are not there yet; try again in a moment")
+        child = supervisor.child(server)
+        name = child.place.name
+        async with self._turns[name]:
+            if what == "stop":
+                await supervisor.stop(name)
+            elif what == "start":
+                supervisor.start(name)
+                await supervisor.ready([name])
+            elif what == "kill":
+                return {"pid": await supervisor.kill(name, stay=bool(asked.get("stay")))}
+            else:
+                raise ValueError(what)
+        return {"pid": child.place.pid}
+
+
+def ask(run: Path, what: str, server: str = "", **more: object) -> dict[str, Any]:
+    """Have the supervisor of a run directory do something; ``NodesError`` if it cannot."""
+    known = load_states(run)
+    if known is None or holder(run / LOCK) is None:
+        raise NodesError(f"{run}: no enterprise runs there; 'mqis up' starts it, --run names it")
+    with socket.socket(socket.AF_UNIX) as made:
+        made.settimeout(_TIMEOUT_S)
+        try:
+            made.connect(known.control)
+            made.sendall(json.dumps({"do": what, "server": server, **more}).encode() + b"\n")
+            with made.makefile("rb") as file:
+                line = file.readline()
+        except OSError as error:
+            raise NodesError(f"{known.control}: the supervisor does not answer: {error}") from error
+    answer: dict[str, Any] = {}
+    with suppress(ValueError):
+        answer = json.loads(line)
+    if not answer.get("ok"):
+        raise NodesError(str(answer.get("error", "the supervisor ended before it answered")))
+    return answer

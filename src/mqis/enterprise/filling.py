@@ -1,0 +1,121 @@
+"""What the directory shall know besides its servers: links, gates, machines, queues.
+
+Each is created at the server that decides about it, so that nothing waits for replication.
+"""
+
+from __future__ import annotations
+
+from mqis.config.nodes import NodePlace, Nodes, NodesError
+from mqis.enterprise.plan import LinkPlan, MachinePlan, Plan, QueuePlan, ServerRole
+from mqis.enterprise.setup import Administrator, Changing, Connect
+from mqis.protocol.directory.objects import name_key
+from mqis.protocol.directory.service import ServiceBits
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+SITE, LINK = ObjectType.SITE, ObjectType.ROUTINGLINK
+MACHINE, QUEUE = ObjectType.MACHINE, ObjectType.QUEUE
+_BITS = {
+    ServerRole.PEC: ServiceBits.PEC,
+    ServerRole.PSC: ServiceBits.PSC,
+    ServerRole.BSC: ServiceBits.BSC,
+}
+
+
+def fill(plan: Plan, nodes: Nodes, who: Administrator, connect: Connect) -> None:
+    """What is there already stays as it is."""
+    for site in plan.sites:
+        with connect(_authority(nodes, site.name), who) as authority:
+            _fill_site(plan, site.name, authority)
+    first = next(node for node in nodes if node.role == ServerRole.PEC)
+    with connect(first, who) as pec:
+        for link in plan.links:
+            _link(link, pec)
+        for site in plan.sites:
+            _gates(plan, site.name, pec)
+
+
+def _authority(nodes: Nodes, site: str) -> NodePlace:
+    """As it is now: servers may have been promoted since they were planned."""
+    key = name_key(site)
+    return next(n for n in nodes if name_key(n.site) == key and n.role != ServerRole.BSC)
+
+
+def _fill_site(plan: Plan, site: str, authority: Changing) -> None:
+    key = name_key(site)
+    own = {name_key(s.name) for s in plan.servers if name_key(s.site) == key}
+    for server in plan.servers:
+        if name_key(server.site) == key and server.routing:
+            _routing(server.name, int(_BITS[server.role] | ServiceBits.ROUTING), authority)
+    for machine in plan.machines:
+        if name_key(machine.site) == key:
+            own.add(name_key(machine.name))
+            if authority.id_of(MACHINE, machine.name) is None:
+                _machine(machine, authority)
+    for queue in plan.queues:
+        ours = name_key(queue.path.partition("\\")[0]) in own
+        if ours and authority.id_of(QUEUE, queue.path) is None:
+            _queue(queue, authority)
+
+
+def _routing(name: str, bits: int, authority: Changing) -> None:
+    held = authority.get(MACHINE, name, [PropId.QM_SERVICE]).values.get(PropId.QM_SERVICE)
+    if held is None or held.value != bits:
+        authority.set(MACHINE, name, {PropId.QM_SERVICE: PropVariant(VarType.UI4, bits)})
+
+
+def _machine(machine: MachinePlan, authority: Changing) -> None:
+    properties: dict[int, PropVariant] = {
+        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, _site_id(authority, machine.site)),
+        PropId.QM_SERVICE: PropVariant(VarType.UI4, 0),
+    }
+    if machine.address:
+        listed = AddressList((TaAddress.ip(machine.address),))
+        properties[PropId.QM_ADDRESS] = PropVariant(VarType.BLOB, listed.to_bytes())
+    authority.create(MACHINE, machine.name, properties, None)
+
+
+def _queue(queue: QueuePlan, authority: Changing) -> None:
+    properties: dict[int, PropVariant] = {
+        PropId.Q_LABEL: PropVariant(VarType.LPWSTR, queue.label),
+        PropId.Q_TRANSACTION: PropVariant(VarType.UI1, int(queue.transactional)),
+        PropId.Q_JOURNAL: PropVariant(VarType.UI1, int(queue.journal)),
+    }
+    authority.create(QUEUE, queue.path, properties, None)
+
+
+def _link(link: LinkPlan, pec: Changing) -> None:
+    ends = [_site_id(pec, name) for name in link.sites]
+    first, second = (end.big_endian.hex().upper() for end in ends)
+    if any(pec.id_of(LINK, path) is not None for path in (first + second, second + first)):
+        return
+    properties: dict[int, PropVariant] = {
+        PropId.L_NEIGHBOR1: PropVariant(VarType.CLSID, ends[0]),
+        PropId.L_NEIGHBOR2: PropVariant(VarType.CLSID, ends[1]),
+        PropId.L_ACTUAL_COST: PropVariant(VarType.UI4, link.cost),
+    }
+    if link.description:
+        properties[PropId.L_DESCRIPTION] = PropVariant(VarType.LPWSTR, link.description)
+    pec.create(LINK, first + second, properties, None)
+
+
+def _gates(plan: Plan, site: str, pec: Changing) -> None:
+    routing = [s.name for s in plan.servers if s.routing and name_key(s.site) == name_key(site)]
+    if not routing:
+        return
+    ids = tuple(found for name in routing if (found := pec.id_of(MACHINE, name)) is not None)
+    if len(ids) < len(routing):
+        raise NodesError(f"{plan.pec.name} does not know all of {', '.join(routing)}")
+    held = pec.get(SITE, site, [PropId.S_GATES]).values.get(PropId.S_GATES)
+    if held is None or held.value != ids:
+        pec.set(SITE, site, {PropId.S_GATES: PropVariant(VarType.VECTOR_CLSID, ids)})
+
+
+def _site_id(directory: Changing, name: str) -> Guid:
+    found = directory.id_of(SITE, name)
+    if found is None:
+        raise NodesError(f"the directory has no site {name}")
+    return found

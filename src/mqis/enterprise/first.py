@@ -1,0 +1,106 @@
+"""The first server of an enterprise: what its store holds before it serves for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from time import time, time_ns
+
+from mqis.config.file import read
+from mqis.config.nodes import NodePlace, Nodes, NodesError
+from mqis.config.privatefiles import make_private_directory
+from mqis.config.stores import open_store
+from mqis.enterprise.configs import write_config
+from mqis.enterprise.plan import Plan
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.ports import Transaction
+from mqis.protocol.replication.changes import propagated
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.node.signer import MachineKey
+from mqis.server.founding import found
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+from mqis.wire.writer import Writer
+
+
+def found_pec(plan: Plan, nodes: Nodes) -> None:
+    """Store, key and configuration of the first server, if it has none."""
+    place = nodes.named(plan.pec.name)
+    home = Path(place.home)
+    make_private_directory(home)
+    write_config(plan, nodes, place)
+    if _is_founded(place):
+        return
+    # Aside, and then in its place: who is interrupted begins again.
+    draft = home / "founding.db"
+    for left in home.glob("founding.db*"):
+        left.unlink()
+    key = MachineKey.open(home / "signing.key")
+    journaled = bool(read(Path(place.config)).replication.journal)
+    with closing(open_store(str(draft), create=True)) as store:
+        found(store, plan.enterprise.name, place.site, place.name, place.address, key=key.public)
+        with store.write() as tx:
+            made = [_creation(obj) for kind in ObjectType for obj in tx.objects(kind)]
+            made.sort(key=lambda change: change.obj.seq)
+            _complete(tx, plan, made.append)
+            if journaled:  # from the first change on, so that everything can be rebuilt
+                _write_down(tx, made)
+    draft.replace(place.store)
+
+
+def _complete(tx: Transaction, plan: Plan, made: Callable[[OwnChange], None]) -> None:
+    events = DirectoryEvents(tx, int(time()), SystemEntropy(), observe=made)
+    events.create_directory_object(
+        ObjectType.CN,
+        {
+            PropId.CN_NAME: PropVariant(VarType.LPWSTR, plan.enterprise.network),
+            PropId.CN_PROTOCOLID: PropVariant(VarType.UI1, 1),
+        },
+    )
+
+
+def _creation(obj: DirectoryObject) -> OwnChange:
+    return OwnChange(ChangeKind.CREATE, obj, changed=tuple(obj.properties))
+
+
+def _write_down(tx: Transaction, changes: Iterable[OwnChange]) -> None:
+    """As replication writes down what an authority changes; it does not run yet."""
+    now_us = time_ns() // 1000
+    for change in changes:
+        told = propagated(change, SequenceNumber.MIN)
+        held = change.obj.properties
+        properties = tuple((propid, held[propid]) for propid in change.changed if propid in held)
+        body = Writer()
+        replace(told, properties=properties).encode(body)
+        tx.append(
+            JournalRecord(
+                now_us,
+                RecordKind.CHANGE,
+                RecordState.LOCAL,
+                operation=told.command,
+                partition=told.partition,
+                seq=told.seq,
+                previous_seq=told.previous_seq,
+                object_type=change.obj.type,
+                object_id=change.obj.id,
+                body=body.getvalue(),
+            )
+        )
+
+
+def _is_founded(place: NodePlace) -> bool:
+    path = Path(place.store)
+    if not path.exists():
+        return False
+    with closing(open_store(str(path))) as store, store.read() as view:
+        if enterprise(view) is None:
+            raise NodesError(f"{path}: is there, but holds no enterprise; name another --run")
+    return True

@@ -1,0 +1,259 @@
+"""An enterprise from its plan to its end: what ``mqis up`` does.
+
+    await launch(Launch(plan, run, connect), on_ready)
+
+The run directory holds everything: ``nodes.json`` (where the servers are), ``supervisor.json`` (how
+they are), ``enterprise.toml`` (the plan as it was carried out), ``accounts.toml``, ``passwords/``,
+and ``servers/NAME`` with configuration, key, store, journal and log of each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mqis.config.file import read
+from mqis.config.logs import details
+from mqis.config.nodes import FILE, NodePlace, Nodes, NodesError, load_nodes
+from mqis.config.privatefiles import make_private_directory
+from mqis.config.processlocks import ProcessLock, holder
+from mqis.enterprise.addresses import Assigned, Place, Ports, assign
+from mqis.enterprise.configs import write_config
+from mqis.enterprise.control import LOCK, ControlServer
+from mqis.enterprise.filling import fill
+from mqis.enterprise.first import found_pec
+from mqis.enterprise.plan import Plan, ServerPlan, ServerRole
+from mqis.enterprise.recovery import recover
+from mqis.enterprise.setup import (
+    Administrator,
+    Connect,
+    administrator,
+    join_server,
+    make_accounts,
+)
+from mqis.enterprise.supervisor import Patience, Supervisor
+
+log = logging.getLogger(__name__)
+
+PLAN = "enterprise.toml"
+SERVERS = "servers"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to bring up, and where."""
+
+    plan: Plan
+    run: Path
+    connect: Connect
+    #: The plan as text, to be kept; what it names is relative to ``beside``.
+    text: str
+    beside: Path = field(default_factory=Path.cwd)
+    #: Whether each server has an address of its own; None: where that works.
+    own_addresses: bool | None = None
+    patience: Patience = field(default_factory=Patience)
+
+
+class Enterprise:
+    """A run directory that is ours, and its servers.
+
+    async with Enterprise(launch, told) as enterprise:
+        await enterprise.bring_up()
+        await enterprise.ended.wait()
+    """
+
+    supervisor: Supervisor
+
+    def __init__(self, launch: Launch, told: Callable[[str], None] = lambda _text: None) -> None:
+        self.launch = launch
+        self.run = launch.run.absolute()
+        self._told = told
+        self._lock = ProcessLock(self.run / LOCK)
+        self.ended = asyncio.Event()
+        self._control = ControlServer(self.run, self.ended.set)
+
+    async def __aenter__(self) -> Enterprise:
+        make_run_directory(self.run)
+        if not self._lock.take():
+            raise NodesError(
+                f"{self.run}: is up already, under process {holder(self._lock.path)}; "
+                "'mqis status' shows it, 'mqis down' ends it"
+            )
+        try:
+            self._lock.name(os.getpid())
+            for text in await asyncio.to_thread(recover, self.run):
+                self._told(text)
+            await self._control.open()
+            self.supervisor = self._control.supervisor = self._supervise()
+        except BaseException:
+            await self._control.close()
+            self._lock.let_go()
+            raise
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        try:
+            await self.supervisor.close()
+        finally:
+            await self._control.close()
+            self._lock.let_go()
+
+    @property
+    def nodes(self) -> Nodes:
+        return self.supervisor.nodes
+
+    def _supervise(self) -> Supervisor:
+        assigned = self._addresses()
+        for note in assigned.notes:
+            self._told(note)
+        plan = self.launch.plan
+        at = (_node(self.run, server, assigned.places[server.name]) for server in plan.servers)
+        nodes = Nodes(plan.enterprise.name, tuple(at))
+        return Supervisor(
+            self.run,
+            nodes,
+            self._told,
+            patience=self.launch.patience,
+            control=str(self._control.path),
+        )
+
+    def _addresses(self) -> Assigned:
+        known: dict[str, Place] = {}
+        names = [server.name for server in self.launch.plan.servers]
+        if (self.run / FILE).exists():
+            before = load_nodes(self.run)
+            known = {node.name: _place_of(node) for node in before}
+            gone = [name for name in known if name not in names]
+            if gone and (self.run / SERVERS).exists():
+                raise NodesError(
+                    f"{self.run}: has the server {gone[0]}, which the plan does not; servers leave "
+                    "an enterprise through its directory, so leave it in the plan"
+                )
+        return assign(self.run, names, known, own=self.launch.own_addresses)
+
+    # --- up ---------------------------------------------------------------------------------------
+
+    async def bring_up(self) -> None:
+        """Until every server takes calls and the directory has all of the plan."""
+        plan, run = self.launch.plan, self.run
+        kept = run / PLAN
+        done = kept.exists() and kept.read_text(encoding="utf-8") == self.launch.text
+        await asyncio.to_thread(make_accounts, run, plan, self.launch.beside)
+        if done:
+            for node in self.nodes:
+                write_config(plan, self.nodes, node)
+                self.supervisor.start(node.name)
+            await self.supervisor.ready([node.name for node in self.nodes])
+        else:
+            await self._set_up(administrator(run, plan, self.launch.beside))
+            draft = kept.with_suffix(".part")
+            draft.write_text(self.launch.text, encoding="utf-8")
+            draft.replace(kept)
+        self.supervisor.completed()
+
+    async def _set_up(self, who: Administrator) -> None:
+        plan, nodes = self.launch.plan, self.nodes
+        await asyncio.to_thread(found_pec, plan, nodes)
+        pec = next(node for node in nodes if node.role == ServerRole.PEC)
+        self.supervisor.start(pec.name)
+        await self.supervisor.ready([pec.name])
+        for role in (ServerRole.PSC, ServerRole.BSC):
+            servers = [server for server in plan.servers if server.role is role]
+            for server in servers:
+                await asyncio.to_thread(self._join, server, pec, who)
+                self.supervisor.start(server.name)
+            await self.supervisor.ready([server.name for server in servers])
+        await asyncio.to_thread(fill, plan, nodes, who, self.launch.connect)
+
+    def _join(self, server: ServerPlan, pec: NodePlace, who: Administrator) -> None:
+        with self.launch.connect(pec, who) as directory:
+            join_server(self.launch.plan, self.nodes, server, directory)
+
+    # --- down -------------------------------------------------------------------------------------
+
+    def on_signal(self, number: signal.Signals) -> None:
+        """The first one ends it in order, the second at once."""
+        if self.ended.is_set():
+            log.warning("ending at once", extra=details(signal=number.name))
+            self.supervisor.hasten()
+            return
+        self.ended.set()
+
+
+async def launch(
+    what: Launch,
+    on_ready: Callable[[Nodes], None] = lambda _nodes: None,
+    told: Callable[[str], None] = lambda _text: None,
+) -> None:
+    """Bring it up, keep it up, and end it when a signal or 'mqis down' says so."""
+    loop = asyncio.get_running_loop()
+    async with Enterprise(what, told) as enterprise:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, enterprise.on_signal, number)
+        ending = asyncio.create_task(enterprise.ended.wait())
+        coming = asyncio.create_task(enterprise.bring_up())
+        try:
+            await asyncio.wait({ending, coming}, return_when=asyncio.FIRST_COMPLETED)
+            if coming.done():
+                coming.result()
+                on_ready(enterprise.nodes)
+                await ending
+            told("stopping: backup controllers, primary controllers, the PEC")
+        finally:
+            ending.cancel()
+            coming.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await coming
+
+
+def make_run_directory(run: Path) -> None:
+    """Make it, or check that the one that is there is ours alone; ``NodesError`` if not."""
+    try:
+        make_private_directory(run)
+        found = run.stat()
+    except OSError as error:
+        raise NodesError(f"{run}: cannot be made: {error.strerror}") from error
+    if found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+        raise NodesError(
+            f"{run}: others can write in this directory, and could exchange keys, passwords and "
+            "configurations in it; name one of your own with --run, or see to its owner and mode"
+        )
+
+
+def _node(run: Path, server: ServerPlan, place: Place) -> NodePlace:
+    home, ports = run / SERVERS / server.name, place.ports
+    config = home / "mqis.toml"
+    # A server may have been promoted since it was planned.
+    role = read(config).server.role.value if config.exists() else server.role.value
+    return NodePlace(
+        name=server.name,
+        role=role,
+        site=server.site,
+        address=place.address,
+        rpc_port=ports.rpc,
+        mapper_port=ports.mapper,
+        queue_port=ports.queue,
+        discovery_port=ports.discovery,
+        monitor_port=ports.monitor,
+        home=str(home),
+        config=str(config),
+        store=str(home / "directory.db"),
+        journal=str(home / "journal"),
+        log=str(home / "log"),
+    )
+
+
+def _place_of(node: NodePlace) -> Place:
+    return Place(
+        node.address,
+        Ports(
+            node.rpc_port, node.mapper_port, node.queue_port, node.discovery_port, node.monitor_port
+        ),
+    )

@@ -1,0 +1,386 @@
+"""The enterprise file: everything that ``mqis up`` brings to life, as TOML.
+
+Reading, checking and the commented example all follow from the dataclasses here. Errors name the
+file and the key, an entry of a list by its number: ``link[2].cost``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from difflib import get_close_matches
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from mqis.config.checks import about, as_flag, as_ipv4, as_text, between, one_of
+from mqis.config.file import ConfigError, override
+from mqis.config.sections import Config
+from mqis.protocol.directory.objects import name_key
+from mqis.protocol.queueing.names import queue_path
+
+#: Where commands look when they are not told.
+DEFAULT_NAME = "enterprise.toml"
+_MAX_COST = 999_999
+
+
+class PlanError(ConfigError):
+    """An enterprise file cannot be used: which file, which key, why."""
+
+
+class ServerRole(StrEnum):
+    PEC = "pec"
+    PSC = "psc"
+    BSC = "bsc"
+
+
+def _name(value: object) -> str:
+    """Of a site, a network or an account."""
+    text = as_text(value)
+    if not text or not text.isprintable() or "\\" in text:
+        raise ValueError(f"{text!r} is no name: visible characters, no backslash")
+    return text
+
+
+def _machine(value: object) -> str:
+    text = as_text(value)
+    queue_path(text)  # says what a machine name may be
+    return text
+
+
+def _queue(value: object) -> str:
+    text = as_text(value)
+    machine, backslash, name = text.partition("\\")
+    if not backslash or not machine or not name:
+        raise ValueError(f"{text!r} is no path: write 'MACHINE\\QUEUE'")
+    return text
+
+
+def _two_sites(value: object) -> tuple[str, str]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f'wants two sites, ["A", "B"], got {value!r}')
+    first, second = (_name(item) for item in value)
+    return first, second
+
+
+def _optional_ipv4(value: object) -> str:
+    return "" if value == "" else as_ipv4(value)
+
+
+@dataclass(frozen=True, slots=True)
+class EnterprisePlan:
+    """The enterprise as a whole."""
+
+    name: str = field(metadata=about(_name, "Its name."))
+    network: str = field(
+        default="IP",
+        metadata=about(_name, "The connected network that all servers are on, for discovery."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SitePlan:
+    """A site: machines that reach each other well."""
+
+    name: str = field(metadata=about(_name, "Its name."))
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlan:
+    """A routing link between two sites."""
+
+    sites: tuple[str, str] = field(metadata=about(_two_sites, "The two that it connects."))
+    cost: int = field(
+        default=1, metadata=about(between(1, _MAX_COST), "Messages take the cheapest way.")
+    )
+    description: str = field(default="", metadata=about(as_text, "For people."))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """A directory server, a process of its own."""
+
+    name: str = field(metadata=about(_machine, "The name of its machine."))
+    site: str = field(metadata=about(_name, "Where it stands."))
+    role: ServerRole = field(
+        metadata=about(
+            one_of(ServerRole),
+            "pec: primary enterprise controller, one of them; psc: primary site controller, one "
+            "in each other site; bsc: a backup, any number.",
+        )
+    )
+    routing: bool = field(
+        default=False,
+        metadata=about(as_flag, "Whether it passes on messages of others, and is a gate."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MachinePlan:
+    """A machine that serves no directory; nothing runs for it, the directory knows it."""
+
+    name: str = field(metadata=about(_machine, "Its name."))
+    site: str = field(metadata=about(_name, "Where it stands."))
+    address: str = field(default="", metadata=about(_optional_ipv4, "Its IPv4 address."))
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlan:
+    """A public queue."""
+
+    path: str = field(metadata=about(_queue, "MACHINE\\QUEUE."))
+    label: str = field(default="", metadata=about(as_text, "What it is for."))
+    transactional: bool = field(default=False, metadata=about(as_flag, "Transactions only."))
+    journal: bool = field(default=False, metadata=about(as_flag, "Keep what was received."))
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPlan:
+    """Somebody who may log on."""
+
+    name: str = field(metadata=about(_name, "As which."))
+    domain: str = field(default="", metadata=about(as_text, "Empty: the enterprise's name."))
+    administrator: bool = field(
+        default=False, metadata=about(as_flag, "Whether everything is allowed.")
+    )
+    password_file: str = field(
+        default="",
+        metadata=about(
+            as_text,
+            "The file with the password in its first line, relative to this one. Empty: one is "
+            "made up and written to passwords/NAME in the run directory.",
+        ),
+    )
+
+
+#: [options.SECTION]: keys of every server's configuration.
+Options = Mapping[str, Mapping[str, object]]
+
+#: What each server gets unless [options] says otherwise. Five servers on one computer notice
+#: within seconds what others need minutes for.
+DEFAULT_OPTIONS: Options = {
+    "security": {"machine_policy": "owner"},
+    "replication": {
+        "signing": "require",
+        "journal": "journal",
+        "notify": False,
+        "heartbeat_s": 5,
+        "retry_s": 2,
+        "recovery_wait_s": 30,
+        "connect_retry_s": 1,
+    },
+}
+#: Keys that follow from the rest of the plan, or from where there is room.
+_OURS: Mapping[str, frozenset[str]] = {
+    "server": frozenset({"name", "role", "site"}),
+    "enterprise": frozenset({"name"}),
+    "store": frozenset({"url"}),
+    "rpc": frozenset({"listen", "port", "mapper", "mapper_port"}),
+    "security": frozenset({"accounts"}),
+    "discovery": frozenset({"enabled", "listen", "port", "networks"}),
+    "replication": frozenset({"listen", "port", "key", "pec", "psc", "id", "site_id", "seeds"}),
+    "monitoring": frozenset({"enabled", "listen", "port"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of it."""
+
+    enterprise: EnterprisePlan
+    sites: tuple[SitePlan, ...] = ()
+    links: tuple[LinkPlan, ...] = ()
+    servers: tuple[ServerPlan, ...] = ()
+    machines: tuple[MachinePlan, ...] = ()
+    queues: tuple[QueuePlan, ...] = ()
+    accounts: tuple[AccountPlan, ...] = ()
+    options: Options = field(default_factory=dict)
+
+    @property
+    def pec(self) -> ServerPlan:
+        return next(s for s in self.servers if s.role is ServerRole.PEC)
+
+    def psc_of(self, site: str) -> ServerPlan:
+        """The authority of a site, which may be the PEC."""
+        key = name_key(site)
+        return next(
+            s for s in self.servers if name_key(s.site) == key and s.role is not ServerRole.BSC
+        )
+
+    @property
+    def administrator(self) -> AccountPlan:
+        """As whom the enterprise is set up."""
+        return next(a for a in self.accounts if a.administrator)
+
+    def domain_of(self, account: AccountPlan) -> str:
+        return account.domain or self.enterprise.name.upper()
+
+
+#: Key of the file -> field of ``Plan``, and what one entry is.
+_LISTS: dict[str, tuple[str, type[Any]]] = {
+    "site": ("sites", SitePlan),
+    "link": ("links", LinkPlan),
+    "server": ("servers", ServerPlan),
+    "machine": ("machines", MachinePlan),
+    "queue": ("queues", QueuePlan),
+    "account": ("accounts", AccountPlan),
+}
+
+
+def load_plan(path: Path) -> Plan:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror or error
+        raise PlanError(
+            f"{path}: cannot be read: {reason}; 'mqis up --example > {path}' writes one"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PlanError(f"{path}: not TOML: {error}") from error
+    return parse_plan(content, str(path))
+
+
+def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> Plan:
+    """The plan that parsed TOML stands for; ``PlanError`` names the key."""
+    _refuse_unknown(content, ["enterprise", *_LISTS, "options"], source, "")
+    if "enterprise" not in content:
+        raise PlanError(f"{source}: enterprise: is missing; write [enterprise] with a name")
+    values: dict[str, Any] = {
+        "enterprise": _entry(EnterprisePlan, content["enterprise"], source, "enterprise"),
+        "options": _options(content.get("options", {}), source),
+    }
+    for key, (name, kind) in _LISTS.items():
+        values[name] = _entries(kind, content.get(key, []), source, key)
+    if not values["accounts"]:
+        values["accounts"] = (AccountPlan("admin", administrator=True),)
+    plan = Plan(**values)
+    for key, problem in _problems(plan):
+        raise PlanError(f"{source}: {key}: {problem}")
+    return plan
+
+
+def _entries(kind: type[Any], content: object, source: str, key: str) -> tuple[Any, ...]:
+    if not isinstance(content, list):
+        raise PlanError(f"{source}: {key}: is a list of tables, write [[{key}]]")
+    return tuple(
+        _entry(kind, item, source, f"{key}[{number}]") for number, item in enumerate(content, 1)
+    )
+
+
+def _entry(kind: type[Any], content: object, source: str, where: str) -> Any:
+    if not isinstance(content, dict):
+        raise PlanError(f"{source}: {where}: is a table, write [{where.partition('[')[0]}]")
+    keys = {key.name: key for key in fields(kind)}
+    _refuse_unknown(content, list(keys), source, f"{where}.")
+    values = {}
+    for name, key in keys.items():
+        if name not in content:
+            if key.default is MISSING:
+                raise PlanError(f"{source}: {where}.{name}: is missing")
+            continue
+        try:
+            values[name] = key.metadata["check"](content[name])
+        except ValueError as error:
+            raise PlanError(f"{source}: {where}.{name}: {error}") from None
+    return kind(**values)
+
+
+def _options(content: object, source: str) -> Options:
+    """Checked by the configuration itself, so that an error comes before anything is started."""
+    if not isinstance(content, dict) or not all(isinstance(v, dict) for v in content.values()):
+        raise PlanError(f"{source}: options: has sections, write [options.replication] and so on")
+    sections = [section.name for section in fields(Config) if section.name != "hosts"]
+    _refuse_unknown(content, sections, source, "options.")
+    for section, keys in content.items():
+        for key in keys:
+            if key in _OURS.get(section, ()):
+                raise PlanError(
+                    f"{source}: options.{section}.{key}: differs from server to server, so 'mqis "
+                    "up' sets it"
+                )
+    try:
+        override(Config(), content, source)
+    except ConfigError as error:
+        raise PlanError(str(error).replace(f"{source}: ", f"{source}: options.", 1)) from None
+    return {section: dict(keys) for section, keys in content.items()}
+
+
+def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, prefix: str) -> None:
+    for key in content:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
+            raise PlanError(f"{source}: {prefix}{key}: no such key; {hint}")
+
+
+# --- what has to fit together ---------------------------------------------------------------------
+
+
+def _problems(plan: Plan) -> Iterable[tuple[str, str]]:
+    """The key and what is wrong with it, most important first."""
+    yield from _twice("site", [site.name for site in plan.sites])
+    yield from _twice("server", [s.name for s in plan.servers])
+    machines = [*(s.name for s in plan.servers), *(m.name for m in plan.machines)]
+    yield from _twice("machine", machines)
+    yield from _twice("queue", [queue.path for queue in plan.queues], "path")
+    yield from _twice("account", [f"{plan.domain_of(a)}\\{a.name}" for a in plan.accounts])
+    yield from _roles(plan)
+    known = {name_key(site.name) for site in plan.sites}
+    yield from _sites_exist("server", [(s.site,) for s in plan.servers], "site", known)
+    yield from _sites_exist("machine", [(m.site,) for m in plan.machines], "site", known)
+    yield from _sites_exist("link", [link.sites for link in plan.links], "sites", known)
+    yield from _links(plan)
+    hosts = {name_key(machine) for machine in machines}
+    for number, queue in enumerate(plan.queues, 1):
+        machine = queue.path.partition("\\")[0]
+        if name_key(machine) not in hosts:
+            yield f"queue[{number}].path", f"there is no server or machine {machine!r}"
+    if not any(account.administrator for account in plan.accounts):
+        yield "account", "one has to be an administrator, who sets everything up"
+
+
+def _twice(key: str, names: list[str], part: str = "name") -> Iterable[tuple[str, str]]:
+    seen = Counter[str]()
+    for number, name in enumerate(names, 1):
+        seen[name_key(name)] += 1
+        if seen[name_key(name)] > 1:
+            yield f"{key}[{number}].{part}", f"{name!r} is there already; names ignore case"
+
+
+def _roles(plan: Plan) -> Iterable[tuple[str, str]]:
+    pecs = [s.name for s in plan.servers if s.role is ServerRole.PEC]
+    if len(pecs) != 1:
+        told = ", ".join(pecs) or "none"
+        yield "server", f'exactly one has the role "pec", here: {told}'
+    for number, site in enumerate(plan.sites, 1):
+        key = name_key(site.name)
+        own = [s for s in plan.servers if name_key(s.site) == key]
+        authorities = [s.name for s in own if s.role is not ServerRole.BSC]
+        if len(authorities) != 1:
+            told = ", ".join(authorities) or "none"
+            yield (
+                f"site[{number}]",
+                f"{site.name} needs exactly one server with the role pec or psc, has: {told}",
+            )
+
+
+def _sites_exist(
+    key: str, named: list[tuple[str, ...]], part: str, known: set[str]
+) -> Iterable[tuple[str, str]]:
+    for number, sites in enumerate(named, 1):
+        for site in sites:
+            if name_key(site) not in known:
+                yield f"{key}[{number}].{part}", f"there is no site {site!r}"
+
+
+def _links(plan: Plan) -> Iterable[tuple[str, str]]:
+    seen: set[frozenset[str]] = set()
+    for number, link in enumerate(plan.links, 1):
+        ends = frozenset(map(name_key, link.sites))
+        if len(ends) == 1:
+            yield f"link[{number}].sites", "a link connects two different sites"
+        if ends in seen:
+            yield f"link[{number}].sites", "these two are linked already"
+        seen.add(ends)

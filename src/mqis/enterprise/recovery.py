@@ -1,0 +1,21 @@
+"""After a supervisor that could not end its servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mqis.config.nodes import FILE, load_nodes
+from mqis.config.processlocks import end, holder
+from mqis.enterprise.supervisor import GRACE_S, lock_of
+
+
+def recover(run: Path) -> list[str]:
+    """End servers that outlived a supervisor; what was done."""
+    if not (run / FILE).exists():
+        return []
+    told = []
+    for node in load_nodes(run):
+        pid = holder(lock_of(node))
+        if end(lock_of(node), GRACE_S):
+            told.append(f"{node.name}: process {pid} outlived its supervisor, and was ended")
+    return told

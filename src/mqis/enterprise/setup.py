@@ -1,0 +1,130 @@
+"""From a plan to servers that are members of one enterprise.
+
+The PEC's store is founded here; everything else goes through directory services with an
+administrator's account: sites, links, machines, queues, and each server's joining. Every step
+leaves alone what is there already, so setting up again goes on where it was interrupted, and does
+what was added to the plan.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mqis.admin.join import Directory, Wanted, join
+from mqis.config.nodes import NodePlace, Nodes
+from mqis.config.privatefiles import make_private_directory, write_private
+from mqis.config.stores import open_store
+from mqis.enterprise.configs import ACCOUNTS, is_member, write_config
+from mqis.enterprise.plan import (
+    AccountPlan,
+    Plan,
+    PlanError,
+    ServerPlan,
+)
+from mqis.protocol.replication.server import Role
+from mqis.runtime.node.signer import MachineKey
+from mqis.server.accounts import AccountsFile
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.propvariant import PropVariant
+from mqis.wire.security.sid import ADMINISTRATORS
+
+PASSWORDS = "passwords"
+
+
+class Changing(Directory, Protocol):
+    """A directory server, as an administrator sees it."""
+
+    def id_of(self, object_type: ObjectType, name: str) -> Guid | None: ...
+
+    def set(
+        self, object_type: ObjectType, name: str, properties: dict[int, PropVariant]
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Administrator:
+    domain: str
+    name: str
+    password: str
+
+
+#: How a directory server is reached, as whom.
+Connect = Callable[[NodePlace, Administrator], AbstractContextManager[Changing]]
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def make_accounts(run: Path, plan: Plan, beside: Path) -> None:
+    """Those who are not there yet; passwords that nobody gave are made up and written down."""
+    file = AccountsFile(run / ACCOUNTS)
+    for account in plan.accounts:
+        domain = plan.domain_of(account)
+        if file.path.exists() and file.find(domain, account.name) is not None:
+            continue
+        groups = [ADMINISTRATORS] if account.administrator else []
+        secret = _given_password(account, beside) or _new_password(run, account)
+        file.add(account.name, secret, domain=domain, groups=groups)
+
+
+def administrator(run: Path, plan: Plan, beside: Path) -> Administrator:
+    """As whom the enterprise is set up."""
+    first = plan.administrator
+    known = _given_password(first, beside) or _first_line(password_of(run, first))
+    return Administrator(plan.domain_of(first), first.name, known)
+
+
+def password_of(run: Path, account: AccountPlan) -> Path:
+    """Where a password that was made up is kept."""
+    return run / PASSWORDS / account.name
+
+
+def _given_password(account: AccountPlan, beside: Path) -> str | None:
+    if not account.password_file:
+        return None
+    return _first_line(beside / account.password_file)
+
+
+def _first_line(path: Path) -> str:
+    try:
+        line = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PlanError(f"{path}: the password cannot be read: {reason}") from error
+    if not line:
+        raise PlanError(f"{path}: its first line is a password, and is empty")
+    return line
+
+
+def _new_password(run: Path, account: AccountPlan) -> str:
+    path = password_of(run, account)
+    make_private_directory(path.parent)
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe() + "\n")
+    return _first_line(path)
+
+
+# --- members --------------------------------------------------------------------------------------
+
+
+def join_server(plan: Plan, nodes: Nodes, server: ServerPlan, pec: Changing) -> None:
+    """A PSC or BSC that is no member yet becomes one; ``JoinError`` says why it cannot."""
+    place = nodes.named(server.name)
+    home = Path(place.home)
+    make_private_directory(home)
+    if is_member(place):
+        write_config(plan, nodes, place)
+        return
+    key = MachineKey.open(home / "signing.key")
+    role = Role(server.role.value)
+    wanted = Wanted(server.name, role, server.site, plan.pec.name, key.public, place.address)
+    member = join(pec, wanted)
+    if not Path(place.store).exists():
+        open_store(str(place.store), create=True).close()
+    write_config(plan, nodes, place, member)

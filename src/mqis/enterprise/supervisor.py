@@ -1,0 +1,374 @@
+"""The processes of an enterprise: started, watched, brought back, ended in order.
+
+    supervisor = Supervisor(run, nodes, told)
+    supervisor.start("ams-dir1")
+    await supervisor.ready(["ams-dir1"])
+    await supervisor.close()
+
+A server that dies comes back, after a pause that doubles each time it dies soon after its start.
+One that does so too often is given up, and that is said. Servers are sessions of their own, so that
+Ctrl-C reaches the supervisor alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mqis.config.logs import details
+from mqis.config.nodes import NodePlace, Nodes, NodesError, save_nodes
+from mqis.config.processlocks import ProcessLock
+from mqis.enterprise.states import State, Supervised, Supervision, save_states
+
+log = logging.getLogger(__name__)
+
+#: A server that ends sooner than this after its start has died quickly.
+QUICK_S = 10.0
+#: The pause after a quick death, doubled each time up to the longest; and how many are enough.
+PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+GIVE_UP_AFTER = 6
+#: How long a server may take to end when it is told to.
+GRACE_S = 20.0
+#: A log that is longer is put aside when its server starts.
+MAX_LOG_BYTES = 16 << 20
+
+#: How a server is started, its configuration apart.
+SERVE = (sys.executable, "-m", "mqis.cli.main", "serve", "--json", "--config")
+#: The order of an end: whoever decides goes last.
+_ORDER = ("bsc", "psc", "pec")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How deaths are taken."""
+
+    quick_s: float = QUICK_S
+    pause_s: float = PAUSE_S
+    longest_s: float = LONGEST_PAUSE_S
+    give_up_after: int = GIVE_UP_AFTER
+    grace_s: float = GRACE_S
+
+    def pause(self, deaths: int) -> float:
+        return min(self.longest_s, self.pause_s * 2.0 ** max(0, deaths - 1))
+
+
+@dataclass(slots=True)
+class Child:
+    """One server; its files outlive its processes."""
+
+    place: NodePlace
+    state: State = State.WAITING
+    since: float = field(default_factory=time.time)
+    reason: str = ""
+    wanted: bool = False
+    #: Quick deaths in a row.
+    deaths: int = 0
+    #: The next end was asked for, so it is no death.
+    forgiven: bool = False
+    process: asyncio.subprocess.Process | None = None
+    task: asyncio.Task[None] | None = None
+    #: Set to end a pause.
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def lock(self) -> Path:
+        return lock_of(self.place)
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
+
+def lock_of(place: NodePlace) -> Path:
+    return Path(place.home) / "lock"
+
+
+class Supervisor:
+    """Owns the processes of a run directory, whose lock the caller holds."""
+
+    def __init__(
+        self,
+        run: Path,
+        nodes: Nodes,
+        told: Callable[[str], None] = lambda _text: None,
+        *,
+        patience: Patience = Patience(),  # noqa: B008 -- frozen
+        control: str = "",
+        command: Sequence[str] = SERVE,
+    ) -> None:
+        """``told`` hears what people should know; ``command`` gets a configuration behind it."""
+        self._run = run
+        self._told = told
+        self._patience = patience
+        self._control = control
+        self._command = command
+        self._complete = False
+        self._enterprise = nodes.enterprise
+        self.children = {node.name: Child(replace(node, pid=None, restarts=0)) for node in nodes}
+        self._news = asyncio.Condition()
+        self._waking: set[asyncio.Task[None]] = set()
+        self._hasty = self._closing = False
+        self._save()
+
+    # --- what there is ----------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> Nodes:
+        return Nodes(self._enterprise, tuple(c.place for c in self.children.values()), os.getpid())
+
+    @property
+    def supervision(self) -> Supervision:
+        return Supervision(
+            self._control,
+            self._complete,
+            {
+                name: Supervised(child.state, child.since, child.reason)
+                for name, child in self.children.items()
+            },
+        )
+
+    def child(self, name: str) -> Child:
+        return self.children[self.nodes.named(name).name]
+
+    def completed(self) -> None:
+        """Everything that the plan has is there now."""
+        self._complete = True
+        self._save()
+
+    # --- commands ---------------------------------------------------------------------------------
+
+    def start(self, name: str) -> None:
+        """Have a server run; nothing changes for one that does."""
+        child = self.child(name)
+        if self._closing:
+            raise NodesError(f"{child.place.name}: the enterprise is going down")
+        child.wanted = True
+        if child.task is not None and not child.task.done():
+            child.hurry.set()
+            return
+        child.deaths = 0
+        self._enter(child, State.STARTING)
+        child.task = asyncio.create_task(self._keep(child))
+
+    async def stop(self, name: str) -> None:
+        """End a server with grace; it stays down until ``start``."""
+        child = self.child(name)
+        child.wanted = False
+        child.hurry.set()
+        task = child.task
+        if child.running:
+            self._enter(child, State.STOPPING)
+            assert child.process is not None
+            _signal(child.process, signal.SIGTERM)
+        if task is not None:
+            done, _ = await asyncio.wait({task}, timeout=self._patience.grace_s)
+            if not done and child.process is not None:
+                log.warning("does not end, so it is killed", extra=details(server=name))
+                _signal(child.process, signal.SIGKILL)
+            await task
+        self._enter(child, State.STOPPED)
+
+    async def kill(self, name: str, *, stay: bool = False) -> int:
+        """SIGKILL; it comes back, unless it shall ``stay`` down. Returns which process it was."""
+        child = self.child(name)
+        process = child.process
+        if process is None or process.returncode is not None:
+            raise NodesError(f"{child.place.name}: does not run, it is {child.state.value}")
+        child.forgiven = True
+        if stay:
+            child.wanted = False
+        _signal(process, signal.SIGKILL)
+        await process.wait()
+        if stay and child.task is not None:
+            await child.task
+            self._enter(child, State.STOPPED, "killed")
+        elif child.state is State.READY:
+            self._enter(child, State.PAUSING, "killed")  # its keeper is about to notice
+        return process.pid
+
+    async def ready(self, names: Iterable[str], timeout_s: float | None = None) -> None:
+        """Until they take calls; ``NodesError`` if one cannot, or not in time."""
+        wanted = [self.child(name) for name in names]
+
+        def settled() -> bool:
+            for child in wanted:
+                if child.state in (State.FAILED, State.STOPPED):
+                    raise NodesError(
+                        f"{child.place.name} did not start: {child.reason or child.state.value}; "
+                        f"see {child.place.log}"
+                    )
+            return all(child.state is State.READY for child in wanted)
+
+        async with self._news:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._news.wait_for(settled)
+            except TimeoutError:
+                late = [c.place.name for c in wanted if c.state is not State.READY]
+                raise NodesError(f"not ready after {timeout_s:.0f} s: {', '.join(late)}") from None
+
+    async def close(self) -> None:
+        """Backups first, then the primary controllers, the PEC last; nobody starts any more."""
+        self._closing = True
+        for role in _ORDER:
+            names = [c.place.name for c in self.children.values() if c.place.role == role]
+            await asyncio.gather(*(self.stop(name) for name in names))
+        self._save(ended=True)
+
+    def hasten(self) -> None:
+        """End everything at once."""
+        self._hasty = True
+        for child in self.children.values():
+            child.wanted = False
+            child.hurry.set()
+            if child.process is not None:
+                _signal(child.process, signal.SIGKILL)
+
+    # --- one server -------------------------------------------------------------------------------
+
+    async def _keep(self, child: Child) -> None:
+        """Until it is not wanted any more, or has died too often."""
+        patience = self._patience
+        while child.wanted and not self._hasty:
+            began = time.monotonic()
+            code, last = await self._live(child)
+            if not child.wanted:
+                break
+            quick = time.monotonic() - began < patience.quick_s
+            child.deaths = child.deaths + 1 if quick and not child.forgiven else 0
+            told = f"{child.place.name} ended ({_ending(code)})"
+            reason = f"{_ending(code)}{f': {last}' if last else ''}"
+            if child.deaths >= patience.give_up_after:
+                child.wanted = False
+                self._enter(child, State.FAILED, reason)
+                self._say(
+                    f"{told} {child.deaths} times in a row soon after its start and is given up: "
+                    f"{last or 'no reason given'}; see {child.place.log}, then 'mqis start "
+                    f"{child.place.name}'",
+                    logging.ERROR,
+                )
+                return
+            child.place = replace(child.place, restarts=child.place.restarts + 1)
+            pause = 0.0 if child.forgiven else patience.pause(child.deaths)
+            child.forgiven = False
+            self._enter(child, State.PAUSING, reason)
+            self._say(f"{told}; starting it again{f' in {pause:.1f} s' if pause else ''}")
+            child.hurry.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(child.hurry.wait(), pause)
+        self._enter(child, State.STOPPED)
+
+    async def _live(self, child: Child) -> tuple[int, str]:
+        """One life: how it ended, and what the log said last."""
+        try:
+            process = await self._spawn(child)
+        except (OSError, NodesError) as error:
+            return 1, str(error)
+        child.process = process
+        child.place = replace(child.place, pid=process.pid)
+        self._enter(child, State.STARTING)
+        if not child.wanted or self._hasty:  # somebody changed their mind meanwhile
+            _signal(process, signal.SIGKILL if self._hasty else signal.SIGTERM)
+        watching = asyncio.create_task(self._watch(child, process))
+        code = await process.wait()
+        watching.cancel()
+        child.process = None
+        child.place = replace(child.place, pid=None)
+        # Who was killed had nothing to say about it.
+        return code, _last_line(Path(child.place.log)) if code > 0 else ""
+
+    async def _spawn(self, child: Child) -> asyncio.subprocess.Process:
+        place = child.place
+        lock = ProcessLock(child.lock)
+        if not lock.take():
+            raise NodesError(f"{lock.path}: another process serves this directory")
+        log_path = Path(place.log)
+        if log_path.exists() and log_path.stat().st_size > MAX_LOG_BYTES:
+            log_path.replace(log_path.with_name(f"{log_path.name}.1"))
+        try:
+            with log_path.open("ab") as sink:
+                process = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    place.config,
+                    cwd=place.home,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=sink,
+                    env={k: v for k, v in os.environ.items() if not k.startswith("MQIS_")},
+                    pass_fds=(lock.fd,),
+                    start_new_session=True,
+                )
+            lock.name(process.pid)
+        finally:
+            lock.let_go()
+        return process
+
+    async def _watch(self, child: Child, process: asyncio.subprocess.Process) -> None:
+        """For the line that says it is ready."""
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            with suppress(ValueError):
+                if json.loads(line).get("event") == "ready" and child.process is process:
+                    self._enter(child, State.READY)
+
+    # --- telling ----------------------------------------------------------------------------------
+
+    def _enter(self, child: Child, state: State, reason: str = "") -> None:
+        if child.state is state and not reason:
+            self._save()  # it may be another process
+            return
+        child.state, child.since = state, time.time()
+        if state is not State.STARTING or reason:
+            child.reason = reason
+        self._save()
+        log.info("server", extra=details(server=child.place.name, state=state.value, reason=reason))
+        task = asyncio.create_task(self._wake())
+        self._waking.add(task)
+        task.add_done_callback(self._waking.discard)
+
+    async def _wake(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+    def _say(self, text: str, level: int = logging.WARNING) -> None:
+        log.log(level, text)
+        self._told(text)
+
+    def _save(self, *, ended: bool = False) -> None:
+        save_nodes(self._run, replace(self.nodes, supervisor=None) if ended else self.nodes)
+        save_states(self._run, self.supervision)
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        process.send_signal(number)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"status {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _last_line(path: Path) -> str:
+    """What a server said last, which is why it ended if it could tell."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 4096))
+            lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1][:500] if lines else ""

@@ -1,0 +1,1 @@
+"""Enterprises to try things on: the demonstration, generated journals, messages sent for real."""

@@ -1,0 +1,295 @@
+"""How changes get from server to server, as the journals of all of them tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from mqis.lab.generate.plan import Member
+from mqis.lab.generate.records import Way, fixed_of
+from mqis.protocol.directory.ownchange import OwnChange
+from mqis.protocol.replication.changes import propagated
+from mqis.protocol.replication.server import Role
+from mqis.storage.journal import Journal
+from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.messages import ChangePropagation, Message, Operation, encode_message
+from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.seqnum import SequenceNumber
+
+_WAITING = 5000
+REFUSED_BECAUSE = "the name is taken in another partition"
+EXPIRED_BECAUSE = "message class 0x8002"
+_ANY = MessageIdentifier(Guid.NULL, 0)
+#: Microseconds that writing to a session and the way to another server take.
+_WRITING, _TRAVEL = (50, 900), (2000, 40_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A change under way: as it travels, and what the journals say of its object."""
+
+    change: DirectoryChange
+    object_type: ObjectType
+    object_id: Guid
+    #: Of the record of whoever applies it.
+    applied: bytes
+
+    @classmethod
+    def of(cls, change: DirectoryChange, object_type: ObjectType, object_id: Guid) -> Sent:
+        record = change_record(
+            0, RecordState.APPLIED, change, object_type, object_id, message=_ANY, session=1
+        )
+        return cls(change, object_type, object_id, fixed_of(record))
+
+
+def change_record(
+    time_us: int,
+    state: RecordState,
+    change: DirectoryChange,
+    object_type: int,
+    object_id: Guid,
+    **more: Any,
+) -> JournalRecord:
+    return JournalRecord(
+        time_us,
+        RecordKind.CHANGE,
+        state,
+        operation=change.command,
+        partition=change.partition,
+        seq=change.seq,
+        previous_seq=change.previous_seq,
+        object_type=object_type,
+        object_id=object_id,
+        **more,
+    )
+
+
+@dataclass(slots=True)
+class Book:
+    """The journal of one server."""
+
+    journal: Journal
+    last_lsn: int = 0
+    ordinal: int = 0
+    _waiting: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def write(self, record: JournalRecord) -> None:
+        self.add(encode_record(self.last_lsn + 1, record))
+
+    def add(self, data: bytes) -> None:
+        """A record that has the next number already."""
+        self.last_lsn += 1
+        self._waiting.append((self.last_lsn, data))
+        if len(self._waiting) >= _WAITING:
+            self.flush()
+
+    def flush(self) -> None:
+        self.journal.append(self._waiting)
+        self._waiting = []
+
+    def close(self) -> None:
+        self.flush()
+        self.journal.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mishap:
+    """What befalls one message."""
+
+    kind: str
+    hop: Hop
+
+
+class Delivery:
+    """Everything that is sent arrives before the next change is made, unless it has a mishap."""
+
+    def __init__(self, members: Sequence[Member], directory: Path, random: Random) -> None:
+        self.members = {member.name: member for member in members}
+        self.now_us = 0
+        #: Servers that nothing is sent to now.
+        self.away: frozenset[str] = frozenset()
+        #: Up to which number each server has a partition.
+        self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
+        self._roll = random.random
+        self._books = {
+            member.name: Book(Journal(directory / member.name, member.name, member.id))
+            for member in members
+        }
+        self.authorities = {m.site: m.name for m in members if m.role is not Role.BSC}
+        self.authorities[Guid.NULL] = members[0].name
+        self._pscs = [m.name for m in members if m.role is not Role.BSC]
+        self._backups = {
+            name: [m.name for m in members if m.role is Role.BSC and m.psc == name]
+            for name in self.members
+        }
+        self._way: Callable[[str, str, RecordState, int, str], Way] = cache(self._make_way)
+
+    def close(self) -> None:
+        for book in self._books.values():
+            book.close()
+
+    def neighbors(self, name: str, *, all_pscs: bool) -> list[str]:
+        """Whom a server sends to: its own backups, and as the authority all other PSCs."""
+        others = [psc for psc in self._pscs if psc != name] if all_pscs else []
+        return [n for n in (*others, *self._backups[name]) if n not in self.away]
+
+    def path(self, partition: Guid, server: str) -> list[Hop]:
+        """The way from the authority of a partition to a server."""
+        authority, psc = self.authorities[partition], self.members[server].psc
+        stops = [authority, *([psc] if psc not in (authority, server) else []), server]
+        return [Hop(a, b) for a, b in pairwise(stops)]
+
+    def below(self, server: str) -> list[str]:
+        """Whoever gets everything through a server."""
+        return [server, *self.neighbors(server, all_pscs=False)]
+
+    # --- changes ----------------------------------------------------------------------------------
+
+    def made(self, change: OwnChange) -> Sent:
+        """A change of the authority, in its journal."""
+        outgoing = propagated(change, SequenceNumber.MIN)
+        obj = change.obj
+        listed = tuple((p, obj.properties[p]) for p in change.changed if p in obj.properties)
+        body = outgoing.encoded
+        if listed and listed != outgoing.properties:
+            body = replace(outgoing, properties=listed).encoded
+        self._books[self.authorities[obj.partition]].write(
+            change_record(self.now_us, RecordState.LOCAL, outgoing, obj.type, obj.id, body=body)
+        )
+        return Sent.of(outgoing, obj.type, obj.id)
+
+    def send(self, batch: Sequence[Sent], mishap: Mishap | None = None) -> None:
+        """Changes of one partition to everybody."""
+        authority = self.authorities[batch[0].change.partition]
+        body = self._body(authority, batch)
+        start = self.now_us
+        latest = start
+        for target in self.neighbors(authority, all_pscs=True):
+            self.now_us = start
+            self._propagate(Hop(authority, target), batch, body, mishap)
+            latest = max(latest, self.now_us)
+        self.now_us = latest
+
+    def _body(self, source: str, batch: Sequence[Sent]) -> bytes:
+        changes = tuple([sent.change for sent in batch])
+        return encode_message(ChangePropagation(self.members[source].site, changes))
+
+    def _propagate(
+        self, hop: Hop, batch: Sequence[Sent], body: bytes, mishap: Mishap | None
+    ) -> None:
+        fate = mishap.kind if mishap is not None and mishap.hop == hop else ""
+        if not self._message(hop, Operation.CHANGE_PROPAGATION, body, batch, fate):
+            return
+        backups = self.neighbors(hop.target, all_pscs=False)
+        if backups:
+            passed_on = self._body(hop.target, batch)
+            for backup in backups:
+                self._propagate(Hop(hop.target, backup), batch, passed_on, mishap)
+
+    def tell(self, hop: Hop, message: Message, batch: Sequence[Sent] = ()) -> None:
+        """Any other message, which arrives; ``batch`` is what the receiver applies of it."""
+        self._message(hop, message.OPERATION, encode_message(message), batch)
+
+    # --- the records ------------------------------------------------------------------------------
+
+    def _message(
+        self, hop: Hop, operation: int, body: bytes, batch: Sequence[Sent], fate: str = ""
+    ) -> bool:
+        """Whether it got there and was taken."""
+        if fate == "never_sent":
+            return False
+        book = self._books[hop.source]
+        book.ordinal += 1
+        number = book.ordinal
+        self._told(hop, RecordState.QUEUED, number, operation=operation, body=body)
+        self._pass(_WRITING)
+        if fate == "expired":
+            self._told(hop, RecordState.EXPIRED, number, reason=EXPIRED_BECAUSE)
+            return False
+        self._told(hop, RecordState.WRITTEN, number)
+        if fate == "lost":
+            return False
+        self._pass(_TRAVEL)
+        for _ in range(2 if fate == "duplicated" else 1):
+            self._receive(hop, number, operation, body, batch, refuse=fate == "refused")
+        self._told(hop, RecordState.ACKNOWLEDGED, number)
+        return fate != "refused"
+
+    def _pass(self, span: tuple[int, int]) -> None:
+        """Time."""
+        self.now_us += span[0] + int(self._roll() * (span[1] - span[0]))
+
+    def _told(
+        self,
+        hop: Hop,
+        state: RecordState,
+        number: int,
+        *,
+        operation: int = 0,
+        reason: str = "",
+        body: bytes = b"",
+    ) -> None:
+        """What a sender says of its message."""
+        book = self._books[hop.source]
+        way = self._way(hop.source, hop.target, state, operation, reason)
+        book.add(way.record(book.last_lsn + 1, self.now_us, number, body))
+
+    def _receive(
+        self,
+        hop: Hop,
+        number: int,
+        operation: int,
+        body: bytes,
+        batch: Sequence[Sent],
+        *,
+        refuse: bool,
+    ) -> None:
+        book, now = self._books[hop.target], self.now_us
+        way = self._way(hop.source, hop.target, RecordState.RECEIVED, operation, "")
+        book.add(way.record(book.last_lsn + 1, now, number, body))
+        if refuse:
+            self._refuse(hop, number, batch)
+            return
+        for sent in batch:
+            book.add(way.record(book.last_lsn + 1, now, number, fixed=sent.applied))
+        if batch:
+            last = batch[-1].change
+            self.reached[hop.target, last.partition] = last.seq
+
+    def _refuse(self, hop: Hop, number: int, batch: Sequence[Sent]) -> None:
+        message = MessageIdentifier(self.members[hop.source].id, number)
+        for sent in batch:
+            record = change_record(self.now_us, RecordState.REFUSED, sent.change, 0, sent.object_id)
+            told = {"peer": hop.source, "message": message, "session": 1}
+            self._books[hop.target].write(replace(record, reason=REFUSED_BECAUSE, **told))  # type: ignore[arg-type]
+
+    def _make_way(
+        self, source: str, target: str, state: RecordState, operation: int, reason: str
+    ) -> Way:
+        at_target = state is RecordState.RECEIVED
+        unsent = state in (RecordState.QUEUED, RecordState.EXPIRED)
+        record = JournalRecord(
+            0,
+            RecordKind.MESSAGE,
+            state,
+            peer=source if at_target else target,
+            message=MessageIdentifier(self.members[source].id, 0),
+            session=0 if unsent else 1,
+            operation=operation,
+            reason=reason,
+        )
+        return Way.of(record)

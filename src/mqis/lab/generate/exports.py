@@ -1,0 +1,97 @@
+"""What each server holds in the end, as ``mqis export`` would write it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from pathlib import Path
+from random import Random
+
+from mqis.lab.generate.faults import Held
+from mqis.lab.generate.plan import ENTERPRISE_NAME, Member
+from mqis.protocol.directory.export import ORDER, Header, format_entry, format_header
+from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
+from mqis.protocol.ports import View
+from mqis.protocol.replication.applying import stored
+from mqis.protocol.replication.changes import scope_of
+from mqis.protocol.replication.replicated import whole_object
+from mqis.protocol.replication.server import Role
+from mqis.wire.guid import Guid
+from mqis.wire.seqnum import SequenceNumber
+
+_Key = tuple[int, bytes]
+_Place = {kind: place for place, kind in enumerate(ORDER)}
+Overrides = Mapping[tuple[str, Guid], Held]
+
+
+def replica_of(obj: DirectoryObject) -> DirectoryObject:
+    """An object as another server has it: what travels, under the identifiers it is stored by."""
+    kept = stored(dict(whole_object(obj)))
+    return DirectoryObject(obj.type, obj.id, obj.partition, obj.seq, kept)
+
+
+class Exports:
+    """Lines are made once: most servers hold the same."""
+
+    def __init__(self, view: View, members: Iterable[Member], overrides: Overrides) -> None:
+        self._view = view
+        self._members = list(members)
+        self._overrides = overrides
+        objects = [obj for kind in ORDER for obj in view.objects(kind)]
+        self._objects = [(_key(obj), obj) for obj in objects]
+        self._own = {obj.id: format_entry(obj) for obj in objects}
+        self._replicas = {obj.id: format_entry(replica_of(obj)) for obj in objects}
+        self._tombstones = [
+            change
+            for state in view.partitions()
+            for change in view.changes(state.id, SequenceNumber.MIN)
+            if isinstance(change, DeletedObject)
+        ]
+
+    def write(self, directory: Path, random: Random) -> None:
+        directory.mkdir(parents=True)
+        for member in self._members:
+            lines = list(self._lines(member, random))
+            header = Header(ENTERPRISE_NAME, tuple(self._view.partitions()), len(lines))
+            path = directory / f"{member.name}.jsonl"
+            path.write_text("\n".join([format_header(header), *lines, ""]), encoding="ascii")
+
+    def _lines(self, member: Member, random: Random) -> Iterator[str]:
+        base = (
+            (key, line)
+            for key, obj in self._objects
+            if (line := self._line(member, obj, random)) is not None
+        )
+        known = self._own.keys()
+        extra = sorted(
+            (_key(held.obj), format_entry(replica_of(held.obj)))
+            for (server, id_), held in self._overrides.items()
+            if server == member.name and held.obj is not None and id_ not in known
+        )
+        for _, line in merge(base, extra):
+            yield line
+        if member.role is not Role.BSC:  # backups keep no tombstones (E12)
+            for tombstone in self._tombstones:
+                if (member.name, tombstone.id) not in self._overrides:
+                    yield format_entry(tombstone)
+
+    def _line(self, member: Member, obj: DirectoryObject, random: Random) -> str | None:
+        held = self._overrides.get((member.name, obj.id))
+        if held is not None:
+            return None if held.obj is None else format_entry(replica_of(held.obj))
+        if _authority_of(member, obj.partition):
+            return self._own[obj.id]
+        elsewhere = member.site != obj.partition and scope_of(obj) is Scope.SITE
+        if elsewhere and random.random() < 0.5:  # it came by synchronisation, or did not (E58)
+            return None
+        return self._replicas[obj.id]
+
+
+def _authority_of(member: Member, partition: Guid) -> bool:
+    if partition == Guid.NULL:
+        return member.role is Role.PEC
+    return member.role is not Role.BSC and member.site == partition
+
+
+def _key(obj: DirectoryObject) -> _Key:
+    return _Place[obj.type], obj.id.raw

@@ -1,0 +1,302 @@
+"""Carries out a plan: the history, its delivery, the faults, the exports and the manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from mqis.lab.generate.damage import damage_journal
+from mqis.lab.generate.delivery import (
+    EXPIRED_BECAUSE,
+    REFUSED_BECAUSE,
+    Delivery,
+    Hop,
+    Mishap,
+    Sent,
+)
+from mqis.lab.generate.exports import Exports, replica_of
+from mqis.lab.generate.faults import (
+    DIFFERENCES,
+    MISHAPS,
+    Duplicate,
+    Fault,
+    Gap,
+    Held,
+    JournalDamage,
+)
+from mqis.lab.generate.history import History
+from mqis.lab.generate.plan import GenerateError, Member, Plan
+from mqis.lab.generate.synchronizing import catch_up
+from mqis.protocol.directory.objects import DirectoryObject, Scope
+from mqis.protocol.ports import Transaction
+from mqis.protocol.replication.convergence import Difference, copy_of, differences
+from mqis.protocol.replication.server import Role
+from mqis.storage.memory import MemoryStore
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.seqnum import SequenceNumber
+
+#: 2024-03-01T08:00:00Z
+_EPOCH_US = 1_709_280_000_000_000
+_REASONS = {"refused": REFUSED_BECAUSE, "expired": EXPIRED_BECAUSE}
+#: So many changes of a partition are sent together at most; one of these at a time.
+_GATHERED = (1, 2, 5, 20)
+#: So many servers stay when others are away.
+_AWAKE = 4
+#: What lies in no journal and in nobody's directory but the one that holds it.
+_FOREIGN = "foreign"
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Generated:
+    """What was made, and what is to be found in it."""
+
+    plan: Plan
+    members: list[Member]
+    changes: int = 0
+    #: Requests for a synchronisation that were answered.
+    rounds: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)
+    damage: list[JournalDamage] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "plan": asdict(self.plan),
+            "servers": [
+                {"name": m.name, "site": str(m.site), "role": m.role.value, "psc": m.psc}
+                for m in self.members
+            ],
+            "changes": self.changes,
+            "rounds": self.rounds,
+            "faults": [fault.as_json() for fault in self.faults],
+            "gaps": [asdict(gap) for gap in self.gaps],
+            "duplicates": [asdict(duplicate) for duplicate in self.duplicates],
+            "damage": [asdict(damage) for damage in self.damage],
+        }
+
+
+def generate(
+    plan: Plan, directory: Path, progress: Progress = lambda done, total: None
+) -> Generated:
+    """Fill a directory with ``journals``, ``exports`` and ``manifest.json``."""
+    if directory.exists() and any(directory.iterdir()):
+        raise GenerateError(f"{directory} is not empty; name a new directory")
+    store = MemoryStore()
+    with store.write() as tx:
+        run = _Run(plan, tx, directory)
+        try:
+            run.history_of_changes(progress)
+            if plan.faults:
+                run.plant()
+        finally:
+            run.delivery.close()
+        run.write()
+    return run.result
+
+
+class _Run:
+    def __init__(self, plan: Plan, tx: Transaction, directory: Path) -> None:
+        self.plan = plan
+        self.tx = tx
+        self.directory = directory
+        self.history = History(plan, tx)
+        self.random = self.history.random
+        self.delivery = Delivery(self.history.members, directory / "journals", self.random)
+        self.result = Generated(plan, self.history.members)
+        self._now = _EPOCH_US
+        self._waiting: dict[Guid, list[Sent]] = {}
+        self._overrides: dict[tuple[str, Guid], Held] = {}
+        backups = [m.name for m in self.history.members if m.role is Role.BSC]
+        #: Whose journal is damaged: what it lacks proves nothing.
+        self._damaged = backups[-1] if backups and plan.faults else ""
+
+    # --- the ordinary -----------------------------------------------------------------------------
+
+    def history_of_changes(self, progress: Progress) -> None:
+        self._tick()
+        self.history.build()
+        self._settle(50)
+        apart, total = self.plan.apart, self.plan.changes
+        if apart:
+            self._flush()
+            self.delivery.away = frozenset(m.name for m in self.history.members[_AWAKE:])
+            self._step(range(apart), progress)
+            self.delivery.away = frozenset()
+            self.result.rounds = catch_up(self.delivery, self.tx)
+        self._step(range(apart, total), progress)
+        progress(total, total)
+
+    def _step(self, numbers: range, progress: Progress) -> None:
+        for number in numbers:
+            self._tick()
+            self.history.step()
+            self._settle(self.random.choice(_GATHERED))
+            if number % 1000 == 0:
+                progress(number, self.plan.changes)
+        self._flush()
+
+    def _tick(self) -> None:
+        self._now = max(self._now, self.delivery.now_us) + self.random.randint(1000, 60_000)
+        self.history.now_us = self.delivery.now_us = self._now
+
+    def _settle(self, at_most: int) -> None:
+        """Write down what was changed, and send what has gathered."""
+        for change in self.history.take():
+            self.result.changes += 1
+            waiting = self._waiting.setdefault(change.obj.partition, [])
+            waiting.append(self.delivery.made(change))
+            if len(waiting) >= at_most:
+                self._flush(change.obj.partition)
+
+    def _flush(self, partition: Guid | None = None) -> None:
+        for id_ in [partition] if partition is not None else list(self._waiting):
+            if batch := self._waiting.pop(id_, []):
+                self.delivery.send(batch)
+
+    def _ordinary(self, partition: Guid) -> DirectoryObject:
+        """A queue that gets everywhere."""
+        self._tick()
+        queue = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
+        self._settle(1)
+        return queue
+
+    # --- the faults -------------------------------------------------------------------------------
+
+    def plant(self) -> None:
+        for number in range(self.plan.faults):
+            for index, kind in enumerate(MISHAPS):
+                what = "different" if kind == "corrupted" else DIFFERENCES[(number + index) % 3]
+                self._plant(kind, what, self._hop())
+            self._plant("lost", DIFFERENCES[number % 3], self._hop(self._damaged))
+            self._duplicate()
+            self._foreign()
+        self.delivery.close()
+        place = self.directory / "journals" / self._damaged
+        self.result.damage += damage_journal(place, self._damaged)
+
+    def _hop(self, target: str = "") -> tuple[Guid, Hop]:
+        """A partition, and the last step on its way to a server."""
+        sites = sorted({m.site for m in self.history.members})
+        names = [m.name for m in self.history.members if m.name != self._damaged]
+        while True:
+            partition = self.random.choice(sites)
+            way = self.delivery.path(partition, target or self.random.choice(names))
+            if way[-1].source != way[-1].target:
+                return partition, way[-1]
+
+    def _plant(self, kind: str, what: str, where: tuple[Guid, Hop]) -> None:
+        partition, hop = where
+        queue = self._ordinary(partition) if what != "missing" else None
+        self._tick()
+        after, before = self._faulty_change(what, partition, queue)
+        (change,) = self.history.take()
+        self.result.changes += 1
+        sent = self.delivery.made(change)
+        self.delivery.send([sent], Mishap(kind, hop))
+        reached = [hop.target] if kind == "corrupted" else self.delivery.below(hop.target)
+        for server in reached:
+            held = _corrupted(after) if kind == "corrupted" and after is not None else before
+            self._overrides[server, sent.object_id] = Held(held)
+            certain = hop.target != self._damaged
+            cause = kind if certain else "unknown"
+            reason = _REASONS.get(kind, "") if certain else ""
+            found = _difference(after, held)
+            assert found.kind == what, (found, what)
+            self.result.faults.append(
+                Fault(
+                    server,
+                    what,
+                    cause,
+                    found.type.label,
+                    str(found.id),
+                    str(partition),
+                    sent.change.seq.value,
+                    hop.source,
+                    hop.target,
+                    found.properties,
+                    reason,
+                )
+            )
+            if kind != "corrupted" and server != self._damaged:
+                number = sent.change.seq.value
+                self.result.gaps.append(Gap(server, str(partition), number, number))
+        self._ordinary(partition)  # so that the number is missed
+
+    def _faulty_change(
+        self, what: str, partition: Guid, queue: DirectoryObject | None
+    ) -> tuple[DirectoryObject | None, DirectoryObject | None]:
+        """The object after and before the change that somebody misses; nobody changes it again."""
+        if queue is None:
+            made = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
+            self.history.queues.remove(made)
+            return made, None
+        if what == "extra":
+            self.history.delete_queue(queue)
+            return None, queue
+        changed = self.history.update_queue(queue)
+        self.history.queues.remove(changed)
+        return changed, queue
+
+    def _duplicate(self) -> None:
+        partition, hop = self._hop()
+        self._tick()
+        made = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
+        (change,) = self.history.take()
+        self.result.changes += 1
+        self.delivery.send([self.delivery.made(change)], Mishap("duplicated", hop))
+        self.result.duplicates.append(Duplicate(hop.target, str(partition), made.seq.value))
+
+    def _foreign(self) -> None:
+        """A replica holds what its authority never made."""
+        partition, hop = self._hop()
+        like = next(q for q in self.history.queues if q.partition == partition)
+        id_ = self.history.entropy.guid()
+        name = PropVariant(VarType.LPWSTR, f"{(like.path or '').partition(chr(92))[0]}\\stray{id_}")
+        stray = DirectoryObject(
+            like.type,
+            id_,
+            partition,
+            SequenceNumber.MIN,
+            {**like.properties, PropId.Q_PATHNAME: name},
+        )
+        self._overrides[hop.target, id_] = Held(stray)
+        self.result.faults.append(
+            Fault(
+                hop.target,
+                "extra",
+                _FOREIGN,
+                like.type.label,
+                str(id_),
+                str(partition),
+                None,
+                None,
+                None,
+            )
+        )
+
+    def write(self) -> None:
+        Exports(self.tx, self.history.members, self._overrides).write(
+            self.directory / "exports", self.random
+        )
+        text = json.dumps(self.result.as_json(), indent=2)
+        (self.directory / "manifest.json").write_text(text + "\n", encoding="ascii")
+
+
+def _difference(after: DirectoryObject | None, held: DirectoryObject | None) -> Difference:
+    """By the rule that simulations end with."""
+    authority = copy_of([after] if after is not None else [])
+    replica = copy_of([replica_of(held)] if held is not None else [])
+    (found,) = differences(authority, replica, same_site=True)
+    return found
+
+
+def _corrupted(obj: DirectoryObject) -> DirectoryObject:
+    label = PropVariant(VarType.LPWSTR, f"{obj.value(PropId.Q_LABEL)!s}?")
+    return replace(obj, properties={**obj.properties, PropId.Q_LABEL: label})

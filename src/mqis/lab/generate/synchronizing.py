@@ -1,0 +1,98 @@
+"""Servers that were away ask for what they lack: the objects as they are now, not every change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mqis.lab.generate.delivery import Delivery, Hop, Sent
+from mqis.lab.generate.plan import Member
+from mqis.protocol.directory.objects import DeletedObject, Partition, Scope
+from mqis.protocol.ports import Change, View
+from mqis.protocol.replication.changes import synchronized
+from mqis.protocol.replication.server import Role
+from mqis.protocol.replication.serving import visible
+from mqis.protocol.replication.settings import DEFAULTS
+from mqis.wire.guid import Guid
+from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
+from mqis.wire.seqnum import SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one reply holds."""
+
+    from_seq: SequenceNumber
+    to_seq: SequenceNumber
+    is_last: bool
+    batch: tuple[Sent, ...]
+
+
+def catch_up(delivery: Delivery, view: View) -> int:
+    """Everybody asks, backup controllers after their PSCs; how many rounds it took."""
+    rounds = 0
+    known: dict[tuple[Guid, SequenceNumber, int], list[_Part]] = {}
+    for role_is_bsc in (False, True):
+        for state in view.partitions():
+            for member in delivery.members.values():
+                authority = delivery.authorities[state.id]
+                if (member.role is Role.BSC) is not role_is_bsc or member.name == authority:
+                    continue
+                begin = delivery.reached.get((member.name, state.id), SequenceNumber.MIN)
+                if begin >= state.last_seq:
+                    continue
+                scope = Scope.SITE if member.site == state.id else Scope.ENTERPRISE
+                key = state.id, begin, int(scope)
+                if key not in known:
+                    known[key] = list(_parts(state, view.changes(state.id, begin), begin, scope))
+                source = member.psc if role_is_bsc else authority
+                rounds += _ask(delivery, member, source, state, known[key])
+    return rounds
+
+
+def _ask(
+    delivery: Delivery, member: Member, source: str, state: Partition, parts: Sequence[_Part]
+) -> int:
+    site = delivery.members[source].site
+    for part in parts:
+        request = SyncRequest(
+            member.site,
+            state.id,
+            part.from_seq,
+            SequenceNumber.MAX,
+            state.purged_seq,
+            False,
+            0 if member.role is Role.BSC else 1,
+            member.name,
+        )
+        delivery.tell(Hop(member.name, source), request)
+        reply = SyncReply(
+            site,
+            state.id,
+            part.from_seq,
+            part.to_seq,
+            state.purged_seq,
+            Sync0.NONE if part.is_last else Sync0.MORE,
+            tuple(sent.change for sent in part.batch),
+        )
+        delivery.tell(Hop(source, member.name), reply, part.batch)
+    delivery.reached[member.name, state.id] = state.last_seq
+    return len(parts)
+
+
+def _parts(
+    state: Partition, changes: Iterator[Change], begin: SequenceNumber, scope: int
+) -> Iterator[_Part]:
+    """As ``serving`` does it: everything above a number, as much as one message holds."""
+    batch: list[Sent] = []
+    size, previous = 0, begin
+    for found in visible(changes, scope):
+        change = synchronized(found, previous, state.purged_seq)
+        size += len(change.encoded)
+        if batch and (len(batch) >= DEFAULTS.max_changes or size > DEFAULTS.max_bytes):
+            yield _Part(begin, previous, False, tuple(batch))
+            begin, batch, size = previous, [], len(change.encoded)
+        kind = found.object_type if isinstance(found, DeletedObject) else found.type
+        batch.append(Sent.of(change, kind, found.id))
+        previous = change.seq
+    yield _Part(begin, state.last_seq, True, tuple(batch))

@@ -1,0 +1,1 @@
+"""One serving process: directory server, replication, discovery, accounts and monitoring."""

@@ -1,0 +1,324 @@
+"""The accounts file: who may log on, under which SID and in which groups.
+
+TOML, mode 0600, replaced as a whole. An NT hash is as good as the password, so a file that others
+may read is refused, and nothing here ever shows one.
+
+    domain_sid = "S-1-5-21-…"   # new accounts get this and the next number
+    next_rid = 1001             # never goes back: a SID that was in use is not given out again
+
+    [[account]]
+    domain = "LAB"
+    name = "alice"
+    sid = "S-1-5-21-…-1000"
+    groups = ["S-1-5-32-544"]
+    nt_hash = "…"
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hmac
+import os
+import secrets
+import stat
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mqis.config.file import ConfigError
+from mqis.runtime.authentication.account import Account, MemoryAccounts, account_key, nt_hash
+from mqis.wire.security.sid import Sid
+
+#: Where commands look when they are not told.
+DEFAULT_NAME = "accounts.toml"
+FIRST_RID = 1000
+MODE = 0o600
+
+_HEADER = "# The accounts of mqis, kept by 'mqis account'. A hash is as good as a password.\n"
+_KEYS = {"domain", "name", "sid", "groups", "nt_hash"}
+_FORBIDDEN = frozenset('"/\\[]:;|=,+*?<>@')
+
+
+class AccountsError(ConfigError):
+    """The accounts file cannot be used, or does not hold what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """All that the file says."""
+
+    domain_sid: Sid
+    next_rid: int = FIRST_RID
+    accounts: tuple[Account, ...] = ()
+
+    @classmethod
+    def empty(cls) -> _Content:
+        """A fresh authority, so that accounts of two files never share a SID."""
+        return cls(Sid(5, (21, *(secrets.randbits(32) for _ in range(3)))))
+
+
+class AccountsFile:
+    """``runtime.authentication.account.Accounts`` in a file.
+
+    A change by another process shows at the next look, so a server needs no restart.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()  # a link stays a link when the file behind it is replaced
+        self._seen: tuple[int, ...] = ()
+        self._content = _Content(Sid(5))
+        self._index = MemoryAccounts()
+
+    def accounts(self) -> tuple[Account, ...]:
+        """Everybody, in the order of the file."""
+        self._refresh()
+        return self._content.accounts
+
+    def find(self, domain: str, name: str) -> Account | None:
+        self._refresh()
+        return self._index.find(domain, name)
+
+    def verify(self, name: str, password: str, domain: str = "") -> Account | None:
+        """The account, if this is its password."""
+        found = self.find(domain, name)
+        given = nt_hash(password)  # computed in any case: no answer comes sooner than another
+        expected = found.nt_hash if found is not None else bytes(len(given))
+        return found if hmac.compare_digest(given, expected) else None
+
+    def add(
+        self,
+        name: str,
+        password: str,
+        *,
+        domain: str = "",
+        sid: Sid | None = None,
+        groups: Iterable[Sid] = (),
+    ) -> Account:
+        """A new account, in a new file if there is none yet."""
+        _check_name("name", name, _FORBIDDEN)
+        _check_name("domain", domain, frozenset("\\/@"))
+        if not name or not password:
+            raise AccountsError(f"an account wants a {'password' if name else 'name'}")
+        with self._exclusive():
+            content = self._read() if self.path.exists() else _Content.empty()
+            own = content.domain_sid.sub_authorities
+            if sid is None:
+                sid = Sid(5, (*own, content.next_rid))
+            if sid.authority == 5 and sid.sub_authorities[:-1] == own:
+                rid = max(content.next_rid, sid.sub_authorities[-1] + 1)
+                content = replace(content, next_rid=rid)
+            account = Account(domain, name, sid, nt_hash(password), frozenset(groups))
+            problem = _conflict(content.accounts, account)
+            if problem:
+                raise AccountsError(f"{self.path}: {problem}")
+            self._write(replace(content, accounts=(*content.accounts, account)))
+        return account
+
+    def remove(self, name: str, domain: str = "") -> Account:
+        with self._exclusive():
+            content = self._read()
+            key = account_key(domain, name)
+            for account in content.accounts:
+                if account_key(account.domain, account.name) == key:
+                    rest = tuple(a for a in content.accounts if a is not account)
+                    self._write(replace(content, accounts=rest))
+                    return account
+        wanted = f"{domain}\\{name}" if domain else name
+        raise AccountsError(f"{self.path}: there is no account {wanted}")
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        try:
+            status = self.path.stat()
+        except OSError as error:
+            raise self._unreadable(error) from error
+        seen = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode, status.st_uid)
+        if seen != self._seen:
+            content = self._read()
+            self._content, self._index = content, MemoryAccounts(content.accounts)
+            self._seen = seen
+
+    def _read(self) -> _Content:
+        try:
+            with self.path.open("rb") as file:
+                self._check_private(os.fstat(file.fileno()))
+                content = tomllib.loads(file.read().decode("utf-8"))
+        except OSError as error:
+            raise self._unreadable(error) from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise AccountsError(f"{self.path}: not TOML: {error}") from None
+        try:
+            return _parse(content)
+        except ValueError as error:
+            raise AccountsError(f"{self.path}: {error}") from None
+
+    def _unreadable(self, error: OSError) -> AccountsError:
+        hint = "; 'mqis account add' makes it" if isinstance(error, FileNotFoundError) else ""
+        return AccountsError(f"{self.path}: cannot be read: {error.strerror or error}{hint}")
+
+    def _check_private(self, status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            raise AccountsError(f"{self.path}: not a regular file")
+        mode = stat.S_IMODE(status.st_mode)
+        if mode & 0o077:
+            raise AccountsError(
+                f"{self.path}: holds password hashes and has mode {mode:04o}, so others may use "
+                f"them; run: chmod 600 {self.path}"
+            )
+        if os.geteuid() not in (0, status.st_uid) and status.st_uid != 0:
+            raise AccountsError(f"{self.path}: belongs to another user (uid {status.st_uid})")
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """Two commands at once: the second sees what the first wrote. The lock is the directory's,
+        as the file is another one after every change."""
+        try:
+            directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise AccountsError(f"{self.path.parent}: {error.strerror or error}") from error
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(directory)
+
+    def _write(self, content: _Content) -> None:
+        """All or nothing, on the disk when this returns."""
+        temporary: str | None = None
+        try:
+            handle, temporary = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                os.fchmod(file.fileno(), MODE)
+                if self.path.exists() and os.geteuid() == 0:  # a server's file stays the server's
+                    owner = self.path.stat()
+                    os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+                file.write(_format(content))
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(self.path)
+            temporary = None
+            directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        except OSError as error:
+            reason = error.strerror or error
+            raise AccountsError(f"{self.path}: cannot be written: {reason}") from error
+        finally:
+            if temporary is not None:
+                with suppress(OSError):
+                    Path(temporary).unlink()
+
+
+def _check_name(what: str, text: str, forbidden: frozenset[str]) -> None:
+    bad = sorted({c for c in text if c in forbidden or not c.isprintable()})
+    if bad or text != text.strip():
+        wrong = f"cannot hold {' '.join(map(repr, bad))}" if bad else "has blanks around it"
+        raise AccountsError(f"the {what} {text!r} {wrong}")
+
+
+def _conflict(accounts: Iterable[Account], new: Account) -> str | None:
+    for account in accounts:
+        if account_key(account.domain, account.name) == account_key(new.domain, new.name):
+            return f"the account {account} exists already"
+        if account.sid == new.sid:
+            return f"{new.sid} is the SID of {account}"
+    return None
+
+
+# --- the format -----------------------------------------------------------------------------------
+
+
+def _parse(content: dict[str, Any]) -> _Content:
+    _only(content, {"domain_sid", "next_rid", "account"}, "")
+    entries = content.get("account", [])
+    if not isinstance(entries, list):
+        raise ValueError("account: is a list, write [[account]]")
+    accounts: list[Account] = []
+    for number, entry in enumerate(entries, start=1):
+        account = _parse_account(entry, f"account {number}: ")
+        problem = _conflict(accounts, account)
+        if problem:
+            raise ValueError(f"account {number}: {problem}")
+        accounts.append(account)
+    next_rid = content.get("next_rid", FIRST_RID)
+    if isinstance(next_rid, bool) or not isinstance(next_rid, int) or not 0 <= next_rid < 1 << 32:
+        raise ValueError("next_rid: wants a number of 32 bits")
+    domain_sid = _sid(content.get("domain_sid"), "domain_sid")
+    return _Content(domain_sid, next_rid, tuple(accounts))
+
+
+def _parse_account(entry: object, where: str) -> Account:
+    if not isinstance(entry, dict):
+        raise ValueError(f"{where}is a table, write [[account]]")
+    _only(entry, _KEYS, where)
+    groups = entry.get("groups", [])
+    if not isinstance(groups, list):
+        raise ValueError(f"{where}groups: wants a list of SIDs")
+    # The value of nt_hash stays out of messages, which end up in logs.
+    try:
+        secret = bytes.fromhex(_text(entry, "nt_hash", where))
+    except ValueError:
+        raise ValueError(f"{where}nt_hash: wants 32 hexadecimal digits") from None
+    try:
+        return Account(
+            _text(entry, "domain", where) if "domain" in entry else "",
+            _text(entry, "name", where),
+            _sid(entry.get("sid"), f"{where}sid"),
+            secret,
+            frozenset(_sid(group, f"{where}groups") for group in groups),
+        )
+    except ValueError as error:
+        reason = str(error)
+        raise ValueError(reason if reason.startswith(where) else where + reason) from None
+
+
+def _only(table: dict[str, Any], known: set[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ValueError(f"{where}{key}: no such key; known: {', '.join(sorted(known))}")
+
+
+def _text(table: dict[str, Any], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f"{where}{key}: wants text in quotes")
+    return value
+
+
+def _sid(value: object, where: str) -> Sid:
+    if not isinstance(value, str):
+        raise ValueError(f"{where}: wants a SID in quotes")
+    try:
+        return Sid.parse(value)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _format(content: _Content) -> str:
+    lines = [f'domain_sid = "{content.domain_sid}"', f"next_rid = {content.next_rid}"]
+    for account in content.accounts:
+        groups = ", ".join(f'"{group}"' for group in sorted(account.groups))
+        lines += [
+            "",
+            "[[account]]",
+            f"domain = {_quote(account.domain)}",
+            f"name = {_quote(account.name)}",
+            f'sid = "{account.sid}"',
+            f"groups = [{groups}]",
+            f'nt_hash = "{account.nt_hash.hex()}"',
+        ]
+    return _HEADER + "\n".join(lines) + "\n"
+
+
+def _quote(text: str) -> str:
+    """A basic string; names hold printable characters only."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

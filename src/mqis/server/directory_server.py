@@ -1,0 +1,456 @@
+"""One directory server from a configuration: store, writer, RPC port, endpoint mapper.
+
+async with DirectoryServer(config) as server:
+    print(server.ready.port)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypedDict
+
+from mqis.config.claims import claimed_store
+from mqis.config.file import ConfigError, Reread, reread
+from mqis.config.logs import details
+from mqis.config.sections import Config, Gss, Role
+from mqis.config.stores import file_of, without_passwords
+from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.directory.allowance import Allowance
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.discovery.limiter import RateLimit
+from mqis.protocol.logons import LogonLimits
+from mqis.protocol.ports import Store, View
+from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
+from mqis.runtime.budgets import Budgets, handle_budget, lookup_budget, memory_budget
+from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
+from mqis.runtime.directory.dscomm import DscommService
+from mqis.runtime.directory.dscomm2 import Dscomm2Service
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.peers import is_loopback
+from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
+from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.server.discovery import start_discovery
+from mqis.server.logon import AuditedAuthenticator, LiveAccounts
+from mqis.server.monitoring.service import start_monitoring
+from mqis.server.monitoring.sources import Sources
+from mqis.server.replication import ReplicationService, start_replication
+from mqis.server.restoremark import forget_when_recovered, mark_of
+from mqis.storage.database import DatabaseStore
+from mqis.storage.records import remember
+from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+log = logging.getLogger(__name__)
+
+#: How long calls that run may take to end when the server is told to.
+GRACE_S = 5.0
+
+#: What the endpoint mapper tells about the two interfaces.
+_ANNOTATIONS = {
+    dscomm.SYNTAX: "Message Queuing - directory service",
+    dscomm2.SYNTAX: "Message Queuing - directory service, second interface",
+}
+
+
+class ServeError(MqisError):
+    """A server cannot start: what is in the way, and what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose directory this is, and where in it this server stands."""
+
+    enterprise: str
+    server: str
+    site: DirectoryObject
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A server that takes calls."""
+
+    enterprise: str
+    server: str
+    site: str
+    address: str
+    port: int
+    #: None: there is no endpoint mapper.
+    mapper_port: int | None
+    #: The UDP port of discovery; None: there is none.
+    discovery_port: int | None = None
+    role: str = "none"
+    #: The TCP port of the queue manager; None: nothing is replicated.
+    queue_port: int | None = None
+    #: The partitions that this server is the authority of.
+    partitions: tuple[str, ...] = ()
+    #: The TCP port of /status and /metrics; None: there is none.
+    monitoring_port: int | None = None
+
+
+class _Bounds(TypedDict):
+    """How many may connect, as ``RpcServer`` takes it."""
+
+    max_connections: int
+    max_connections_per_peer: int
+    rate: RateLimit
+    exempt: Callable[[str], bool]
+    budgets: Budgets
+
+
+class DirectoryServer:
+    """Serves between ``async with`` and its end; closing ends calls, then writer, then store."""
+
+    ready: Ready
+
+    def __init__(self, config: Config, grace_s: float = GRACE_S, *, restored: bool = False) -> None:
+        """``restored``: the store is a backup, which the other servers may be ahead of."""
+        self.config = config
+        self._restored = restored
+        self._grace_s = grace_s
+        self._budgets = Budgets(
+            handle_budget(config.rpc.max_handles),
+            lookup_budget(config.rpc.max_lookups),
+            memory_budget(config.rpc.memory_mb * 1024 * 1024),
+        )
+        self._stack = AsyncExitStack()
+        self._accounts = LiveAccounts(Path(config.security.accounts))
+        self._directory: DirectoryContext | None = None
+        self._replication: ReplicationService | None = None
+        self._started = False
+
+    async def start(self) -> None:
+        """What ``async with`` does first, unless it is done already."""
+        if self._started:
+            return
+        try:
+            self.ready = await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        self._started = True
+
+    async def __aenter__(self) -> DirectoryServer:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self._stack.aclose()
+
+    def reread(self, new: Config) -> Reread:
+        """Take the live keys of ``new``; ``ConfigError`` leaves everything as it was."""
+        result = reread(self.config, new)
+        self._accounts.use(Path(result.config.security.accounts))
+        self.config = result.config
+        directory = self._directory
+        if directory is not None:
+            old = directory.settings
+            directory.reconfigure(_settings(result.config, old.own_site, old.port))
+        if self._replication is not None:
+            self._replication.reread(result.config)
+        return result
+
+    async def _start(self) -> Ready:
+        config = self.config
+        self._accounts.use(Path(config.security.accounts))
+        remember(config.store.remembered)
+        store = await self._open_store()
+        replicates = config.server.role is not Role.NONE
+        if not replicates:
+            find_place(config, store)  # nobody will bring what is missing
+        writer = GroupCommitWriter(store)
+        sources = Sources(config, config.server.name or _host_name(), store, writer)
+        monitoring = await self._monitor(sources) if config.monitoring.enabled else None
+        if replicates:
+            self._replication = await self._replicate(sources)
+        else:
+            self._stack.push_async_callback(self._drained, writer)
+        place = find_place(config, store)
+        if config.security.min_level.number < AuthLevel.INTEGRITY:
+            level = config.security.min_level.value
+            log.warning("relayed logons count: security.min_level is %s, not integrity", level)
+        authenticator = AuditedAuthenticator(
+            PyspnegoAuthenticator(
+                self._accounts,
+                place.server,
+                config.security.domain,
+                names=config.security.names,
+                keytab=config.security.keytab or None,
+            ),
+            _logon_limits(config),
+            min_level=config.security.min_level.number,
+        )
+        directory = DirectoryContext(
+            store,
+            writer,
+            SystemEntropy(),
+            _settings(config, place.site.id, 0),
+            gss=authenticator if config.security.gss is Gss.NEGOTIATE else None,
+            node=None if self._replication is None else self._replication.driver,
+            budgets=self._budgets,
+        )
+        if self._replication is not None and (notifier := self._replication.notifier) is not None:
+            directory.local, directory.notify = self._replication.local, notifier.notify
+        self._directory = sources.directory = directory
+        sources.authenticator = authenticator
+        rpc = sources.rpc = self._rpc_server(directory, authenticator)
+        port = await self._listen(rpc, config.rpc.port, "port")
+        directory.listens_on(port)
+        mapper_port = await self._start_mapper(sources, port) if config.rpc.mapper else None
+        discovery = None
+        if config.discovery.enabled:
+            discovery = await self._start_discovery(sources, place)
+        replication = self._replication
+        sources.serving = True
+        return Ready(
+            place.enterprise,
+            place.server,
+            place.site.path or str(place.site.id),
+            config.rpc.listen,
+            port,
+            mapper_port,
+            discovery,
+            config.server.role.value,
+            None if replication is None else replication.port,
+            () if replication is None else tuple(await replication.owned()),
+            monitoring,
+        )
+
+    async def _open_store(self) -> Store:
+        """Claim and open the store, in a thread: a database may take long to answer, or hang."""
+        section = self.config.store
+        claim = claimed_store(section.url, timeout_s=section.timeout_s)
+        opening = asyncio.ensure_future(asyncio.to_thread(self._stack.enter_context, claim))
+        try:
+            store = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await asyncio.wait({opening})  # so that what it opened is closed
+            raise
+        if isinstance(store, DatabaseStore):
+            store.condition.report = log.error
+            await asyncio.to_thread(store.examine)
+        return store
+
+    async def _monitor(self, sources: Sources) -> int:
+        section = self.config.monitoring
+        try:
+            return await start_monitoring(section, sources, self._stack)
+        except OSError as error:
+            raise ServeError(_why_no_monitoring(error, section.listen, section.port)) from error
+
+    async def _replicate(self, sources: Sources) -> ReplicationService:
+        """Take part in the enterprise; a new server waits here until it has a directory."""
+        with sources.store.read() as view:
+            origin = mark_of(view)
+        if origin is not None:
+            log.warning("this store was put back, the others are asked first: %s", origin)
+        service = await start_replication(
+            self.config,
+            sources.store,
+            sources.writer,
+            self._stack,
+            partial(self._drained, sources.writer),
+            restored=self._restored or origin is not None,
+        )
+        sources.replication = service
+        if origin is not None:
+            forgetting = asyncio.create_task(forget_when_recovered(service.driver))
+            self._stack.callback(forgetting.cancel)
+        await service.bootstrapped()
+        publishing = asyncio.create_task(service.publish())
+        self._stack.callback(publishing.cancel)
+        return service
+
+    async def _start_discovery(self, sources: Sources, place: Place) -> int:
+        section = self.config.discovery
+        try:
+            responder, port = await start_discovery(
+                section, sources.store, place.server, place.site.id
+            )
+        except OSError as error:
+            raise ServeError(_why_no_discovery(error, section.listen, section.port)) from error
+        self._stack.push_async_callback(responder.close)
+        sources.discovery = responder.server
+        return port
+
+    def _rpc_server(
+        self, directory: DirectoryContext, authenticator: AuditedAuthenticator
+    ) -> RpcServer:
+        server = RpcServer(
+            [
+                DscommService(directory),
+                Dscomm2Service(directory),
+                ManagementService(lambda: server.endpoint),
+            ],
+            SystemEntropy(),
+            authenticator=authenticator,
+            limits=Limits(max_failed_logons=self.config.security.logon_failures_per_connection),
+            min_level=self.config.security.min_level.number,
+            **self._bounds(),
+        )
+        return server
+
+    async def _start_mapper(self, sources: Sources, port: int) -> int:
+        """An endpoint mapper on a port of its own, which knows both interfaces."""
+        registry = EndpointRegistry()
+        for syntax, annotation in _ANNOTATIONS.items():
+            address = self.config.rpc.listen
+            # A tower has room for IPv4 alone; clients take the host that they asked.
+            registry.insert(
+                Registration(syntax, port, "0.0.0.0" if ":" in address else address, annotation)
+            )
+        mapper = sources.mapper = RpcServer(
+            [EndpointMapperService(registry), ManagementService(lambda: mapper.endpoint)],
+            SystemEntropy(),
+            **self._bounds(),
+        )
+        return await self._listen(mapper, self.config.rpc.mapper_port, "mapper_port")
+
+    def _bounds(self) -> _Bounds:
+        section = self.config.rpc
+        return _Bounds(
+            max_connections=section.max_connections,
+            max_connections_per_peer=section.max_connections_per_address,
+            rate=RateLimit(section.connection_rate, section.connection_burst),
+            exempt=is_loopback,
+            budgets=self._budgets,
+        )
+
+    async def _listen(self, server: RpcServer, port: int, key: str) -> int:
+        address = self.config.rpc.listen
+        try:
+            bound = await server.listen(address, port)
+        except OSError as error:
+            raise ServeError(_why_not(error, address, port, key)) from error
+        self._stack.push_async_callback(server.close, self._grace_s)
+        return bound
+
+    @staticmethod
+    async def _drained(writer: GroupCommitWriter) -> None:
+        await writer.close()
+        log.info("store closed", extra=details(changes=writer.operations, commits=writer.commits))
+
+
+def _settings(config: Config, own_site: Guid | None, port: int) -> DirectorySettings:
+    security = config.security
+    return DirectorySettings(
+        administrators=frozenset(security.administrators),
+        machine_policy=security.machine_policy,
+        allowance=Allowance(
+            security.max_owned, security.max_certificates, security.max_certificate_bytes
+        ),
+        own_site=own_site,
+        challenge_machines=security.challenge_machines,
+        port=port,
+        anonymous_in_everyone=security.anonymous,
+    )
+
+
+def _logon_limits(config: Config) -> LogonLimits:
+    security = config.security
+    return LogonLimits(
+        security.logon_failures, security.logon_failures_per_address, security.logon_wait_s
+    )
+
+
+def _why_not(error: OSError, address: str, port: int, key: str) -> str:
+    option = "--" + key.replace("_", "-")
+    at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    hints = {
+        errno.EADDRINUSE: f"something else listens there: stop it, or choose another port with "
+        f"rpc.{key} or {option} (0: one that is free)",
+        errno.EACCES: "ports below 1024 want root or CAP_NET_BIND_SERVICE: give it one of them, "
+        f"or choose another port with rpc.{key} or {option}",
+        errno.EADDRNOTAVAIL: "this computer does not have that address: choose another with "
+        "rpc.listen or --listen",
+    }
+    if key == "mapper_port":
+        hints[errno.EADDRINUSE] += ", or do without an endpoint mapper: rpc.mapper = false"
+    # asyncio of Python 3.13 passes this one on without its number, and only this one.
+    number = error.errno or errno.EADDRNOTAVAIL
+    hint = hints.get(number, f"see rpc.{key} and rpc.listen")
+    reason = os.strerror(number)
+    return f"cannot listen at {at}: {reason}; {hint}"
+
+
+def _why_no_discovery(error: OSError, address: str, port: int) -> str:
+    reason = error.strerror or error
+    return (
+        f"cannot listen for discovery at UDP {address}:{port}: {reason}; choose another with "
+        "discovery.listen and discovery.port, or do without: discovery.enabled = false"
+    )
+
+
+def _why_no_monitoring(error: OSError, address: str, port: int) -> str:
+    reason = os.strerror(error.errno or errno.EADDRNOTAVAIL)
+    return (
+        f"cannot listen for monitoring at {address}:{port}: {reason}; choose another with "
+        "monitoring.listen and monitoring.port (0: one that is free), or do without: "
+        "monitoring.enabled = false"
+    )
+
+
+def _host_name() -> str:
+    return socket.gethostname().partition(".")[0]
+
+
+# --- what the store has to hold -------------------------------------------------------------------
+
+
+def find_place(config: Config, store: Store) -> Place:
+    """The enterprise and the own site, which there have to be before anything is served (1.5)."""
+    with store.read() as view:
+        root = enterprise(view)
+        if root is None or not view.count(ObjectType.SITE):
+            lacking = "enterprise" if root is None else "site"
+            where = file_of(config.store.url) or without_passwords(config.store.url)
+            raise ServeError(
+                f"{where}: holds no {lacking}, so there is no directory to serve; "
+                "'mqis import FILE' brings one in, 'mqis tour' makes one to try"
+            )
+        name = root.path or ""
+        if config.enterprise.name and config.enterprise.name.lower() != name.lower():
+            raise ConfigError(
+                f"enterprise.name: is {config.enterprise.name!r}, but the store holds the "
+                f"directory of {name!r}"
+            )
+        return Place(name, config.server.name or _host_name(), _own_site(config, view))
+
+
+def _own_site(config: Config, view: View) -> DirectoryObject:
+    """The site of the configuration, or that of the machine it names."""
+    wanted, name = config.server.site, config.server.name
+    machine = view.find(ObjectType.MACHINE, name) if name else None
+    listed = machine.value(PropId.QM_SITE_IDS) if machine is not None else None
+    ids = [id for id in listed if isinstance(id, Guid)] if isinstance(listed, tuple) else []  # noqa: A001
+    own = [site for site in (view.get(ObjectType.SITE, id) for id in ids) if site is not None]  # noqa: A001
+    known = ", ".join(sorted(site.path or "" for site in view.objects(ObjectType.SITE)))
+    if not wanted:
+        if own:
+            return own[0]
+        reason = f"the directory has no machine {name!r} that would tell" if name else "not set"
+        raise ConfigError(
+            f"server.site: {reason}; name the site that this server stands in (or --site): {known}"
+        )
+    site = view.find(ObjectType.SITE, wanted)
+    if site is None:
+        raise ConfigError(f"server.site: the directory has no site {wanted!r}; it has: {known}")
+    if own and site.id not in {s.id for s in own}:
+        stands = ", ".join(s.path or "" for s in own)
+        raise ConfigError(f"server.site: is {wanted!r}, but {name} stands in {stands}")
+    return site

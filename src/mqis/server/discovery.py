@@ -1,0 +1,74 @@
+"""A discovery responder beside a directory server, answering from the same store."""
+
+from __future__ import annotations
+
+import logging
+
+from mqis.config.file import ConfigError
+from mqis.config.logs import details
+from mqis.config.sections import DiscoverySection
+from mqis.protocol.discovery.knowledge import queue_manager_of
+from mqis.protocol.discovery.limiter import RateLimit
+from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.protocol.discovery.server import DiscoveryServer
+from mqis.protocol.ports import Store, View
+from mqis.runtime.discovery.responder import DiscoveryResponder
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+
+log = logging.getLogger(__name__)
+
+#: How old an answer may be.
+REFRESH_S = 5.0
+
+
+async def start_discovery(
+    section: DiscoverySection, store: Store, server_name: str, site_id: Guid
+) -> tuple[DiscoveryResponder, int]:
+    """A responder that listens, and its port; ``OSError`` if it cannot."""
+
+    def load() -> LocalQueueManager:
+        with store.read() as view:
+            networks = _networks(view, section.networks)
+            return queue_manager_of(view, server_name, site_id, networks)
+
+    server = DiscoveryServer(
+        load(),
+        strict_enterprise=section.own_enterprise_only,
+        limit=RateLimit(section.rate, section.burst),
+        total=RateLimit(section.total_rate, 2 * section.total_rate),
+        max_reply=section.max_reply,
+    )
+    if server.silent_because is not None:
+        log.warning(
+            "discovery answers nobody: %s; name connected networks in discovery.networks, or list "
+            "them in the machine object of %s",
+            *(server.silent_because, server_name),
+        )
+    responder = DiscoveryResponder(server, load, refresh_s=REFRESH_S)
+    listening = await responder.listen(section.listen, section.port)
+    log.info(
+        "discovery",
+        extra=details(
+            address=listening.address, port=listening.port, broadcast=listening.broadcast
+        ),
+    )
+    return responder, listening.port
+
+
+def _networks(view: View, words: tuple[str, ...]) -> tuple[Guid, ...]:
+    """Connected networks by name or GUID."""
+    return tuple(_network(view, word) for word in words)
+
+
+def _network(view: View, word: str) -> Guid:
+    found = view.find(ObjectType.CN, word)
+    if found is not None:
+        return found.id
+    try:
+        return Guid.parse(word)
+    except ValueError:
+        known = ", ".join(sorted(n.path or "" for n in view.objects(ObjectType.CN)))
+        raise ConfigError(
+            f"discovery.networks: the directory has no connected network {word!r}; it has: {known}"
+        ) from None

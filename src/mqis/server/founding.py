@@ -1,0 +1,75 @@
+"""A new enterprise: its object, its first site, and the machine of its PEC."""
+
+from __future__ import annotations
+
+from time import time
+
+from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
+from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, SECURITY_PROPERTY, Partition
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Store
+from mqis.runtime.entropy import SystemEntropy
+from mqis.server.presence import key_list
+from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.keys import RsaPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sid import ADMINISTRATORS
+
+
+def found(
+    store: Store,
+    name: str,
+    site: str,
+    server: str,
+    address: str = "",
+    *,
+    key: RsaPublicKey | None = None,
+) -> None:
+    """Fill an empty store; ``StorageError`` if it holds an enterprise already.
+
+    ``key`` is the PEC's: who joins first has to know it, perhaps before the PEC has published it.
+    """
+    with store.write() as tx:
+        if enterprise(tx) is not None or tx.partitions():
+            raise StorageError("the store holds a directory already; name another with store.url")
+        tx.put_partition(Partition(ENTERPRISE_PARTITION, server))
+        events = DirectoryEvents(tx, int(time()), SystemEntropy())
+        events.create_directory_object(
+            ObjectType.ENTERPRISE,
+            {PropId.E_NAME: _text(name), PropId.E_PECNAME: _text(server)}
+            | _secured(ObjectType.ENTERPRISE),
+        )
+        first = events.create(
+            ObjectType.SITE,
+            site,
+            {PropId.S_PSC: _text(server)},
+            security=_descriptor(ObjectType.SITE),
+        )
+        machine: dict[int, PropVariant] = {
+            PropId.QM_SITE_ID: PropVariant(VarType.CLSID, first.id),
+            PropId.QM_SERVICE: PropVariant(VarType.UI4, int(ServiceBits.PEC)),
+        }
+        if address:
+            listed = AddressList((TaAddress.ip(address),))
+            machine[PropId.QM_ADDRESS] = PropVariant(VarType.BLOB, listed.to_bytes())
+        if key is not None:
+            machine[PropId.QM_SIGN_PKS] = PropVariant(VarType.BLOB, key_list(key))
+        events.create(ObjectType.MACHINE, server, machine, security=_descriptor(ObjectType.MACHINE))
+
+
+def _text(value: str) -> PropVariant:
+    return PropVariant(VarType.LPWSTR, value)
+
+
+def _descriptor(kind: ObjectType) -> bytes:
+    """The default of its type, owned by the administrators, who alone may give a machine a key."""
+    return default_descriptor(kind, ADMINISTRATORS, MachinePolicy.OWNER).to_bytes()
+
+
+def _secured(kind: ObjectType) -> dict[int, PropVariant]:
+    return {SECURITY_PROPERTY[kind]: PropVariant(VarType.BLOB, _descriptor(kind))}

@@ -1,0 +1,60 @@
+"""Where a machine's queue manager is: the configuration, the directory, DNS, in this order."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from ipaddress import IPv4Address
+
+from mqis.config.checks import as_host
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.ports import Store
+from mqis.protocol.queueing.names import canonical
+from mqis.runtime.queueing.endpoint import PORT
+from mqis.wire.errors import WireError
+from mqis.wire.mqds.address import AddressList, AddressType
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+_IP = (AddressType.IP, AddressType.IP_RAS)
+
+
+class HostResolver:
+    """``runtime.queueing`` asks it before each connection, so changes count at the next one."""
+
+    def __init__(self, store: Store, hosts: Iterable[tuple[str, str]] = (), port: int = 0) -> None:
+        self._store = store
+        self._port = port or PORT
+        self._hosts: dict[str, tuple[str, int | None]] = {}
+        self.use(hosts)
+
+    def use(self, hosts: Iterable[tuple[str, str]]) -> None:
+        """Go on with another section [hosts]."""
+        self._hosts = {canonical(name): as_host(text) for name, text in hosts}
+
+    async def __call__(self, machine: str) -> tuple[str, int]:
+        """``OSError`` for a machine that nobody knows an address of."""
+        listed = self._hosts.get(canonical(machine))
+        if listed is not None:
+            return listed[0], listed[1] or self._port
+        with self._store.read() as view:
+            obj = view.find(ObjectType.MACHINE, machine)
+        known = None if obj is None else _address_of(obj)
+        if known is not None:
+            return known, self._port
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(machine, self._port, type=socket.SOCK_STREAM)
+        return str(found[0][4][0]), self._port
+
+
+def _address_of(machine: DirectoryObject) -> str | None:
+    """The first IP address that the directory lists for a machine."""
+    blob = machine.value(PropId.QM_ADDRESS)
+    if not isinstance(blob, bytes):
+        return None
+    try:
+        listed = AddressList.from_bytes(blob).addresses
+    except WireError:
+        return None
+    return next((str(IPv4Address(a.address)) for a in listed if a.address_type in _IP), None)

@@ -1,0 +1,97 @@
+"""Who a server is in the enterprise: what 'mqis join' wrote, or what its own store says."""
+
+from __future__ import annotations
+
+import socket
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+
+from mqis.config.file import ConfigError
+from mqis.config.sections import Config
+from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.ports import View
+from mqis.protocol.replication.server import Role, Server
+from mqis.runtime.node.members import Seed
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.keys import RsaPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+
+def server_name(config: Config) -> str:
+    return config.server.name or socket.gethostname().partition(".")[0]
+
+
+def identify(config: Config, view: View) -> Server:
+    """``ConfigError`` names the key that is missing, or that the store contradicts."""
+    name, section = server_name(config), config.replication
+    role = Role(config.server.role.value)
+    machine = view.find(ObjectType.MACHINE, name)
+    id_ = _agreed("replication.id", section.id, None if machine is None else machine.id)
+    if id_ is None:
+        raise ConfigError(
+            f"server.role: is {role.value}, but the directory has no machine {name!r}; a server "
+            "becomes a member by 'mqis join', and 'mqis init --enterprise' begins a new one"
+        )
+    site = section.site_id or _site_of(machine)
+    if site is None:
+        raise ConfigError(f"replication.site_id: not set, and the machine {name!r} names no site")
+    pec = section.pec or _pec_of(view) or (name if role is Role.PEC else "")
+    if not pec:
+        raise ConfigError("replication.pec: not set, and the store does not tell; 'mqis join' does")
+    if (role is Role.PEC) is not (name_key(pec) == name_key(name)):
+        raise ConfigError(f"server.role: is {role.value}, but the PEC of this enterprise is {pec}")
+    seeds = {seed.id: seed.name for seed in seeds_of(config)}
+    psc = section.psc or _psc_of(view, site)
+    if role is Role.BSC and not psc:
+        raise ConfigError("replication.psc: not set, and the store does not tell; 'mqis join' does")
+    return Server(name, id_, site, role, pec, psc if role is Role.BSC else "", seeds)
+
+
+def _agreed(key: str, said: Guid | None, stored: Guid | None) -> Guid | None:
+    if said is not None and stored is not None and said != stored:
+        raise ConfigError(f"{key}: is {said}, but the store says {stored}")
+    return said or stored
+
+
+def _site_of(machine: DirectoryObject | None) -> Guid | None:
+    listed = None if machine is None else machine.value(PropId.QM_SITE_IDS)
+    first = listed[0] if isinstance(listed, tuple) and listed else None
+    return first if isinstance(first, Guid) else None
+
+
+def _pec_of(view: View) -> str:
+    root = enterprise(view)
+    name = None if root is None else root.value(PropId.E_PECNAME)
+    return name if isinstance(name, str) else ""
+
+
+def _psc_of(view: View, site: Guid) -> str:
+    obj = view.get(ObjectType.SITE, site)
+    name = None if obj is None else obj.value(PropId.S_PSC)
+    return name if isinstance(name, str) else ""
+
+
+# --- seeds ----------------------------------------------------------------------------------------
+
+
+def seeds_of(config: Config) -> list[Seed]:
+    return [parse_seed(text) for text in config.replication.seeds]
+
+
+def parse_seed(text: str) -> Seed:
+    """``NAME GUID [KEY]``, the key a PUBLICKEYBLOB in Base64."""
+    words = text.split()
+    try:
+        name, id_ = words[0], Guid.parse(words[1])
+        key = RsaPublicKey.from_bytes(b64decode(words[2], validate=True)) if words[2:] else None
+    except (IndexError, ValueError, Base64Error, WireError) as error:
+        raise ConfigError(f"replication.seeds: {text!r} is not NAME GUID KEY: {error}") from None
+    return Seed(name, id_, key)
+
+
+def seed_text(seed: Seed) -> str:
+    key = "" if seed.key is None else " " + b64encode(seed.key.to_bytes()).decode()
+    return f"{seed.name} {seed.id}{key}"

@@ -1,0 +1,226 @@
+"""Logging on to a server: accounts that may be exchanged, and what becomes of failed logons.
+
+A logon that fails is counted (``protocol.logons`` says what follows) and leaves an audit line with
+the peer's address. Connections and S_DSValidateServer share one authenticator, so one count.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+from mqis.config.logs import details
+from mqis.protocol.authentication import (
+    NOWHERE,
+    Addresses,
+    AuthenticationError,
+    AuthLevel,
+    Identity,
+    SecurityContext,
+)
+from mqis.protocol.logons import FailedLogons, LogonLimits
+from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
+from mqis.runtime.authentication.account import Account
+from mqis.runtime.peers import computer_of, is_loopback
+from mqis.server.accounts import AccountsError, AccountsFile
+
+log = logging.getLogger(__name__)
+audit = logging.getLogger("mqis.audit")
+
+#: Characters of a name or a reason from elsewhere that go into a line or a table.
+_MOST_SHOWN = 300
+_MOST_NAME = 80
+
+
+class LiveAccounts:
+    """``runtime.authentication.account.Accounts`` whose file may be exchanged.
+
+    A file that cannot be used lets nobody in, and says so in the log: a server stays up while
+    somebody repairs it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = AccountsFile(path)
+
+    def use(self, path: Path) -> None:
+        """Look into another file from now on; ``AccountsError`` if it is damaged or not private."""
+        file = AccountsFile(path)
+        if file.path.exists():
+            log.info("accounts", extra=details(file=file.path, number=len(file.accounts())))
+        else:
+            text = "no accounts yet, callers are anonymous; 'mqis account add' makes the file"
+            log.warning(text, extra=details(file=file.path))
+        self._file = file
+
+    def find(self, domain: str, name: str) -> Account | None:
+        try:
+            return self._file.find(domain, name)
+        except AccountsError as error:
+            log.error("nobody can log on: %s", error)
+            return None
+
+
+class AuditedAuthenticator:
+    """The server's authenticator: it counts logons that fail, and has those wait who fail often.
+
+    Programs of this computer wait by account only: the console logs many users on from here.
+    """
+
+    def __init__(
+        self,
+        authenticator: PyspnegoAuthenticator,
+        limits: LogonLimits | None = None,
+        *,
+        min_level: int = AuthLevel.INTEGRITY,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """``min_level`` is what a server asks of identities; lower ones are told, not refused."""
+        self._authenticator = authenticator
+        self._min_level = min_level
+        self._clock = clock
+        self._failed = FailedLogons(limits)
+        #: Contexts that were begun, logons that failed, and of these the ones that were not
+        #: judged because somebody had to wait, since the start.
+        self.attempts = 0
+        self.failures = 0
+        self.unjudged = 0
+
+    def acceptor(
+        self, auth_type: int, level: int, addresses: Addresses = NOWHERE
+    ) -> SecurityContext:
+        attempt = _Attempt(self, addresses.peer)
+        context = self._authenticator.acceptor(
+            auth_type, level, addresses, claim=attempt.check_account
+        )
+        self.attempts += 1
+        return _AuditedContext(context, attempt, level)
+
+    # --- what attempts ask ------------------------------------------------------------------------
+
+    def wait_s(self, peer: str, account: str = "") -> float:
+        """How long a peer, or an account there, has to wait before a password is judged."""
+        now, address = self._clock(), computer_of(peer)
+        if account:
+            return self._failed.account_wait_s(address, account, now)
+        return self._failed.address_wait_s(address, now)
+
+    def failed(self, peer: str, account: str, shown: str, reason: str) -> None:
+        """Count a logon that was judged and failed, and tell of it."""
+        self.failures += 1
+        now, address = self._clock(), computer_of(peer)
+        counted = self._failed.failed(address, account, now, exempt=is_loopback(peer))
+        told: dict[str, object] = {"peer": peer}
+        if counted.wait_s:
+            told["wait_s"] = round(counted.wait_s, 1)
+        audit.warning("refused: %s cannot log on: %s", shown, reason, extra=details(**told))
+        if counted.alarm:
+            text = "many failed logons as %s, lately from this address"
+            audit.error(text, shown, extra=details(peer=peer, failures=counted.alarm))
+
+    def not_judged(self, peer: str, shown: str) -> None:
+        """Count a logon that came too early. No line: there would be one for each attempt."""
+        self.failures += 1
+        self.unjudged += 1
+        log.debug("%s has to wait before it may log on", shown, extra=details(peer=peer))
+
+    def succeeded(self, peer: str, account: str, identity: Identity | None, level: int) -> None:
+        if account:
+            self._failed.succeeded(computer_of(peer), account)
+        if identity is not None and not identity.anonymous and level < self._min_level:
+            text = "%s logged on below security.min_level and counts as anonymous"
+            audit.warning(text, identity, extra=details(peer=peer, level=level))
+
+
+class _MustWait(AuthenticationError):
+    """An attempt that comes too early."""
+
+
+class _Attempt:
+    """One logon: who it says it is, and whether it may be judged."""
+
+    def __init__(self, authenticator: AuditedAuthenticator, peer: str) -> None:
+        self._authenticator = authenticator
+        self.peer = peer
+        #: Under which the account is counted; '' until a name was given.
+        self.account = ""
+        self.shown = "somebody"
+
+    def check_address(self) -> None:
+        self._check(self._authenticator.wait_s(self.peer))
+
+    def check_account(self, name: str, account: Account | None) -> None:
+        """However it is written, an account is one; names that are none are counted as they are."""
+        self.shown = _cut(name if account is None else str(account), _MOST_NAME)
+        self.account = self.shown.upper()
+        self._check(self._authenticator.wait_s(self.peer, self.account))
+
+    def _check(self, wait_s: float) -> None:
+        if wait_s > 0:
+            raise _MustWait(f"too many failed logons, wait {wait_s:.0f} s")
+
+    def failed(self, error: AuthenticationError) -> None:
+        if isinstance(error, _MustWait):
+            self._authenticator.not_judged(self.peer, self.shown)
+        else:
+            reason = _cut(str(error), _MOST_SHOWN)
+            self._authenticator.failed(self.peer, self.account, self.shown, reason)
+
+    def succeeded(self, identity: Identity | None, level: int) -> None:
+        self._authenticator.succeeded(self.peer, self.account, identity, level)
+
+
+class _AuditedContext:
+    """One context; whatever it raises between its first leg and its last is a failed logon."""
+
+    def __init__(self, context: SecurityContext, attempt: _Attempt, level: int) -> None:
+        self._context = context
+        self._attempt = attempt
+        self._level = level
+        self._refused = False
+        self.signature_size = context.signature_size
+        self.protect = context.protect
+
+    @property
+    def complete(self) -> bool:
+        return self._context.complete
+
+    @property
+    def identity(self) -> Identity | None:
+        return self._context.identity
+
+    def step(self, token: bytes | None) -> bytes | None:
+        try:
+            self._attempt.check_address()
+            answer = self._context.step(token)
+        except AuthenticationError as error:
+            self._attempt.failed(error)
+            raise
+        if self._context.complete:
+            self._attempt.succeeded(self._context.identity, self._level)
+        return answer
+
+    def unprotect(  # noqa: PLR0917
+        self,
+        level: int,
+        header: bytes,
+        body: bytes,
+        trailer: bytes,
+        signature: bytes,
+        sign_header: bool,
+    ) -> bytes:
+        """A wrong signature is told: whoever relays a logon has no key to sign with."""
+        try:
+            return self._context.unprotect(level, header, body, trailer, signature, sign_header)
+        except AuthenticationError as error:
+            if not self._refused:
+                self._refused = True
+                shown, peer = self._attempt.shown, self._attempt.peer
+                text = "refused: a message that is not of %s: %s"
+                audit.warning(text, shown, error, extra=details(peer=peer))
+            raise
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

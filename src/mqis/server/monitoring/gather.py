@@ -1,0 +1,190 @@
+"""The status of a server while it runs."""
+
+from __future__ import annotations
+
+import os
+
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    DirectoryObject,
+    Partition,
+    PurgeState,
+)
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import View
+from mqis.protocol.queueing.names import canonical
+from mqis.protocol.replication.acknowledging import acks_of
+from mqis.protocol.replication.admission import owns
+from mqis.protocol.replication.memory import Memory
+from mqis.server.monitoring.counters import counters_of
+from mqis.server.monitoring.sources import Sources
+from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, ServerStatus
+from mqis.server.replication import ReplicationService
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+_STATES = {
+    PurgeState.NORMAL: "normal",
+    PurgeState.STARTING_SYNC0: "start_sync0",
+    PurgeState.IN_SYNC0: "sync0",
+    PurgeState.COMPLETING_SYNC0: "complete_sync0",
+}
+
+
+def server_status(sources: Sources) -> ServerStatus:
+    """``StorageError`` if the store cannot be read."""
+    with sources.store.read() as view:
+        return status_in(view, sources)
+
+
+def status_in(view: View, sources: Sources) -> ServerStatus:
+    root = enterprise(view)
+    return ServerStatus(
+        server=sources.name,
+        role=sources.config.server.role.value,
+        site=site_name(view, sources),
+        enterprise=sources.config.enterprise.name if root is None else root.path or "",
+        pid=os.getpid(),
+        started=sources.started,
+        partitions=partitions_of(view, sources),
+        neighbours=neighbours_of(view, sources),
+        counters=counters_of(sources),
+    )
+
+
+def site_name(view: View, sources: Sources) -> str:
+    """What the directory calls the own site, or until it tells, the configuration."""
+    replication = sources.replication
+    site: DirectoryObject | None
+    if replication is not None:
+        site = view.get(ObjectType.SITE, replication.me.site)
+    else:
+        machine = view.find(ObjectType.MACHINE, sources.name)
+        listed = None if machine is None else machine.value(PropId.QM_SITE_IDS)
+        first = listed[0] if isinstance(listed, tuple) and listed else None
+        site = view.get(ObjectType.SITE, first) if isinstance(first, Guid) else None
+    return (None if site is None else site.path) or sources.config.server.site
+
+
+# --- partitions -----------------------------------------------------------------------------------
+
+
+def partitions_of(view: View, sources: Sources) -> tuple[PartitionStatus, ...]:
+    return tuple(_partition(view, state, sources.replication) for state in view.partitions())
+
+
+def partition_name(view: View, partition: Guid) -> str:
+    if partition == ENTERPRISE_PARTITION:
+        return "enterprise"
+    site = view.get(ObjectType.SITE, partition)
+    return (None if site is None else site.path) or str(partition)
+
+
+def _partition(
+    view: View, state: Partition, replication: ReplicationService | None
+) -> PartitionStatus:
+    memory = None if replication is None else replication.driver.node.replication.memory
+    return PartitionStatus(
+        id=str(state.id),
+        name=partition_name(view, state.id),
+        owner=state.owner,
+        authority=replication is None or owns(view, replication.me, state.id),
+        last_seq=str(state.last_seq),
+        purged_seq=str(state.purged_seq),
+        allowed_purge_seq=str(state.allowed_purge_seq),
+        state=_state(state, memory),
+        missing=missing(state, memory),
+    )
+
+
+def _state(state: Partition, memory: Memory | None) -> str:
+    """``sync``: a request for changes has no answer yet; ``restoring``: so has an authority's."""
+    if memory is not None and state.purge_state is PurgeState.NORMAL:
+        if state.id in memory.recoveries:
+            return "restoring"
+        progress = memory.partitions.get(state.id)
+        if progress is not None and progress.asked is not None:
+            return "sync"
+    return _STATES[state.purge_state]
+
+
+def missing(state: Partition, memory: Memory | None) -> int:
+    """Numbers that were heard of and are not here, and objects that were set aside."""
+    progress = None if memory is None else memory.partitions.get(state.id)
+    if progress is None:
+        return 0
+    kept = sum(seq > state.last_seq for seq in list(progress.pending))
+    return max(0, progress.heard - state.last_seq.value - kept) + len(progress.quarantine)
+
+
+# --- neighbours -----------------------------------------------------------------------------------
+
+
+def neighbour_names(replication: ReplicationService) -> list[str]:
+    """The PSCs of other sites and the own backup controllers; of a backup controller, its PSC."""
+    memory = replication.driver.node.replication.memory
+    if replication.me.is_bsc:
+        return [memory.psc]
+    return sorted(neighbor.name for neighbor in list(memory.neighbors.values()))
+
+
+def neighbours_of(view: View, sources: Sources) -> tuple[NeighbourStatus, ...]:
+    replication = sources.replication
+    if replication is None:
+        return ()
+    connected = connected_names(sources)
+    return tuple(
+        NeighbourStatus(
+            name,
+            canonical(name) in connected,
+            sources.traffic.queued(name),
+            acknowledged(view, replication, name),
+        )
+        for name in neighbour_names(replication)
+    )
+
+
+def connected_names(sources: Sources) -> set[str]:
+    """In the form in which the queue manager compares names."""
+    if sources.replication is None:
+        return set()
+    name_of = sources.replication.driver.members.name_of
+    names = (machine or name_of(peer) or "" for peer, machine in sources.traffic.sessions)
+    return {canonical(name) for name in names}
+
+
+def acknowledged(view: View, replication: ReplicationService, name: str) -> dict[str, str]:
+    """Of the partitions that this server is the authority of; backup controllers tell nothing."""
+    memory, me = replication.driver.node.replication.memory, replication.me
+    neighbor = memory.neighbor(name)
+    if neighbor is None or not neighbor.intersite:
+        return {}
+    acks = acks_of(view, name)
+    told = {ENTERPRISE_PARTITION: acks.enterprise, me.site: acks.site}
+    return {str(id): str(seq) for id, seq in told.items() if owns(view, me, id)}  # noqa: A001
+
+
+# --- lag ------------------------------------------------------------------------------------------
+
+
+def look_at_lag(sources: Sources, now: float) -> None:
+    """``now`` is when ``sources.traffic`` was looked at, or later."""
+    replication = sources.replication
+    if replication is None or replication.me.is_bsc:
+        return
+    connected = connected_names(sources)
+    neighbors = list(replication.driver.node.replication.memory.neighbors.values())
+    idle = {
+        canonical(n.name): canonical(n.name) in connected
+        and not n.available
+        and not sources.traffic.queued(n.name)
+        for n in neighbors
+    }
+    try:
+        with sources.store.read() as view:
+            states = [s for s in view.partitions() if owns(view, replication.me, s.id)]
+    except StorageError:
+        return
+    sources.lag.look(now, {state.id: state.last_seq.value for state in states}, idle)

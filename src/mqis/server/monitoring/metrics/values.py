@@ -1,0 +1,123 @@
+"""The values of all metrics, read from what runs."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+
+from mqis import __version__
+from mqis.protocol.ports import View
+from mqis.protocol.rpc.faults import status_name
+from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.statistics import Served
+from mqis.server.monitoring.metrics import catalogue as c
+from mqis.server.monitoring.metrics.replicating import journal, replication, transport
+from mqis.server.monitoring.sources import Sources
+from mqis.server.monitoring.status import ServerStatus
+from mqis.wire.hresult import HResult
+
+Family = tuple[c.Metric, c.Samples]
+
+
+def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Family]:
+    """Every metric that this server has, once."""
+    yield c.BUILD, [((__version__, platform.python_version()), 1)]
+    yield c.SERVER, [((status.server, status.role, status.site, status.enterprise), 1)]
+    yield c.SERVING, c.alone(sources.serving)
+    yield from _rpc(sources)
+    yield from _store(sources)
+    if sources.replication is not None:
+        yield from replication(sources, view, status)
+        yield from transport(sources, status)
+        yield from journal(sources, view)
+    yield from _discovery(sources)
+
+
+# --- RPC ------------------------------------------------------------------------------------------
+
+
+def _rpc(sources: Sources) -> Iterator[Family]:
+    found = {"directory": sources.rpc, "mapper": sources.mapper}
+    servers = {name: server for name, server in found.items() if server is not None}
+    yield c.CALLS, [row for name, s in servers.items() for row in _calls(name, s)]
+    yield c.CALL_DURATION, [row for name, s in servers.items() for row in _durations(name, s)]
+    yield c.CALL_FAILURES, [row for name, s in servers.items() for row in _failures(name, s)]
+    yield c.FAULTS, [row for name, s in servers.items() for row in _faults(name, s)]
+    yield c.CONNECTIONS, [((name,), server.connections) for name, server in servers.items()]
+    yield (
+        c.CONNECTIONS_ACCEPTED,
+        [((name,), server.accepted) for name, server in servers.items()],
+    )
+    counted = {name: server.endpoint.statistics for name, server in servers.items()}
+    yield c.CONNECTIONS_REFUSED, [((name,), s.refused) for name, s in counted.items()]
+    yield c.CALLBACKS, [((name,), s.calls_out) for name, s in counted.items()]
+    if sources.authenticator is not None:
+        yield c.LOGONS, c.alone(sources.authenticator.attempts)
+        yield c.LOGON_FAILURES, c.alone(sources.authenticator.failures)
+        yield c.LOGONS_UNJUDGED, c.alone(sources.authenticator.unjudged)
+    if sources.directory is not None:
+        yield c.DENIALS, c.alone(sources.directory.denials)
+
+
+def _calls(endpoint: str, server: RpcServer) -> c.Samples:
+    return [
+        ((endpoint, *_named(served, opnum)), counted.calls)
+        for served in server.statistics()
+        for opnum, counted in enumerate(served.operations)
+        if counted.calls
+    ]
+
+
+def _durations(endpoint: str, server: RpcServer) -> c.Samples:
+    return [
+        ((endpoint, *_named(served, opnum)), counted.seconds)
+        for served in server.statistics()
+        for opnum, counted in enumerate(served.operations)
+        if counted.seconds.count
+    ]
+
+
+def _failures(endpoint: str, server: RpcServer) -> c.Samples:
+    return [
+        ((endpoint, *_named(served, opnum), _result(result)), times)
+        for served in server.statistics()
+        for opnum, failures in served.failures().items()
+        for result, times in failures.items()
+    ]
+
+
+def _named(served: Served, opnum: int) -> tuple[str, str]:
+    return served.service.interface.name, served.name_of(opnum)
+
+
+def _result(result: int) -> str:
+    return HResult(result).name if result else "other"
+
+
+def _faults(endpoint: str, server: RpcServer) -> c.Samples:
+    statuses = list(server.endpoint.statistics.fault_statuses.items())
+    return [
+        ((endpoint, status_name(status) if status else "other"), times)
+        for status, times in statuses
+    ]
+
+
+# --- the store, discovery -------------------------------------------------------------------------
+
+
+def _store(sources: Sources) -> Iterator[Family]:
+    writer = sources.writer
+    yield c.COMMITS, c.alone(writer.commits)
+    yield c.COMMIT_FAILURES, c.alone(writer.failures)
+    yield c.OPERATIONS, c.alone(writer.operations)
+    yield c.WAITING_OPERATIONS, c.alone(writer.waiting)
+    yield c.COMMIT_OPERATIONS, [((), writer.batch_sizes)]
+    yield c.FLUSH_DURATION, [((), writer.flush_seconds)]
+
+
+def _discovery(sources: Sources) -> Iterator[Family]:
+    if sources.discovery is None:
+        return
+    counted = sources.discovery.statistics
+    names = ("answered", "limited", "malformed", "foreign_enterprise", "unprepared")
+    yield c.DISCOVERY, [((name,), getattr(counted, name)) for name in names]

@@ -1,0 +1,69 @@
+"""What a server tells about itself is read from here: its parts, as far as they run already."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+from mqis.config.sections import Config
+from mqis.protocol.discovery.server import DiscoveryServer
+from mqis.protocol.ports import Store
+from mqis.protocol.queueing.destination import Depth
+from mqis.protocol.queueing.names import canonical
+from mqis.runtime.directory.context import DirectoryContext
+from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.server.logon import AuditedAuthenticator
+from mqis.server.monitoring.lag import Lag
+from mqis.server.replication import ReplicationService
+from mqis.wire.guid import Guid
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The queue manager at one moment of its event loop."""
+
+    #: By a clock that never goes back.
+    at: float = 0.0
+    sessions: list[tuple[Guid, str | None]] = field(default_factory=list)
+    depths: list[Depth] = field(default_factory=list)
+
+    def queued(self, name: str) -> int:
+        """Messages of replication that a machine has not acknowledged."""
+        key = canonical(name)
+        mine = (d for d in self.depths if not d.routed and canonical(d.machine) == key)
+        return sum(depth.messages for depth in mine)
+
+
+@dataclass(slots=True)
+class Sources:
+    """One server. Whoever starts a part of it puts that here.
+
+    It is read from a thread of its own: what the event loop or the writer changes meanwhile is
+    copied before it is looked through, which in Python is one step. The queue manager, where that
+    is not enough, is looked at by ``look``.
+    """
+
+    config: Config
+    name: str
+    store: Store
+    writer: GroupCommitWriter
+    started: float = field(default_factory=time.time)
+    rpc: RpcServer | None = None
+    mapper: RpcServer | None = None
+    replication: ReplicationService | None = None
+    discovery: DiscoveryServer | None = None
+    authenticator: AuditedAuthenticator | None = None
+    directory: DirectoryContext | None = None
+    #: Whether clients are served.
+    serving: bool = False
+    traffic: Traffic = field(default_factory=Traffic)
+    lag: Lag = field(default_factory=Lag)
+
+    def look(self) -> None:
+        """In the event loop, before anything is read."""
+        if self.replication is not None:
+            queue = self.replication.driver.node.queue
+            now = asyncio.get_running_loop().time()
+            self.traffic = Traffic(now, queue.sessions(), queue.depths())

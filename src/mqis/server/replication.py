@@ -1,0 +1,325 @@
+"""Replication beside a directory server: a node from a configuration, over the same store."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqis.config.logs import details
+from mqis.config.replication import ReplicationSection
+from mqis.config.sections import Config
+from mqis.protocol.directory.notification import LocalQueueManager
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.readiness import check_ready
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.node.node import Node
+from mqis.protocol.ports import Store, View
+from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.signing import SigningPolicy
+from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.replication.admission import owns
+from mqis.protocol.replication.machine import Replication
+from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.settings import Settings
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.journal import JournalThread
+from mqis.runtime.node.driver import NodeDriver
+from mqis.runtime.node.members import Members
+from mqis.runtime.node.notifier import ChangeNotifier
+from mqis.runtime.node.routing import ServerRouting
+from mqis.runtime.node.signer import MachineKey, MachineSigner
+from mqis.runtime.peers import is_loopback
+from mqis.runtime.writer import GroupCommitWriter
+from mqis.server.hosts import HostResolver
+from mqis.server.identity import identify, seeds_of
+from mqis.server.presence import key_list as key_list  # noqa: PLC0414 -- asked for here
+from mqis.server.presence import publish
+from mqis.storage.journal.journal import Journal
+from mqis.storage.journal.keeping import Keeper
+from mqis.wire.errors import MqisError
+from mqis.wire.mqds.objecttype import ObjectType
+
+log = logging.getLogger(__name__)
+
+#: While a new server gets its directory: how often it looks, and how often it says so.
+_LOOK_S = 0.1
+_SAY_S = 5.0
+
+
+class ReplicationError(MqisError):
+    """Replication cannot start: what is in the way, and what to do about it."""
+
+
+def settings_of(section: ReplicationSection) -> Settings:
+    return Settings(
+        gather_s=section.gather_ms / 1000,
+        heartbeat_s=section.heartbeat_s,
+        retry_s=section.retry_s,
+        max_retry_s=max(section.retry_s, Settings().max_retry_s),
+        reply_wait_s=section.reply_wait_s,
+        repeat_s=0.4 * section.reply_wait_s,
+        recovery_wait_s=section.recovery_wait_s,
+        recovery_retry_s=min(section.recovery_wait_s / 8, Settings().recovery_retry_s),
+        forwarded_powers=section.forwarded_powers,
+        clock_skew_s=section.clock_skew_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJournal:
+    """The files, and the thread that keeps them up with the store."""
+
+    files: Journal
+    thread: JournalThread
+
+
+@dataclass(slots=True)
+class ReplicationService:
+    """A node that runs; ``stop`` of the stack that it was started with ends it."""
+
+    me: Server
+    driver: NodeDriver
+    resolver: HostResolver
+    store: Store
+    key: MachineKey | None
+    port: int
+    #: None: nobody is told of changes.
+    notifier: ChangeNotifier | None = None
+    #: None: whatever the directory says, nothing is passed on.
+    routing: ServerRouting | None = None
+    #: None: no journal is kept.
+    journal: RunningJournal | None = None
+
+    @property
+    def local(self) -> LocalQueueManager:
+        return LocalQueueManager(self.me.name, self.me.id)
+
+    def reread(self, config: Config) -> None:
+        """What may change while it runs: where others are, and times."""
+        self.resolver.use(config.hosts.entries)
+        self.driver.node.replication.settings = settings_of(config.replication)
+
+    async def owned(self) -> list[str]:
+        """The names of the partitions that this server is the authority of."""
+        return await self.driver.inspect(lambda tx, _memory: list(_owned(tx, self.me)))
+
+    # --- a new server -----------------------------------------------------------------------------
+
+    async def bootstrapped(self) -> None:
+        """Return when there is a directory to serve; a new server gets its own from the others."""
+        if await self.driver.inspect(lambda tx, _memory: _is_ready(tx, self.me)):
+            return
+        began = said = time.monotonic()
+        while (lacking := await self.driver.inspect(self._lacking)) is not None:
+            if time.monotonic() >= said:
+                said += _SAY_S
+                log.info("waiting for the directory", extra=details(lacks=lacking))
+            await asyncio.sleep(_LOOK_S)
+        seconds = round(time.monotonic() - began, 1)
+        with self.store.read() as view:
+            objects = sum(view.count(kind) for kind in ObjectType)
+        log.info("the directory is here", extra=details(objects=objects, seconds=seconds))
+
+    def _lacking(self, view: View, memory: Memory) -> str | None:
+        """What the first synchronisation has not brought yet."""
+        if enterprise(view) is None:
+            return f"the enterprise, from {self.me.psc or self.me.pec}"
+        if view.get(ObjectType.SITE, self.me.site) is None:
+            return "the own site"
+        if self.me.site in memory.recoveries:
+            return "the own partition, from the other servers"
+        for partition in (ENTERPRISE_PARTITION, self.me.site):
+            progress = memory.partitions.get(partition)
+            if progress is not None and (progress.asked is not None or progress.in_round):
+                return f"the rest of partition {partition}"
+        return None
+
+    async def publish(self) -> None:
+        """Have the directory tell our key and our role."""
+        key = None if self.key is None else self.key.public
+        await publish(self.store, self.me, self.driver, key)
+
+
+def _is_ready(view: View, me: Server) -> bool:
+    try:
+        check_ready(view, me.site)
+    except DirectoryError:
+        return False
+    return True
+
+
+def _owned(view: View, me: Server) -> list[str]:
+    names = []
+    for state in view.partitions():
+        if owns(view, me, state.id):
+            site = view.get(ObjectType.SITE, state.id)
+            enterprise_wide = state.id == ENTERPRISE_PARTITION
+            name = "enterprise" if enterprise_wide else str(state.id)
+            names.append(name if site is None else site.path or name)
+    return names
+
+
+# --- starting -------------------------------------------------------------------------------------
+
+
+def check_signing(config: Config) -> None:
+    """Warn of a server that believes unsigned messages, and refuse one that others can reach."""
+    section = config.replication
+    if section.signing is SigningPolicy.REQUIRE:
+        return
+    address = section.listen or config.rpc.listen
+    if not is_loopback(address) and not section.unsigned_beyond_loopback:
+        raise ReplicationError(
+            f'replication.signing is "{section.signing.value}", so whoever reaches {address} could '
+            'speak as any server of the enterprise; set replication.signing = "require", or '
+            "replication.listen to a loopback address, or, on a network that nobody else reaches, "
+            "replication.unsigned_beyond_loopback = true"
+        )
+    log.warning(
+        "unsigned messages are believed: whoever reaches the queue port can speak as any server "
+        'of the enterprise; set replication.signing = "require"',
+        extra=details(signing=section.signing.value, listen=address),
+    )
+
+
+def limits_of(section: ReplicationSection) -> Limits:
+    return Limits(
+        retry_s=section.connect_retry_s,
+        max_sessions=section.max_sessions,
+        max_connections=section.max_connections,
+        max_connections_per_address=section.max_connections_per_address,
+        silence_timeout_s=section.silence_s,
+    )
+
+
+async def start_replication(
+    config: Config,
+    store: Store,
+    writer: GroupCommitWriter,
+    stack: AsyncExitStack,
+    drain: Callable[[], Awaitable[None]],
+    *,
+    restored: bool = False,
+) -> ReplicationService:
+    """A node that listens; what ends it goes on ``stack``.
+
+    ``drain`` ends the writer, which is after the node and before the journal. ``restored``: the
+    store is a backup, so the others are asked what they have before this server decides anything.
+    """
+    section = config.replication
+    check_signing(config)
+    with store.read() as view:
+        me = identify(config, view)
+    seeds = {seed.id: seed for seed in seeds_of(config)}
+    policy = section.signing
+    members = Members(store, seeds, keys_required=policy is SigningPolicy.REQUIRE)
+    unsigned = policy is SigningPolicy.NONE
+    # Who does not sign tells his key all the same, if he has one: others need it before he does.
+    keyless = unsigned and not Path(section.key).exists()
+    key = None if keyless else MachineKey.open(Path(section.key))
+    signer = None if key is None or unsigned else MachineSigner(key, members.keys_of)
+    routing = ServerRouting(store, me.id, members) if section.route else None
+    queue = QueueManager(
+        me.id,
+        me.name,
+        # Replication numbers its messages itself, from its store; these are far from them.
+        MessageIdCounter((int(time.time()) << 8) + (1 << 30)),
+        limits=limits_of(section),
+        peers=routing or members,
+        signer=signer,
+        policy=policy,
+        router=None if routing is None else routing.router,
+        counts=None if routing is None else routing.counts,
+    )
+    journal = _start_journal(section, store, me, stack)
+    stack.push_async_callback(drain)
+    entropy = SystemEntropy()
+    replication = Replication(me, entropy, settings_of(section), journaled=journal is not None)
+    resolver = HostResolver(store, config.hosts.entries, section.port)
+    driver = NodeDriver(
+        Node(replication, queue, entropy),
+        writer,
+        members,
+        resolver,
+        on_commit=(lambda: None) if journal is None else journal.thread.wake,
+        on_outcome=(lambda _outcome: None) if routing is None else routing.heed,
+        restored=restored,
+    )
+    stack.callback(_tell_end, driver)
+    await stack.enter_async_context(driver)
+    port = await _listen(driver, config)
+    log.info("replicating", extra=details(server=me.name, role=me.role.value, port=port))
+    service = ReplicationService(
+        me, driver, resolver, store, key, port, routing=routing, journal=journal
+    )
+    if routing is not None:
+        routing.start(queue.statistics)
+        stack.push_async_callback(routing.close)
+    if section.notify:
+        service.notifier = ChangeNotifier(
+            service.local, resolver, peers=members, signer=signer, policy=policy
+        )
+        stack.push_async_callback(service.notifier.close)
+    return service
+
+
+def _tell_end(driver: NodeDriver) -> None:
+    counted, transport = driver.statistics, driver.node.queue.statistics
+    log.info(
+        "replication ended",
+        extra=details(
+            sent=transport.sent,
+            received=transport.received,
+            dropped=transport.refused - transport.duplicates,
+            refused=counted.refusals,
+            forwarded=counted.forwarded,
+        ),
+    )
+
+
+def _start_journal(
+    section: ReplicationSection, store: Store, me: Server, stack: AsyncExitStack
+) -> RunningJournal | None:
+    if not section.journal:
+        return None
+    journal = Journal(section.journal, me.name, me.id)
+    stack.callback(journal.close)
+    for text in journal.mended:
+        log.warning("journal: %s", text)
+    keeper = Keeper(store, journal, every=section.snapshot_records, keep=section.keep_snapshots)
+    thread = JournalThread(keeper, _tell_journal)
+    stack.push_async_callback(asyncio.to_thread, thread.close)
+    return RunningJournal(journal, thread)
+
+
+def _tell_journal(error: StorageError | None) -> None:
+    if error is None:
+        log.info("the journal is written again")
+    else:
+        log.error("the journal is not written: %s", error)
+
+
+async def _listen(driver: NodeDriver, config: Config) -> int:
+    section = config.replication
+    address = section.listen or config.rpc.listen
+    try:
+        port = await driver.listen(address, section.port)
+        if section.ping:
+            await driver.endpoint.listen_ping(address, section.ping_port)
+    except OSError as error:
+        reason = os.strerror(error.errno or errno.EADDRNOTAVAIL)
+        raise ReplicationError(
+            f"cannot listen for messages at {address}:{section.port}: {reason}; choose another "
+            "with replication.listen and replication.port (0: one that is free)"
+        ) from error
+    return port

@@ -1,1 +1,0 @@
-"""The composition root: configuration, opening of stores, the jobs that commands run."""

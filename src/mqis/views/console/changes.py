@@ -1,0 +1,73 @@
+"""Changes that a user of the console makes, through a server that decides whether they may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from mqis.protocol.directory.sources import Names
+from mqis.views.console.directory import kind_of
+from mqis.views.presentation.properties import PropertyError, find_property, parse_value
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
+
+_MOST_PATH = 1024
+
+
+class Changes(Names, Protocol):
+    """A server that somebody has logged on to (``client.remote.Remote``)."""
+
+    def create(
+        self,
+        object_type: ObjectType,
+        path: str | None,
+        properties: dict[int, PropVariant],
+        descriptor: bytes | None,
+    ) -> Guid | None: ...
+
+    def set(
+        self, object_type: ObjectType, name: str, properties: dict[int, PropVariant]
+    ) -> None: ...
+
+    def delete(self, object_type: ObjectType, name: str) -> None: ...
+
+
+def create_queue(server: Changes, path: str, values: Mapping[str, str]) -> str:
+    """The identifier of a new queue. ``values``: properties by the words of the command line."""
+    if not path or "\\" not in path or len(path) > _MOST_PATH:
+        raise PropertyError(r"the path of a queue is MACHINE\QUEUE")
+    properties = {
+        find_property(ObjectType.QUEUE, word): _value(server, ObjectType.QUEUE, word, value)
+        for word, value in values.items()
+        if value
+    }
+    given: dict[int, PropVariant] = {int(propid): v for propid, v in properties.items()}
+    if not given:  # a call has at least one
+        given[PropId.Q_PATHNAME] = PropVariant(VarType.LPWSTR, path)
+    made = server.create(ObjectType.QUEUE, path, given, None)
+    if made is None:
+        made = server.id_of(ObjectType.QUEUE, path)
+    return str(made) if made is not None else ""
+
+
+def set_property(server: Changes, kind: str, id: str, word: str, value: str) -> None:  # noqa: A002
+    object_type = kind_of(kind)
+    propid = find_property(object_type, word)
+    new = {int(propid): _value(server, object_type, word, value)}
+    server.set(object_type, _identifier(id), new)
+
+
+def delete(server: Changes, kind: str, id: str) -> None:  # noqa: A002
+    server.delete(kind_of(kind), _identifier(id))
+
+
+def _identifier(text: str) -> str:
+    """Pages know objects by their identifiers, never by names."""
+    return str(Guid.parse(text))
+
+
+def _value(server: Changes, object_type: ObjectType, word: str, value: str) -> PropVariant:
+    """Never ``@FILE``: the files here are not those of who writes it there."""
+    return parse_value(find_property(object_type, word), value, server, files=False)

@@ -1,0 +1,304 @@
+"""The directory to browse: lists by type and text, and objects with all that is known of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY, SECURITY_PROPERTY
+from mqis.protocol.directory.query import SortKey
+from mqis.protocol.directory.rules import Profile, on_update
+from mqis.protocol.directory.sources import Names, Record, Source, as_guid
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.security.information import SecurityInformation as Part
+from mqis.views.console.guarded import GuardedSource, ReadValue
+from mqis.views.console.reading import Secured
+from mqis.views.presentation.permissions import Permission, permissions, remark, who
+from mqis.views.presentation.properties import LISTED, find_property, friendly
+from mqis.views.presentation.rendering import REFERENCES, WORDS, shown
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.property import WriteRule
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant
+from mqis.wire.security.descriptor import SecurityDescriptor
+from mqis.wire.security.sddl import to_sddl
+
+PAGE = 50
+#: In the order of the menu.
+KINDS = tuple(
+    kind.label
+    for kind in (
+        ObjectType.QUEUE,
+        ObjectType.MACHINE,
+        ObjectType.SITE,
+        ObjectType.ROUTINGLINK,
+        ObjectType.CN,
+        ObjectType.USER,
+        ObjectType.ENTERPRISE,
+    )
+)
+_OF_IDENTIFIER = re.compile(r"\{?[0-9a-f-]+\}?")
+#: What a text is looked for in, besides the name.
+_DESCRIBED: dict[ObjectType, PropId] = {
+    ObjectType.QUEUE: PropId.Q_LABEL,
+    ObjectType.ROUTINGLINK: PropId.L_DESCRIPTION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    id: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    kind: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    #: Objects that meet the search; of the type, without one.
+    found: int
+    #: There are more, which a list does not go to.
+    cut: bool
+    page: int
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    kind: str
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A property as the page shows it."""
+
+    name: str
+    propid: str
+    text: str
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    sddl: str | None
+    owner: str
+    group: str
+    entries: tuple[Permission, ...]
+    remark: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPage:
+    kind: str
+    id: str
+    path: str | None
+    partition: str | None
+    seq: str | None
+    properties: tuple[Shown, ...]
+    security: Security | None
+    #: Why the permissions are not shown.
+    hidden: str | None
+    #: (word, what it is now, the words it takes) of what a user may try to set.
+    settable: tuple[tuple[str, str, tuple[str, ...]], ...]
+
+    @property
+    def title(self) -> str:
+        return self.path or self.id
+
+
+def kind_of(text: str) -> ObjectType:
+    """ValueError for what is no type that can be browsed."""
+    if text not in KINDS:
+        raise ValueError(f"there is no type {text!r}")
+    return ObjectType.parse(text)
+
+
+# --- lists ----------------------------------------------------------------------------------------
+
+
+def listing(source: Source, kind: str, text: str = "", page: int = 1) -> Listing:
+    """A page of the objects whose name, label or identifier holds ``text``, by name."""
+    object_type = kind_of(kind)
+    columns = tuple(find_property(object_type, word) for word in LISTED[object_type])
+    described = _DESCRIBED.get(object_type)
+    wanted = columns if described is None or described in columns else (*columns, described)
+    number, cut, part = _search(source, object_type, text, wanted)
+    pages = max(1, -(-number // PAGE))
+    page = min(max(page, 1), pages)
+    rows = tuple(
+        Row(str(record.id), tuple(shown(p, record.values[p], source) for p in columns))
+        for record in part(slice((page - 1) * PAGE, page * PAGE))
+    )
+    return Listing(kind, tuple(map(_heading, columns)), rows, number, cut, page, pages)
+
+
+def _search(
+    source: Source, object_type: ObjectType, text: str, columns: Sequence[PropId]
+) -> tuple[int, bool, Callable[[slice], list[Record]]]:
+    """How many there are, whether there are more, and how a part of them is had."""
+    test = _Test(text, _DESCRIBED.get(object_type), columns, source)
+    if isinstance(source, GuardedSource):
+        found = source.search(object_type, text, test)
+        return (
+            len(found.ids),
+            found.cut,
+            lambda part: source.records(object_type, found.ids[part], columns),
+        )
+    # All of it: a server has no call for a part of a list that is sorted.
+    sort = (SortKey(NAME_PROPERTY[object_type]),) if object_type in NAME_PROPERTY else ()
+    records = source.lookup(object_type, columns, (), sort)
+    taken = [r for r in records if test(r.path, r.id, r.values.get)]
+    return len(taken), False, lambda part: taken[part]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many objects there are; ``more``: those were not all that there are."""
+
+    number: int
+    more: bool = False
+
+
+def counts(source: Source) -> dict[str, Tally]:
+    """How many objects of each type there are to read."""
+    if isinstance(source, GuardedSource):
+        return {kind: Tally(*source.tally(kind_of(kind))) for kind in KINDS}
+    return {kind: Tally(len(source.lookup(kind_of(kind), (), (), ()))) for kind in KINDS}
+
+
+class _Test:
+    """Whether an object has to do with a text."""
+
+    def __init__(
+        self, text: str, described: PropId | None, columns: Sequence[PropId], names: Names
+    ) -> None:
+        self._wanted = text.lower()
+        #: Empty for what cannot be a part of an identifier.
+        self._id = self._wanted.strip("{}") if _OF_IDENTIFIER.fullmatch(self._wanted) else ""
+        self._described = described
+        self._columns = columns
+        self._names = names
+
+    def __call__(self, path: str | None, id: Guid, read: ReadValue) -> bool:  # noqa: A002
+        wanted = self._wanted
+        if wanted in (path or "").lower() or (self._id and self._id in str(id)):
+            return True
+        if self._described is not None:
+            value = read(self._described)
+            if value is not None and wanted in str(value.value).lower():
+                return True
+        # What has no name is called by what it refers to or holds.
+        return path is None and any(
+            wanted in shown(propid, read(propid), self._names).lower() for propid in self._columns
+        )
+
+
+def _heading(propid: PropId) -> str:
+    if propid in NAME_PROPERTY.values():
+        return "name"
+    return "id" if propid in IDENTIFIER_PROPERTY.values() else words(propid)
+
+
+def words(propid: int) -> str:
+    """``journal quota`` for Q_JOURNAL_QUOTA."""
+    return friendly(propid).replace("_", " ")
+
+
+# --- one object -----------------------------------------------------------------------------------
+
+
+def object_page(source: Secured, kind: str, id: str) -> ObjectPage:  # noqa: A002
+    """``DirectoryError`` if there is none, ValueError if ``id`` is no identifier."""
+    object_type = kind_of(kind)
+    if as_guid(id) is None:
+        raise ValueError(f"{id!r} is no identifier")
+    record = source.get(object_type, id, ())
+    security, hidden = _security(source, record)
+    properties = tuple(
+        _shown(propid, variant, source)
+        for propid, variant in record.values.items()
+        if variant is not None and propid not in SECURITY_PROPERTY.values()
+    )
+    return ObjectPage(
+        kind,
+        str(record.id),
+        record.path,
+        None if record.partition is None else str(record.partition),
+        record.seq,
+        properties,
+        security,
+        hidden,
+        _settable(record, source),
+    )
+
+
+def _shown(propid: PropId, variant: PropVariant, names: Names) -> Shown:
+    text = shown(propid, variant, names)
+    return Shown(words(propid), f"PROPID_{propid.name}", text, _references(propid, variant, names))
+
+
+def _references(propid: PropId, variant: PropVariant, names: Names) -> tuple[Reference, ...]:
+    object_type = REFERENCES.get(propid)
+    if object_type is None:
+        return ()
+    value = variant.value
+    listed: Sequence[object] = value if isinstance(value, tuple) else (value,)
+    return tuple(
+        Reference(object_type.label, str(guid), names.name_of(object_type, guid) or str(guid))
+        for guid in listed
+        if isinstance(guid, Guid) and guid
+    )
+
+
+def _security(source: Secured, record: Record) -> tuple[Security | None, str | None]:
+    if record.type not in SECURITY_PROPERTY:
+        return None, f"a {record.type.label} has no permissions of its own"
+    try:
+        parts = Part.OWNER | Part.GROUP | Part.DACL
+        data = source.security(record.type, str(record.id), int(parts))
+        sd = SecurityDescriptor.from_bytes(data) if data else _default(record.type)
+    except DirectoryError as error:
+        return None, str(error)
+    except WireError as error:
+        return None, f"the stored descriptor cannot be read: {error}"
+    made = Security(
+        _sddl(sd),
+        who(sd.owner),
+        who(sd.group),
+        tuple(permissions(sd, record.type)),
+        remark(sd) if data else "none are stored: these are the defaults of its type",
+    )
+    return made, None
+
+
+def _default(object_type: ObjectType) -> SecurityDescriptor:
+    return default_descriptor(object_type, None, MachinePolicy.OWNER)
+
+
+def _sddl(sd: SecurityDescriptor) -> str | None:
+    try:
+        return to_sddl(sd)
+    except ValueError:
+        return None
+
+
+def _settable(record: Record, names: Names) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """What the tables of MS-MQDS let a client write after create; the server has the last word."""
+    found = []
+    for propid, entry in sorted(PROPERTIES.items()):
+        if entry.object_type is not record.type or propid >= 1000:
+            continue
+        if on_update(entry.id, Profile.OWN_STORE) is not WriteRule.APPLY:
+            continue
+        now = shown(propid, record.values.get(entry.id), names)
+        choices: Mapping[int, str] = WORDS.get(propid, {})
+        found.append((friendly(propid), now, tuple(choices.values())))
+    return tuple(found)

@@ -1,0 +1,64 @@
+"""What becomes of errors on a page: a status, a heading, and a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from mqis.protocol.errors import DirectoryError, ProtocolError, StorageError
+from mqis.protocol.rpc.faults import RpcConnectionError
+from mqis.views.console.places import NodesError, PlacesError
+from mqis.views.presentation.properties import PropertyError
+from mqis.views.routes.finding import RouteError
+from mqis.wire.errors import MqisError
+from mqis.wire.hresult import HResult
+
+__all__ = ["Fault", "MqisError", "fault_of", "is_denied"]
+
+_MISSING = (
+    HResult.MQ_ERROR_QUEUE_NOT_FOUND,
+    HResult.MQ_ERROR_MACHINE_NOT_FOUND,
+    HResult.MQDS_OBJECT_NOT_FOUND,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    status: HTTPStatus
+    heading: str
+    text: str
+
+
+def fault_of(error: MqisError) -> Fault:
+    """Whose fault it is decides: the asker's (4xx), or that of what is behind the console (5xx)."""
+    for kinds, status, heading in _KINDS:
+        if isinstance(error, kinds):
+            return Fault(status, heading, str(error))
+    if isinstance(error, DirectoryError):
+        return _refusal(error)
+    return Fault(HTTPStatus.BAD_GATEWAY, "Something behind the console failed", str(error))
+
+
+#: The first that fits.
+_KINDS: tuple[tuple[type[MqisError], HTTPStatus, str], ...] = (
+    (PlacesError, HTTPStatus.NOT_FOUND, "Not found"),
+    (PropertyError, HTTPStatus.BAD_REQUEST, "This cannot be"),
+    (RouteError, HTTPStatus.NOT_FOUND, "Not found"),
+    (NodesError, HTTPStatus.SERVICE_UNAVAILABLE, "The run directory cannot be read"),
+    (StorageError, HTTPStatus.SERVICE_UNAVAILABLE, "A store or journal cannot be read"),
+    (RpcConnectionError, HTTPStatus.BAD_GATEWAY, "The server does not answer"),
+    (ProtocolError, HTTPStatus.BAD_GATEWAY, "The server does not answer as it should"),
+)
+
+
+def is_denied(error: Exception) -> bool:
+    """The server knows who asks, and says no."""
+    return isinstance(error, DirectoryError) and error.hresult == HResult.MQ_ERROR_ACCESS_DENIED
+
+
+def _refusal(error: DirectoryError) -> Fault:
+    if is_denied(error):
+        return Fault(HTTPStatus.FORBIDDEN, "The server does not allow this", str(error))
+    if error.hresult in _MISSING or error.detail.startswith("there is no "):
+        return Fault(HTTPStatus.NOT_FOUND, "Not found", str(error))
+    return Fault(HTTPStatus.CONFLICT, "The server refuses this", str(error))

@@ -1,0 +1,306 @@
+"""The journal to page through, newest records first, and one record with everything in it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from struct import Struct
+from typing import Any
+
+from mqis.protocol.directory.sources import as_guid
+from mqis.storage.journal.files import segments
+from mqis.storage.journal.reader import Segment, first_lsn
+from mqis.views.console.places import PlacesError
+from mqis.views.console.sight import Judge, Sight, see_everything
+from mqis.views.presentation.records import everything, moment, record_summary, what
+from mqis.wire.guid import Guid
+from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole
+from mqis.wire.journal.segment import offsets, walk
+
+PAGE = 50
+#: A search decodes so many records and looks into so many segments, then offers to go on.
+MOST_DECODED = 20_000
+MOST_SEGMENTS = 4
+#: Of a record's header (wire.journal.layout): length and CRC, lsn, time and version, kind, state.
+_HEADER = Struct("<8sQ9sBB")
+_OBJECT_AT = 72
+#: Of a decoded body a page shows so many values, and so much of each.
+MOST_VALUES = 1_000
+MOST_TEXT = 2_000
+STATES = tuple(state.name.lower() for state in RecordState)
+KINDS = tuple(kind.name.lower() for kind in RecordKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a record has to be; an empty text says nothing."""
+
+    kind: str = ""
+    state: str = ""
+    #: Held by the name of the message or change, as ``create queue``.
+    what: str = ""
+    peer: str = ""
+    #: The identifier of an object.
+    object: str = ""
+
+    def problem(self) -> str | None:
+        if self.kind and self.kind not in KINDS:
+            return f"{self.kind!r} is none of {', '.join(KINDS)}"
+        if self.state and self.state not in STATES:
+            return f"{self.state!r} is none of {', '.join(STATES)}"
+        if self.object and as_guid(self.object) is None:
+            return f"{self.object!r} is no identifier (8-4-4-4-12 hexadecimal digits)"
+        return None
+
+    def takes(self, record: JournalRecord) -> bool:
+        return (
+            (not self.kind or record.kind.name.lower() == self.kind)
+            and (not self.state or record.state.name.lower() == self.state)
+            and (not self.what or self.what.lower() in what(record))
+            and (not self.peer or self.peer.lower() in record.peer.lower())
+            and (not self.object or record.object_id == as_guid(self.object))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    lsn: int
+    time: str
+    kind: str
+    state: str
+    what: str
+    seq: str
+    peer: str
+    object: str
+    reason: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class JournalPage:
+    server: str
+    lines: tuple[Line, ...]
+    #: Records below this number are on the next page; None: there are none.
+    older: int | None
+    first: int | None
+    last: int | None
+    #: Places in the files that could not be read.
+    damage: tuple[str, ...] = ()
+
+
+def journal_page(
+    directory: Path,
+    wanted: Filter,
+    before: int | None = None,
+    size: int = PAGE,
+    *,
+    judge: Judge = see_everything,
+) -> JournalPage:
+    """``StorageError`` where there is no journal."""
+    paths = list(segments(directory).values())
+    search = _Search(wanted, judge, before, size)
+    older = last = None
+    server = ""
+    segment: Segment | None = None
+    looked_into = 0
+    for path in reversed(paths):
+        if before is not None and first_lsn(path) >= before:
+            continue
+        if segment is not None and looked_into == MOST_SEGMENTS:
+            older = segment.header.first_lsn
+            break
+        looked_into += 1
+        segment = Segment.load(path)
+        server = segment.header.server
+        its_last = search.look_into(segment)
+        last = its_last if last is None else last
+        if search.stopped_at is not None:
+            older = search.stopped_at
+            break
+    first = first_lsn(paths[0]) if paths else None
+    return JournalPage(server, tuple(search.found), older, first, last, tuple(search.damage[:20]))
+
+
+class _Search:
+    """From the newest record to older ones. Headers are looked at first: decoding takes longer."""
+
+    def __init__(self, wanted: Filter, judge: Judge, before: int | None, size: int) -> None:
+        self._wanted = wanted
+        self._judge = judge
+        self._before = 1 << 64 if before is None else before
+        self._size = size
+        self._left = MOST_DECODED
+        self.found: list[Line] = []
+        self.damage: list[str] = []
+        #: Records with smaller numbers were not looked at.
+        self.stopped_at: int | None = None
+
+    def look_into(self, segment: Segment) -> int | None:
+        """The number of its last record."""
+        data, starts = segment.data, offsets(segment.data, segment.records_at)
+        self._look_behind(segment, starts)
+        if not starts:
+            return None
+        end = bisect_left(starts, self._before, key=lambda at: _lsn(data, at))
+        for at in self._candidates(data, starts, end):
+            if len(self.found) >= self._size or self._left <= 0:
+                self.stopped_at = _lsn(data, at) + 1
+                break
+            self._decode(segment, at)
+        return _lsn(data, starts[-1])
+
+    def _candidates(self, data: bytes, starts: list[int], end: int) -> Iterator[int]:
+        """Where records begin that may do, the newest first."""
+        wanted = self._wanted
+        kind = RecordKind[wanted.kind.upper()] if wanted.kind else None
+        state = RecordState[wanted.state.upper()] if wanted.state else None
+        raw = Guid.parse(wanted.object).raw if wanted.object else None
+        for number in range(end - 1, -1, -1):
+            at = starts[number]
+            _, _, _, its_kind, its_state = _HEADER.unpack_from(data, at)
+            if kind is not None and its_kind != kind:
+                continue
+            if state is not None and its_state != state:
+                continue
+            if raw is None or data[at + _OBJECT_AT : at + _OBJECT_AT + 16] == raw:
+                yield at
+
+    def _decode(self, segment: Segment, at: int) -> None:
+        self._left -= 1
+        entry = next(walk(segment.data, at))
+        if not isinstance(entry, Whole):
+            self._tell(segment, at, entry.reason)
+        elif self._wanted.takes(entry.record):
+            sight = self._judge(entry.record)
+            if sight is not Sight.NOTHING:
+                self.found.append(_line(entry, sight))
+
+    def _look_behind(self, segment: Segment, starts: list[int]) -> None:
+        """What the lengths do not lead to; a record that is being written is no damage."""
+        end = segment.records_at
+        if starts:
+            end = starts[-1] + int.from_bytes(segment.data[starts[-1] : starts[-1] + 4], "little")
+        for entry in islice(walk(segment.data, end), 20):
+            if isinstance(entry, Corrupt):
+                self._tell(segment, entry.offset, entry.reason)
+
+    def _tell(self, segment: Segment, at: int, reason: str) -> None:
+        self.damage.append(f"{segment.path.name}: offset {at}: {reason}")
+
+
+def _lsn(data: bytes, at: int) -> int:
+    lsn: int = _HEADER.unpack_from(data, at)[1]
+    return lsn
+
+
+def _line(entry: Whole, sight: Sight) -> Line:
+    record = entry.record
+    return Line(
+        entry.lsn,
+        moment(record.time_us),
+        record.kind.name.lower(),
+        record.state.name.lower(),
+        what(record),
+        str(record.seq) if record.seq.value else "",
+        record.peer,
+        "" if record.object_id == Guid.NULL else str(record.object_id),
+        record.reason if sight is Sight.EVERYTHING else "",
+        len(record.body),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage:
+    record: dict[str, Any]
+    #: As plain values, decoded if that could be; None: there is none.
+    body: Any
+    #: The body has more than a page shows.
+    cut: bool
+    #: The visitor may not see the body.
+    hidden: bool = False
+
+
+def record_page(directory: Path, lsn: int, judge: Judge = see_everything) -> RecordPage:
+    """All of one record that a visitor may see; ``PlacesError`` if there is nothing."""
+    entry = _find(directory, lsn)
+    sight = Sight.NOTHING if entry is None else judge(entry.record)
+    if entry is None or sight is Sight.NOTHING:
+        raise PlacesError(f"there is no record {lsn} in this journal")
+    if sight is Sight.LINE:
+        return RecordPage({**record_summary(entry), "reason": ""}, None, False, hidden=True)
+    record = everything(entry)
+    body = record.pop("body", None)
+    room = [MOST_VALUES]
+    shown = _shortened(_named(body), room)
+    return RecordPage(record, shown, room[0] <= 0)
+
+
+def _find(directory: Path, lsn: int) -> Whole | None:
+    for path in reversed(segments(directory).values()):
+        if first_lsn(path) > lsn:
+            continue
+        segment = Segment.load(path)
+        starts = offsets(segment.data, segment.records_at)
+        at = bisect_left(starts, lsn, key=lambda at: _lsn(segment.data, at))
+        entry = next(walk(segment.data, starts[at])) if at < len(starts) else None
+        return entry if isinstance(entry, Whole) and entry.lsn == lsn else None
+    return None
+
+
+def _named(value: Any) -> Any:
+    """Lists of properties under their names: ``label: orders`` for [Q_LABEL, {vt, value}]."""
+    if isinstance(value, dict):
+        return {key: _named(item) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    if value and all(_is_property(item) for item in value):
+        return {str(name): variant["value"] for name, variant in value}
+    return [_named(item) for item in value]
+
+
+def _is_property(item: Any) -> bool:
+    return (
+        isinstance(item, list)
+        and len(item) == 2
+        and isinstance(item[1], dict)
+        and item[1].keys() == {"vt", "value"}
+    )
+
+
+def _shortened(value: Any, room: list[int]) -> Any:
+    """As much of a tree as there is room for; a full synchronisation has thousands of objects."""
+    if isinstance(value, dict):
+        pairs = ((key, item) for key, item in value.items() if room[0] > 0)
+        return {key: _shortened(item, room) for key, item in pairs}
+    if isinstance(value, list):
+        return [_shortened(item, room) for item in value if room[0] > 0]
+    room[0] -= 1
+    if isinstance(value, str) and len(value) > MOST_TEXT:
+        return f"{value[:MOST_TEXT]}… ({len(value)} characters)"
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One moment in the life of an object, at one server."""
+
+    server: str
+    line: Line
+
+
+def history(journals: dict[str, Path], id: str, most: int = 100) -> tuple[list[Past], bool]:  # noqa: A002
+    """What the journals tell of an object, newest first; whether that is all of it."""
+    wanted = Filter(object=id)
+    found: list[Past] = []
+    whole = True
+    for server, directory in journals.items():
+        if not directory.is_dir():
+            continue
+        page = journal_page(directory, wanted, size=most)
+        whole = whole and page.older is None
+        found += [Past(server, line) for line in page.lines]
+    found.sort(key=lambda past: (past.line.time, past.line.lsn), reverse=True)
+    return found[:most], whole and len(found) <= most

@@ -1,0 +1,150 @@
+"""The servers that the console shows, and what of each it can reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+
+from mqis.config.nodes import NodePlace, NodesError, load_nodes
+from mqis.config.stores import file_of
+from mqis.enterprise.states import Supervised, load_states
+from mqis.wire.errors import MqisError
+
+__all__ = ["NodesError", "Place", "Places", "PlacesError"]
+
+
+class PlacesError(MqisError):
+    """There is nothing to show, or not what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One server; None for what is not known of it."""
+
+    name: str
+    role: str = ""
+    site: str = ""
+    #: As ``config.stores.open_store`` takes it.
+    store: str | None = None
+    journal: Path | None = None
+    #: Where ``GET /status`` is answered.
+    monitor: str | None = None
+    #: HOST[:PORT] of its RPC, and the port of its endpoint mapper.
+    rpc: str | None = None
+    mapper_port: int = 135
+    #: Its configuration, which says who its administrators are and where its accounts are.
+    config: Path | None = None
+    #: Of ``mqis up``: what its supervisor knows, as "ready" or "failed", and why.
+    state: str = ""
+    reason: str = ""
+    restarts: int = 0
+
+
+class Places:
+    """The servers of a run directory, whose file is reread as it changes, and any others."""
+
+    def __init__(
+        self,
+        run: Path | None = None,
+        *,
+        stores: tuple[str, ...] = (),
+        servers: tuple[str, ...] = (),
+        journals: tuple[Path, ...] = (),
+        monitors: tuple[str, ...] = (),
+        configs: tuple[Path, ...] = (),
+        mapper_port: int = 135,
+    ) -> None:
+        """The first of each are those of one server, and so on."""
+        self._run = run
+        lists = zip_longest(stores, servers, journals, monitors, configs)
+        self._given = _distinct([_given(*each, mapper_port=mapper_port) for each in lists])
+        if run is None and not self._given:
+            raise PlacesError("nothing to show: name a run directory, a store or a server")
+        self.all()
+
+    @property
+    def run(self) -> Path | None:
+        return self._run
+
+    @property
+    def take_calls(self) -> bool:
+        """Whether there is a server to log in to; those of a run directory take calls."""
+        return self._run is not None or any(place.rpc for place in self._given)
+
+    @property
+    def enterprise(self) -> str | None:
+        """Its name, where ``mqis up`` tells it."""
+        return None if self._run is None else load_nodes(self._run).enterprise
+
+    def all(self) -> tuple[Place, ...]:
+        """``NodesError`` while the run directory cannot be read."""
+        if self._run is None:
+            return self._given
+        known = load_states(self._run)
+        servers = known.servers if known is not None else {}
+        nodes = (_of_node(node, servers.get(node.name)) for node in load_nodes(self._run))
+        return (*nodes, *self._given)
+
+    def named(self, name: str) -> Place:
+        for place in self.all():
+            if place.name.lower() == name.lower():
+                return place
+        raise PlacesError(f"there is no server {name!r}")
+
+
+def _of_node(node: NodePlace, known: Supervised | None) -> Place:
+    store = node.store or None
+    journal = Path(node.journal) if node.journal else None
+    return Place(
+        node.name,
+        node.role,
+        node.site,
+        store,
+        journal,
+        node.monitor_url,
+        f"{node.address}:{node.rpc_port}",
+        node.mapper_port,
+        Path(node.config) if node.config else None,
+        "" if known is None else known.state.value,
+        "" if known is None else known.reason,
+        node.restarts,
+    )
+
+
+def _given(
+    store: str | None,
+    server: str | None,
+    journal: Path | None,
+    monitor: str | None,
+    config: Path | None,
+    *,
+    mapper_port: int,
+) -> Place:
+    file = None if store is None else file_of(store)
+    name = server or (file.stem if file is not None else None)
+    if name is None:
+        name = journal.name if journal is not None else store or monitor or str(config)
+    return Place(
+        name,
+        store=store,
+        journal=journal,
+        monitor=None if monitor is None else monitor.rstrip("/"),
+        rpc=server,
+        mapper_port=mapper_port,
+        config=config,
+    )
+
+
+def _distinct(places: list[Place]) -> tuple[Place, ...]:
+    """Names are what pages ask by: two files of the same name are told apart by a number."""
+    seen: dict[str, int] = {}
+    made = []
+    for place in places:
+        key = place.name.lower()
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] > 1:
+            made.append(replace(place, name=f"{place.name}-{seen[key]}"))
+        else:
+            made.append(place)
+    return tuple(made)

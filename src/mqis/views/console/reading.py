@@ -1,0 +1,175 @@
+"""Stores that stay open while the console runs, and what was computed of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol
+
+from mqis.config.stores import open_store
+from mqis.protocol.directory.reading import read_property
+from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.sources import Source
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Store, View
+from mqis.protocol.routing.model import RoutingObject, routing_object
+from mqis.protocol.routing.snapshot import ROUTED, Snapshot
+from mqis.views.console.guarded import Found, GuardedSource, Remembered, version_of
+from mqis.views.console.places import Place
+from mqis.views.console.rights import Rights
+from mqis.views.console.sight import Judge, ObjectJudge, see_everything
+from mqis.views.routes.finding import snapshot_of_server
+from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant
+
+__all__ = ["Chart", "LoginNeeded", "OpenStores", "Reader", "Secured"]
+
+#: Lists and charts of all stores together, so that they take a bounded part of the memory.
+_LISTS = 8
+_CHARTS = 4
+
+
+class LoginNeeded(MqisError):
+    """Only the server knows what this visitor may read, and it has to be asked as somebody."""
+
+
+class Secured(Source, Protocol):
+    """A source that tells permissions to those who may read them."""
+
+    def security(self, object_type: ObjectType, name: str, information: int) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What the map is made of: routing's picture, and which machines are directory servers."""
+
+    snapshot: Snapshot
+    roles: Mapping[Guid, str]
+
+
+class OpenStores:
+    """Each store once, for whichever thread asks."""
+
+    def __init__(self) -> None:
+        self._stores: dict[str, Store] = {}
+        self._charts: Remembered[Chart] = Remembered(_CHARTS)
+        self._lists: Remembered[Found] = Remembered(_LISTS)
+        self._lock = Lock()
+
+    def get(self, url: str) -> Store:
+        with self._lock:
+            found = self._stores.get(url)
+            if found is None:
+                found = self._stores[url] = open_store(url)
+            return found
+
+    @contextmanager
+    def view(self, url: str) -> Iterator[View]:
+        """``StorageError`` for a store that cannot be read; the next time it is opened anew."""
+        store = self.get(url)
+        try:
+            with store.read() as view:
+                yield view
+        except StorageError:
+            self._forget(url, store)
+            raise
+
+    @contextmanager
+    def source(self, url: str, rights: Rights) -> Iterator[GuardedSource]:
+        """What somebody may read of a store."""
+        with self.view(url) as view:
+            yield GuardedSource(view, url, rights, self._lists)
+
+    def chart(self, url: str, rights: Rights) -> Chart:
+        """What routing knows of what they may read; the same object until the store changes."""
+        with self.view(url) as view:
+            source = GuardedSource(view, url, rights, self._lists)
+            return self._charts.get((url, rights), version_of(view), lambda: _chart(source, view))
+
+    def _forget(self, url: str, store: Store) -> None:
+        with self._lock:
+            if self._stores.get(url) is store:
+                del self._stores[url]
+
+    def close(self) -> None:
+        with self._lock:
+            stores, self._stores = self._stores, {}
+        for store in stores.values():
+            store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One visitor at one server."""
+
+    place: Place
+    stores: OpenStores
+    #: None: only the server itself knows.
+    rights: Rights | None
+    #: The visitor's own connection to the server.
+    remote: Secured | None
+
+    @contextmanager
+    def source(self) -> Iterator[Secured]:
+        """The server's store, else what the server shows over RPC."""
+        if self.place.store is not None and self.rights is not None:
+            with self.stores.source(self.place.store, self.rights) as source:
+                yield source
+        elif self.remote is not None:
+            yield self.remote
+        else:
+            raise LoginNeeded(f"{self.place.name} shows its directory to those who log in")
+
+    def chart(self) -> Chart:
+        if self.place.store is not None and self.rights is not None:
+            return self.stores.chart(self.place.store, self.rights)
+        with self.source() as source:
+            return Chart(snapshot_of_server(source), _roles(source))
+
+    @contextmanager
+    def judge(self) -> Iterator[Judge]:
+        """What they see of the server's journal."""
+        if self.everything:
+            yield see_everything
+        elif self.place.store is None or self.rights is None:
+            yield ObjectJudge(None)
+        else:
+            with self.stores.source(self.place.store, self.rights) as source:
+                yield ObjectJudge(source)
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is kept from them."""
+        return self.rights is not None and self.rights.everything
+
+
+def _chart(source: GuardedSource, view: View) -> Chart:
+    objects: list[RoutingObject] = []
+    roles: dict[Guid, str] = {}
+    for object_type in ROUTED:
+        for obj in source.objects(object_type):
+            found = routing_object(obj)
+            objects += () if found is None else (found,)
+            if object_type is ObjectType.MACHINE:
+                _note(roles, obj.id, read_property(obj, PropId.QM_SERVICE, view))
+    return Chart(Snapshot.make(objects), roles)
+
+
+def _roles(source: Source) -> dict[Guid, str]:
+    """PEC, PSC or BSC of the machines that are one."""
+    found: dict[Guid, str] = {}
+    for record in source.lookup(ObjectType.MACHINE, (PropId.QM_SERVICE,), (), ()):
+        _note(found, record.id, record.values[PropId.QM_SERVICE])
+    return found
+
+
+def _note(roles: dict[Guid, str], machine: Guid, bits: PropVariant | None) -> None:
+    value = None if bits is None else bits.value
+    role = Service.from_bits(value).role if isinstance(value, int) else None
+    if role is not None:
+        roles[machine] = str(role.name)

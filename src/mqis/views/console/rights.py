@@ -1,0 +1,146 @@
+"""What a visitor of the console may read of a server: what RPC would show that account.
+
+An account counts at a server if its accounts file knows that name with that password, so one login
+is good for all servers that would take it. Whoever has not logged in is a guest: anonymous, as RPC
+knows callers without an identity, unless the command line said otherwise (``--as``). That is no
+way around the rights of others: whoever starts the console can read the files anyway.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mqis.config import file as config
+from mqis.config.sections import SecuritySection
+from mqis.protocol.authentication import Identity, token_for
+from mqis.protocol.directory.guard import Guard
+from mqis.protocol.security.access import Token
+from mqis.runtime.authentication.account import nt_hash, resolve
+from mqis.server.accounts import AccountsFile
+from mqis.views.console.places import Place
+from mqis.wire.errors import MqisError
+from mqis.wire.security.sid import ADMINISTRATORS, Sid
+
+__all__ = ["EVERYTHING", "Guest", "GuestError", "Proof", "Rights", "RightsBook"]
+
+_ANONYMOUS, _ADMINISTRATOR = "anonymous", "administrator"
+
+
+class GuestError(MqisError):
+    """``--as`` names nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Who reads at one server, and who its administrators are. Equal rights read the same."""
+
+    token: Token
+    administrators: frozenset[Sid]
+
+    def guard(self) -> Guard:
+        return Guard(self.token, self.administrators)
+
+    @property
+    def everything(self) -> bool:
+        return self.guard().is_administrator
+
+
+EVERYTHING = Rights(Token(None, frozenset({ADMINISTRATORS})), frozenset({ADMINISTRATORS}))
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A visitor who has not logged in. Without a SID, anonymous."""
+
+    sid: Sid | None = None
+    everything: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Guest:
+        """``anonymous``, ``administrator``, or a SID."""
+        if text.lower() == _ANONYMOUS:
+            return cls()
+        if text.lower() == _ADMINISTRATOR:
+            return cls(everything=True)
+        try:
+            return cls(Sid.parse(text))
+        except ValueError:
+            known = f"{_ANONYMOUS}, {_ADMINISTRATOR} or a SID as S-1-5-11"
+            raise GuestError(f"--as {text}: nobody; it takes {known}") from None
+
+    def __str__(self) -> str:
+        named = _ANONYMOUS if self.sid is None else str(self.sid)
+        return _ADMINISTRATOR if self.everything else named
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.sid is None and not self.everything
+
+    def rights(self, security: SecuritySection) -> Rights:
+        if self.everything:
+            return EVERYTHING
+        if self.sid is not None:
+            token = Token.authenticated(self.sid)
+        else:
+            token = token_for(None, anonymous_in_everyone=security.anonymous)
+        return Rights(token, frozenset(security.administrators))
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The account and the password that a server has believed; the hash is as good as that."""
+
+    domain: str
+    name: str
+    #: The server, as ``Place.name``.
+    at: str
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, domain: str, name: str, at: str, password: str) -> Proof:
+        return cls(domain, name, at, nt_hash(password))
+
+
+class RightsBook:
+    """Looks up what a visitor may read where. Changes of configurations and accounts count at
+    once."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+        self._files: dict[Path, AccountsFile] = {}
+
+    def rights(self, place: Place, proof: Proof | None) -> Rights | None:
+        """None: only the server itself knows what this visitor may read.
+
+        That is so for a server whose configuration is not known here, unless ``--as`` says what
+        guests may read, and for an account that only the server could recognise (Kerberos).
+        """
+        if place.config is None:
+            return self._without_config(place, proof)
+        found = config.load(place.config)
+        security = found.security
+        if proof is not None:
+            names = security.domain, found.server.name or place.name
+            identity = self._identity(Path(security.accounts), names, proof)
+            if identity is not None:
+                return Rights(token_for(identity), frozenset(security.administrators))
+            if proof.at == place.name:
+                return None
+        return self._guest.rights(security)
+
+    def _without_config(self, place: Place, proof: Proof | None) -> Rights | None:
+        logged_in_here = proof is not None and proof.at == place.name
+        if logged_in_here or (place.rpc is not None and self._guest.is_anonymous):
+            return None
+        return self._guest.rights(SecuritySection())
+
+    def _identity(self, path: Path, own_names: tuple[str, str], proof: Proof) -> Identity | None:
+        accounts = self._files.setdefault(path, AccountsFile(path))
+        if not accounts.path.exists():
+            return None
+        account = resolve(accounts, own_names, proof.domain, proof.name)
+        if account is None or not hmac.compare_digest(account.nt_hash, proof.secret):
+            return None
+        return account.identity

@@ -1,0 +1,133 @@
+"""Looking over one server, or all servers of a run directory."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqis.config.file import ConfigError, load
+from mqis.config.nodes import Nodes, load_nodes
+from mqis.config.sections import Config, Role
+from mqis.config.stores import file_of, open_store
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Store
+from mqis.server.identity import identify
+from mqis.storage.schema import VERSION
+from mqis.storage.sqlite import is_in_use, schema_version
+from mqis.views.doctor import environment, files, keys, peers, ports, stores
+from mqis.views.doctor.findings import Area, Finding, Patient, Severity
+from mqis.views.doctor.neighbours import neighbours
+from mqis.wire.mqds.objecttype import ObjectType
+
+_CONFIGURATION, _STORE, _NUMBERS = Area("configuration"), Area("store"), Area("numbers")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found of one server, or (without a name) of all together."""
+
+    server: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def failed(self) -> bool:
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding]:
+    """Everything about one server; nothing is changed."""
+    try:
+        config = load(file)
+    except ConfigError as error:
+        return [_CONFIGURATION.error(str(error), "docs/configuration.md has every key")]
+    running = _runs(config)  # before this process has it open itself
+    store, found = _opened(config)
+    patient = Patient(file, config, store, running, rpc_ports or {})
+    try:
+        found += files.look(patient)
+        found += ports.look(patient)
+        found += stores.look(patient)
+        if store is not None and config.server.role is not Role.NONE:
+            found += _among_others(patient, store)
+    finally:
+        if store is not None:
+            store.close()
+    return [*found, *environment.look()]
+
+
+def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
+    """A store of an earlier version is left alone: opening would change it."""
+    path = file_of(config.store.url)
+    version = None if path is None or not path.exists() else schema_version(path)
+    if version is not None and 0 < version < VERSION:
+        todo = "back it up with the mqis that wrote it; 'mqis serve' brings it up to date"
+        return None, [_STORE.warning(f"schema version {version}, this mqis has {VERSION}", todo)]
+    try:
+        return open_store(config.store.url), []
+    except StorageError as error:
+        todo = "'mqis restore' puts a backup back, 'mqis join' or 'mqis init' begins anew"
+        return None, [_STORE.error(str(error), todo)]
+
+
+def _runs(config: Config) -> bool | None:
+    """Whether somebody has the store open; None where that cannot be known."""
+    path = file_of(config.store.url)
+    if path is None:
+        return None
+    return path.exists() and is_in_use(path)
+
+
+def _among_others(patient: Patient, store: Store) -> list[Finding]:
+    try:
+        with store.read() as view:
+            me = identify(patient.config, view)
+            others = neighbours(view, me)
+    except ConfigError as error:
+        return [_CONFIGURATION.error(str(error), "'mqis join' fills these keys in")]
+    except StorageError:
+        return []  # said under store
+    return [
+        *keys.look(patient, store, me, others),
+        *peers.look(patient, store, me, others),
+    ]
+
+
+# --- a run directory ------------------------------------------------------------------------------
+
+
+def examine_run(run: Path) -> list[Report]:
+    """Every server of ``mqis up``, and how far they are behind each other."""
+    nodes = load_nodes(run)
+    known = {node.name: node.rpc_port for node in nodes if node.rpc_port}
+    reports = [Report(node.name, tuple(examine(Path(node.config), known))) for node in nodes]
+    return [*reports, Report("", tuple(_numbers(nodes)))]
+
+
+def _numbers(nodes: Nodes) -> list[Finding]:
+    """Last numbers of every partition, from the stores: who lacks what of whom."""
+    last: dict[str, dict[str, int]] = {}
+    owners: dict[str, str] = {}
+    for node in nodes:
+        try:
+            with closing(open_store(node.store)) as store, store.read() as view:
+                for state in view.partitions():
+                    site = view.get(ObjectType.SITE, state.id)
+                    name = "enterprise" if state.id == ENTERPRISE_PARTITION else str(state.id)
+                    name = name if site is None else site.path or name
+                    last.setdefault(name, {})[node.name.lower()] = state.last_seq.value
+                    owners[name] = state.owner
+        except StorageError:
+            continue  # said of that server already
+    return [finding for name in last for finding in _behind(name, owners[name], last[name])]
+
+
+def _behind(partition: str, owner: str, last: dict[str, int]) -> list[Finding]:
+    reference = last.get(owner.lower(), max(last.values()))
+    late = {name: reference - number for name, number in last.items() if number < reference}
+    if not late:
+        return [_NUMBERS.ok(f"{partition}: all {len(last)} servers are at {reference:x}")]
+    told = ", ".join(f"{name} lacks {count:,}" for name, count in sorted(late.items()))
+    todo = f"a moment after a change this is so; else see that {owner} is reachable from them"
+    return [_NUMBERS.warning(f"{partition}: {told} numbers of {owner}", todo)]

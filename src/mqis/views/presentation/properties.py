@@ -1,0 +1,195 @@
+"""Properties as people write them: ``label`` for PROPID_Q_LABEL, ``label=orders`` to ask for one.
+
+The word is the specification's name without PROPID and the letters of the type, in lower case.
+Names in full and numbers work as well, and ``path``, ``id``, ``partition`` and ``seq`` for every
+type that has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+
+from mqis.protocol.directory.objects import (
+    IDENTIFIER_PROPERTY,
+    NAME_PROPERTY,
+    PARTITION_PROPERTY,
+    SEQUENCE_PROPERTY,
+)
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.directory.sources import Names
+from mqis.views.presentation.rendering import (
+    DESCRIPTORS,
+    REFERENCES,
+    SIDS,
+    TIMES,
+    UNLIMITED,
+    WORDS,
+)
+from mqis.wire.errors import MqisError, WireError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, Value, VarType
+from mqis.wire.security.sddl import parse_sddl
+from mqis.wire.security.sid import Sid
+
+#: What a list of objects shows when it is not told.
+LISTED: dict[ObjectType, tuple[str, ...]] = {
+    ObjectType.QUEUE: ("path", "label", "transaction", "scope"),
+    ObjectType.MACHINE: ("path", "site_ids", "service", "os", "address"),
+    ObjectType.SITE: ("path", "psc", "gates", "foreign"),
+    ObjectType.ROUTINGLINK: ("neighbor1", "neighbor2", "cost", "description"),
+    ObjectType.CN: ("path", "protocolid", "id"),
+    ObjectType.USER: ("sid", "id"),
+    ObjectType.ENTERPRISE: ("path", "pecname", "id"),
+}
+
+
+class PropertyError(MqisError):
+    """A property, a value or a condition on the command line makes no sense."""
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def friendly(propid: int) -> str:
+    """``label`` for Q_LABEL; the number where the catalogue has none."""
+    return PropId(propid).name.partition("_")[2].lower() if propid in PROPERTIES else str(propid)
+
+
+def names_of(object_type: ObjectType) -> dict[str, PropId]:
+    """Every word for a property of the type."""
+    words = {friendly(p): e.id for p, e in PROPERTIES.items() if e.object_type is object_type}
+    for word, table in (
+        ("path", NAME_PROPERTY),
+        ("id", IDENTIFIER_PROPERTY),
+        ("partition", PARTITION_PROPERTY),
+        ("seq", SEQUENCE_PROPERTY),
+    ):
+        if object_type in table:
+            words.setdefault(word, table[object_type])
+    return words
+
+
+def find_property(object_type: ObjectType, text: str) -> PropId:
+    """What ``label``, ``PROPID_Q_LABEL``, ``Q_LABEL`` or ``108`` stands for."""
+    words = names_of(object_type)
+    word = text.strip().lower()
+    if word in words:
+        return words[word]
+    for propid in words.values():
+        if word in (str(int(propid)), propid.name.lower(), f"propid_{propid.name.lower()}"):
+            return propid
+    near = get_close_matches(word, words, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(words)}"
+    raise PropertyError(f"a {object_type.label} has no property {text!r}; {hint}")
+
+
+# --- values from people ---------------------------------------------------------------------------
+
+_CONDITION = re.compile(r"\s*([A-Za-z0-9_]+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
+_RELATIONS = {relation.symbol: relation for relation in Relation}
+
+
+def parse_condition(object_type: ObjectType, text: str, names: Names) -> Restriction:
+    """From ``label=orders`` or ``create_time >= 2024-01-01``."""
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise PropertyError(f"{text!r} is not a condition: write property=value (or != < <= > >=)")
+    word, symbol, constant = match.groups()
+    propid = find_property(object_type, word)
+    return Restriction(_RELATIONS[symbol], propid, parse_value(propid, constant, names))
+
+
+def parse_assignments(
+    object_type: ObjectType, texts: Sequence[str], names: Names, *, files: bool = True
+) -> dict[int, PropVariant]:
+    """From ``label=orders`` and the like, each property once.
+
+    ``files``: whether ``@FILE`` stands for what is in a file of this computer. Not for texts that
+    come from another one.
+    """
+    values: dict[int, PropVariant] = {}
+    for text in texts:
+        word, equals, value = text.partition("=")
+        if not equals:
+            raise PropertyError(f"{text!r} sets nothing: write property=value")
+        propid = find_property(object_type, word)
+        if propid in values:
+            raise PropertyError(f"{friendly(propid)} is set twice")
+        values[propid] = parse_value(propid, value, names, files=files)
+    return values
+
+
+def parse_value(propid: PropId, text: str, names: Names, *, files: bool = True) -> PropVariant:
+    """``text`` as a value of the property's variant type."""
+    vt = PROPERTIES[propid].vt
+    try:
+        return PropVariant(vt, _value(propid, vt, text, names, files))
+    except (ValueError, WireError) as error:
+        raise PropertyError(f"{friendly(propid)}: {text!r} is no value of {vt}: {error}") from None
+
+
+def _value(propid: PropId, vt: VarType, text: str, names: Names, files: bool) -> Value:
+    if vt is VarType.LPWSTR:
+        return text
+    if vt is VarType.CLSID:
+        return _guid(propid, text, names)
+    if vt is VarType.VECTOR_CLSID:
+        return tuple(_guid(propid, part, names) for part in text.split(",") if part.strip())
+    if vt is VarType.VECTOR_LPWSTR:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if vt in (VarType.BLOB, VarType.VECTOR_UI1):
+        return _bytes(propid, text, files)
+    return _integer(propid, text)
+
+
+def _guid(propid: PropId, text: str, names: Names) -> Guid:
+    object_type = REFERENCES.get(propid)
+    found = None if object_type is None else names.id_of(object_type, text.strip())
+    if found is not None:
+        return found
+    try:
+        return Guid.parse(text)
+    except ValueError as error:
+        if object_type is None:
+            raise
+        raise ValueError(f"{error}, nor the name of a {object_type.label}") from None
+
+
+def _bytes(propid: PropId, text: str, files: bool) -> bytes:
+    if propid in SIDS:
+        return Sid.parse(text).to_bytes()
+    if propid in DESCRIPTORS:
+        return parse_sddl(text).to_bytes()
+    if files and text.startswith("@"):
+        return _file(Path(text[1:]))
+    return bytes.fromhex(text)
+
+
+def _file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+
+
+def _integer(propid: PropId, text: str) -> int:
+    for number, word in WORDS.get(propid, {}).items():
+        if text.lower() == word.lower():
+            return number
+    if propid in UNLIMITED and text.lower() == "unlimited":
+        return 0xFFFFFFFF
+    if propid in TIMES and "-" in text:
+        moment = datetime.fromisoformat(text)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    try:
+        return int(text, 0)
+    except ValueError:
+        words = ", ".join(WORDS.get(propid, {}).values())
+        raise ValueError(f"wants one of {words}" if words else "wants a number") from None

@@ -1,0 +1,80 @@
+"""Journal records in words, and as plain values for programs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from mqis.views.presentation.plain import as_json
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, Whole
+from mqis.wire.journal.body import decode_body
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.change import Command
+from mqis.wire.mqdsrp.messages import Operation
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def what(record: JournalRecord) -> str:
+    """The message by its name, or the change: ``create queue``."""
+    if record.kind is RecordKind.MESSAGE:
+        return _word(Operation, record.operation, "operation")
+    command = _word(Command, record.operation, "command")
+    try:
+        return f"{command} {ObjectType(record.object_type).label}"
+    except ValueError:
+        return f"{command} type {record.object_type}"
+
+
+def _word(codes: type[Operation | Command], value: int, what: str) -> str:
+    try:
+        return codes(value).name.lower().replace("_", " ")
+    except ValueError:
+        return f"{what} {value}"
+
+
+def moment(time_us: int) -> str:
+    """UTC, to the microsecond."""
+    try:
+        when = _EPOCH + timedelta(microseconds=time_us)
+    except OverflowError:
+        return f"{time_us} us"
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+def record_summary(entry: Whole | Corrupt) -> dict[str, object]:
+    """One line for a program: everything but the body."""
+    if isinstance(entry, Corrupt):
+        return {"corrupt": True, "offset": entry.offset, "reason": entry.reason}
+    record = entry.record
+    return {
+        "lsn": entry.lsn,
+        "time": f"{moment(record.time_us)}Z",
+        "time_us": record.time_us,
+        "kind": record.kind.name.lower(),
+        "state": record.state.name.lower(),
+        "what": what(record),
+        "operation": record.operation,
+        "peer": record.peer,
+        "message": None if record.message is None else str(record.message),
+        "session": record.session,
+        "partition": str(record.partition),
+        "seq": str(record.seq),
+        "previous_seq": str(record.previous_seq),
+        "object_type": record.object_type,
+        "object_id": None if record.object_id == Guid.NULL else str(record.object_id),
+        "reason": record.reason,
+        "body_bytes": len(record.body),
+    }
+
+
+def everything(entry: Whole) -> dict[str, object]:
+    """The body too, decoded; as it is where it cannot be."""
+    content = record_summary(entry)
+    try:
+        content["body"] = as_json(decode_body(entry.record))
+    except WireError as error:
+        content["body"] = entry.record.body.hex()
+        content["body_error"] = str(error)
+    return content

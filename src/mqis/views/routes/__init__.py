@@ -1,0 +1,1 @@
+"""Routes for people: from names to machines, as text and as a map."""

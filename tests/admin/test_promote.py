@@ -1,0 +1,236 @@
+"""Servers that take the place of lost ones, with real servers that go on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mqis.admin.promote.following import plan_follow
+from mqis.admin.promote.plan import PromoteError
+from mqis.admin.promote.rebuilding import Wish, plan_rebuild
+from mqis.admin.promote.takeover import Takeover, plan_takeover
+from mqis.client.remote import Remote
+from mqis.config.file import default_toml, load, override, read
+from mqis.config.sections import Role
+from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.server.directory_server import DirectoryServer
+from mqis.wire.mqds.propid import PropId
+from tests.server.enterprises import (
+    MACHINE,
+    SITE,
+    Site,
+    client_of,
+    create,
+    create_soon,
+    until,
+)
+
+
+class Threaded:
+    """A loop for ``Remote`` in a thread of its own, as a command has it."""
+
+    def run(self, coro: object, /) -> object:
+        return asyncio.run_coroutine_threadsafe(coro, self.loop).result(30)  # type: ignore[arg-type]
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+
+
+async def taken_over(pec: DirectoryServer, file: Path, *, dry: bool = False) -> Takeover:
+    async with client_of(pec) as client:
+        remote = Remote(Threaded(asyncio.get_running_loop()), client)  # type: ignore[arg-type]
+
+        def work() -> Takeover:
+            takeover = plan_takeover(file, remote)
+            if not dry:
+                takeover.carry_out(remote)
+            return takeover
+
+        return await asyncio.to_thread(work)
+
+
+async def psc_of(server: DirectoryServer, site: str) -> object:
+    async with client_of(server) as client:
+        return (await client.get(SITE, [PropId.S_PSC], path=site))[PropId.S_PSC].value
+
+
+async def role_of(server: DirectoryServer, name: str) -> ServiceBits | None:
+    async with client_of(server) as client:
+        bits = (await client.get(MACHINE, [PropId.QM_SERVICE], path=name))[PropId.QM_SERVICE].value
+        assert isinstance(bits, int)
+        return Service.from_bits(bits).role
+
+
+async def becomes_role(server: DirectoryServer, name: str, role: ServiceBits) -> None:
+    for _ in range(400):
+        if await role_of(server, name) is role:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{name} is no {role.name} at {server.ready.server}")
+
+
+async def two_backups(site: Site, stack: AsyncExitStack) -> dict[str, DirectoryServer]:
+    """A PEC, and a site with a PSC and two backups; the PSC is lost with a change of its own."""
+    site.found("pec1")
+    pec = await stack.enter_async_context(site.serving("pec1"))
+    await site.join(pec, "psc2", "psc", "Leiden")
+    async with site.serving("psc2") as psc:
+        for name in ("bsc3", "bsc4"):
+            await site.join(pec, name, "bsc", "Leiden", psc="psc2")
+        async with site.serving("bsc3") as third, site.serving("bsc4") as fourth:
+            await create(psc, "psc2\\known", "everywhere")
+            for server in (pec, third, fourth):
+                await until(server, "psc2\\known", "everywhere")
+    async with site.serving("psc2") as psc:
+        await create(psc, "psc2\\late", "the PEC has it")
+        await until(pec, "psc2\\late", "the PEC has it")
+    return {"pec1": pec}
+
+
+def test_a_backup_takes_the_place_of_a_lost_psc(tmp_path: Path) -> None:
+    """Where only signed messages count; the other backup and the lost one follow it."""
+
+    async def run() -> None:
+        site = Site(tmp_path, signing="require", recovery_wait_s=1)
+        async with AsyncExitStack() as stack:
+            pec = (await two_backups(site, stack))["pec1"]
+            last = site.numbers("psc2")["Leiden"]
+            file = site.homes["bsc3"] / "mqis.toml"
+            before = file.read_bytes()
+
+            shown = (await taken_over(pec, file, dry=True)).plan
+            assert shown.title == "bsc3 becomes the PSC of Leiden in the place of psc2"
+            assert [step.where for step in shown.steps] == ["pec1", "bsc3", "bsc3", "bsc3", "bsc4"]
+            assert file.read_bytes() == before
+            assert await psc_of(pec, "Leiden") == "psc2"
+
+            await taken_over(pec, file)
+            assert await psc_of(pec, "Leiden") == "bsc3"
+            assert (read(file).server.role, read(file).replication.psc) == (Role.PSC, "")
+            other = site.homes["bsc4"] / "mqis.toml"
+            plan_follow(other, "bsc3").carry_out()
+
+            async with site.serving("bsc3") as new, site.serving("bsc4") as fourth:
+                await until(new, "psc2\\late", "the PEC has it")
+                await create_soon(new, "bsc3\\mine", "decided here")
+                for server in (pec, fourth):
+                    await until(server, "psc2\\late", "the PEC has it")
+                    await until(server, "bsc3\\mine", "decided here")
+                    await becomes_role(server, "bsc3", ServiceBits.PSC)
+                    await becomes_role(server, "psc2", ServiceBits.BSC)
+                assert site.numbers("bsc3")["Leiden"] > last + (1 << 20)
+
+                # The lost one comes back as it was, and decides nothing.
+                async with site.serving("psc2") as old:
+                    await until(old, "bsc3\\mine", "decided here")
+                    await create_soon(old, "psc2\\forwarded", "by the new one")
+                    await until(new, "psc2\\forwarded", "by the new one")
+
+                # And then as a backup.
+                plan_follow(site.homes["psc2"] / "mqis.toml", "bsc3").carry_out()
+                async with site.serving("psc2") as old:
+                    await until(old, "bsc3\\mine", "decided here")
+                    await becomes_role(new, "psc2", ServiceBits.BSC)
+                    await create_soon(old, "psc2\\again", "through the new one")
+                    await until(fourth, "psc2\\again", "through the new one")
+                await site.settled(lambda: site.numbers("bsc4") == site.numbers("bsc3"))
+
+    asyncio.run(run())
+
+
+def believe(file: Path, seed: Path) -> None:
+    """What the operator does on another server: a line in the place of the older one."""
+    config = read(file)
+    line = seed.read_text().strip()
+    name = line.partition(" ")[0]
+    kept = [s for s in config.replication.seeds if not s.startswith(f"{name} ")]
+    values: dict[str, dict[str, object]] = {"replication": {"seeds": [*kept, line]}}
+    file.write_text(default_toml(override(config, values, "test")))
+
+
+def test_a_lost_pec_is_built_anew_from_the_copy_of_a_psc(tmp_path: Path) -> None:
+    """Under its name and GUID, with another key, while the PSC goes on."""
+
+    async def run() -> None:
+        site = Site(tmp_path, signing="require")
+        site.found("pec1")
+        async with site.serving("pec1") as pec:
+            await site.join(pec, "psc2", "psc", "Leiden")
+            async with site.serving("psc2") as psc:
+                await create(pec, "pec1\\q", "kept")
+                await until(psc, "pec1\\q", "kept")
+        last = site.numbers("psc2")
+        async with site.serving("psc2") as psc:
+            file = site.homes["psc2"] / "mqis.toml"
+            before = file.read_bytes()
+            wish = Wish(
+                "pec1", tmp_path / "new", port=site.rpc_ports["pec1"], queue_port=site.ports["pec1"]
+            )
+            rebuilding = await asyncio.to_thread(plan_rebuild, file, wish)
+            assert "pec1 (pec of Delft) is built anew" in rebuilding.plan.title
+            assert not wish.to.exists()
+            await asyncio.to_thread(rebuilding.carry_out)
+            site.homes["pec1"] = wish.to
+            made = load(wish.to / "mqis.toml")
+            assert (made.server.role, made.replication.signing.value) == (Role.PEC, "require")
+            believe(file, wish.to / "seed.txt")
+            (wish.to / "directory.db").rename(wish.to / "d.db")
+            text = (wish.to / "mqis.toml").read_text().replace("directory.db", "d.db")
+            (wish.to / "mqis.toml").write_text(text)
+        async with site.serving("psc2") as psc, site.serving("pec1") as pec:
+            assert pec.ready.partitions == ("enterprise", "Delft")
+            await create_soon(pec, "pec1\\new", "decided anew")
+            await until(psc, "pec1\\new", "decided anew")
+            await until(pec, "pec1\\q", "kept")
+            numbers = site.numbers("pec1")
+            assert numbers["enterprise"] >= last["enterprise"] + (1 << 20)
+            assert numbers["Delft"] > last["Delft"] + (1 << 20)
+            await site.settled(lambda: site.numbers("psc2") == site.numbers("pec1"))
+            await site.settled(lambda: site.mark("pec1") is None)
+        # Its new key is in the directory now, and the seed has served its time.
+        (site.homes["psc2"] / "mqis.toml").write_bytes(before)
+        async with site.serving("psc2") as psc, site.serving("pec1") as pec:
+            await create(pec, "pec1\\signed", "by the new key")
+            await until(psc, "pec1\\signed", "by the new key")
+
+    asyncio.run(run())
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
+    async def run() -> None:
+        site = Site(tmp_path)
+        site.found("pec1")
+        async with site.serving("pec1") as pec:
+            await site.join(pec, "psc2", "psc", "Leiden")
+            async with site.serving("psc2"):
+                await site.join(pec, "bsc3", "bsc", "Leiden", psc="psc2")
+                file = site.homes["bsc3"] / "mqis.toml"
+                async with site.serving("bsc3"):
+                    with pytest.raises(PromoteError, match="the server runs; stop it first"):
+                        await taken_over(pec, file)
+                with pytest.raises(PromoteError, match=r"psc2 answers at .*: it is not lost"):
+                    await taken_over(pec, file)
+            with pytest.raises(PromoteError, match="pec1 is a pec: a backup of the site"):
+                await taken_over(pec, site.homes["pec1"] / "mqis.toml")
+            psc = site.homes["psc2"] / "mqis.toml"
+            wish = Wish("bsc3", tmp_path / "new")
+            for changed, message in (
+                (wish, "a backup just joins again"),
+                (replace(wish, name="pec1"), "pec1 answers at"),
+                (replace(wish, name="psc2"), "psc2 is this server"),
+                (replace(wish, name="x"), "has no machine x"),
+                (replace(wish, to=tmp_path), "is not empty"),
+            ):
+                with pytest.raises(PromoteError, match=message):
+                    await asyncio.to_thread(plan_rebuild, psc, changed)
+            with pytest.raises(PromoteError, match="pec1 is no server of site Leiden"):
+                plan_follow(psc, "pec1")
+
+    asyncio.run(run())

@@ -1,0 +1,130 @@
+"""The enterprise file: the example is one, and each mistake is told with its key."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqis.enterprise.example import EXAMPLE
+from mqis.enterprise.plan import (
+    AccountPlan,
+    EnterprisePlan,
+    LinkPlan,
+    MachinePlan,
+    PlanError,
+    QueuePlan,
+    ServerPlan,
+    ServerRole,
+    SitePlan,
+    load_plan,
+    parse_plan,
+)
+
+SMALL = """
+[enterprise]
+name = "Acme"
+[[site]]
+name = "Delft"
+[[site]]
+name = "Leiden"
+[[link]]
+sites = ["Delft", "Leiden"]
+[[server]]
+name = "del-dir1"
+site = "Delft"
+role = "pec"
+[[server]]
+name = "lei-dir1"
+site = "leiden"
+role = "psc"
+"""
+
+
+def test_the_example_is_the_demonstration() -> None:
+    plan = parse_plan(tomllib.loads(EXAMPLE))
+    listed = [(s.name, s.site, s.role.value) for s in plan.servers]
+    assert listed == [
+        ("ams-dir1", "Amsterdam", "pec"),
+        ("ams-dir2", "Amsterdam", "bsc"),
+        ("ber-dir1", "Berlin", "psc"),
+        ("ber-dir2", "Berlin", "bsc"),
+        ("chi-dir1", "Chicago", "psc"),
+    ]
+    assert {link.sites: link.cost for link in plan.links} == {
+        ("Amsterdam", "Berlin"): 10,
+        ("Berlin", "Chicago"): 20,
+        ("Amsterdam", "Chicago"): 50,
+    }
+    assert "C14" in {machine.name for machine in plan.machines}
+    assert plan.options["replication"]["signing"] == "require"
+
+
+@pytest.mark.parametrize(
+    "kind", [EnterprisePlan, SitePlan, LinkPlan, ServerPlan, MachinePlan, QueuePlan, AccountPlan]
+)
+def test_the_example_shows_every_key(kind: type[Any]) -> None:
+    for key in fields(kind):
+        assert f"\n{key.name} = " in EXAMPLE, key.name
+
+
+def test_what_is_left_out_has_a_default() -> None:
+    plan = parse_plan(tomllib.loads(SMALL))
+    assert plan.pec.name == "del-dir1"
+    assert plan.psc_of("LEIDEN").role is ServerRole.PSC
+    assert plan.links[0].cost == 1
+    assert plan.administrator == AccountPlan("admin", administrator=True)
+    assert plan.domain_of(plan.administrator) == "ACME"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "Acme"', "nam = 1", "enterprise.nam: no such key; did you mean enterprise.name?"),
+        ('name = "Acme"', "", "enterprise.name: is missing"),
+        ("[enterprise]", "[enterprize]", "enterprize: no such key; did you mean enterprise?"),
+        ('"Delft", "Leiden"', '"Delft"', "link[1].sites: wants two sites"),
+        ('"Delft", "Leiden"', '"Delft", "Gouda"', "link[1].sites: there is no site 'Gouda'"),
+        ('"Delft", "Leiden"', '"Delft", "DELFT"', "link[1].sites: a link connects two different"),
+        ('role = "psc"', 'role = "bdc"', "server[2].role: 'bdc' is none of pec, psc, bsc"),
+        ('role = "psc"', 'role = "pec"', 'server: exactly one has the role "pec", here: del-dir1,'),
+        ('role = "psc"', 'role = "bsc"', "site[2]: Leiden needs exactly one server with the role"),
+        ('"lei-dir1"', '"DEL-DIR1"', "server[2].name: 'DEL-DIR1' is there already"),
+        ('"lei-dir1"', '"lei dir1"', "server[2].name: 'lei dir1' is not a machine name"),
+        ('site = "leiden"', 'site = "Gouda"', "site[2]: Leiden needs exactly one server"),
+        ("[[link]]", "[link]", "link: is a list of tables, write [[link]]"),
+    ],
+)
+def test_a_mistake_is_told_with_its_key(old: str, new: str, message: str) -> None:
+    assert old in SMALL
+    with pytest.raises(PlanError) as caught:
+        parse_plan(tomllib.loads(SMALL.replace(old, new)), "acme.toml")
+    assert str(caught.value).startswith(f"acme.toml: {message}")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("[[queue]]\npath = 'nobody\\q'", "queue[1].path: there is no server or machine 'nobody'"),
+        ("[[queue]]\npath = 'q'", "queue[1].path: 'q' is no path"),
+        ("[[machine]]\nname='DEL-dir1'\nsite='Delft'", "machine[3].name: 'DEL-dir1' is there"),
+        ("[[account]]\nname = 'bob'", "account: one has to be an administrator"),
+        ("[options.replication]\nheartbeat_s = 0", "options.replication.heartbeat_s: wants a"),
+        ("[options.replication]\nheartbeats = 1", "options.replication.heartbeats: no such key"),
+        ("[options.rpc]\nport = 1", "options.rpc.port: differs from server to server"),
+        ("[options.hosts]\na = '1.2.3.4'", "options.hosts: no such key"),
+        ("[[link]]\nsites = ['Leiden', 'Delft']", "link[2].sites: these two are linked already"),
+    ],
+)
+def test_what_is_added_has_to_fit(more: str, message: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        parse_plan(tomllib.loads(f"{SMALL}\n{more}\n"), "acme.toml")
+    assert str(caught.value).startswith(f"acme.toml: {message}")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"'mqis up --example > .*none\.toml' writes one"):
+        load_plan(tmp_path / "none.toml")
