@@ -68,8 +68,8 @@ class TestGenerated:
         assert entry.object_type.name == row["object_type"].removeprefix("MQDS_")
         assert str(entry.vt) == row["variant_type"]
         assert entry.readable == (row["readable"] == "y")
-        assert entry.settable == (row["settable_setprops"] == "y")
-        assert entry.settable_at_create == (row["settable_create"] == "y")
+        assert (entry.on_update is WriteRule.APPLY) == (row["settable_setprops"] == "y")
+        assert (entry.on_create is WriteRule.APPLY) == (row["settable_create"] == "y")
         assert entry.private == (int(row["propid"]) >= 1000)
 
     @pytest.mark.req("MQDSRP-2.2.1-01")

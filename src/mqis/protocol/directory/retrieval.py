@@ -38,7 +38,7 @@ class LookupState:
         return self.form.columns
 
     def page(self, size: int) -> list[Row]:
-        """3.1.6.8: as many whole objects as ``size`` values hold, none at the end; it does not move on.
+        """3.1.6.8: whole objects, as many as ``size`` values hold; does not move on.
 
         Fewer of large ones: one answer has a bounded number of bytes, and at least one object.
         """

@@ -42,11 +42,3 @@ class Property:
     @property
     def private(self) -> bool:
         return self.id >= PRIVATE_FLOOR
-
-    @property
-    def settable(self) -> bool:
-        return self.on_update is WriteRule.APPLY
-
-    @property
-    def settable_at_create(self) -> bool:
-        return self.on_create is WriteRule.APPLY
