@@ -56,7 +56,7 @@ class Receiver:
             return Refused(identifier, session, reason)
         if self._duplicates.seen(identifier, now):
             return Refused.as_duplicate(identifier, session)
-        authenticated, reason = examine(message, self._policy, self._signer)
+        authenticated, reason = self._examine(message)
         if reason is not None:
             return Refused(identifier, session, reason)
         if is_nack(message.properties.message_class):
@@ -70,7 +70,7 @@ class Receiver:
     def _objection(
         self, message: UserMessage, identifier: MessageIdentifier, peer: Guid
     ) -> str | None:
-        message_class, reason = message.properties.message_class, None
+        reason = None
         if identifier.source != peer:  # nothing is routed, so nobody sends for another
             reason = f"from {identifier.source} on the session of {peer}"
         elif self._counts is not None and not self._counts(peer):
@@ -79,11 +79,16 @@ class Receiver:
             reason = "transactional"
         elif message.security is not None and message.security.encrypted:
             reason = "encrypted"
-        elif not self._is_local(message.header) and not self._is_notice(message):
-            reason = "not for the replication queue of this machine"
-        elif message_class != MessageClass.NORMAL and not is_nack(message_class):
-            reason = f"message class 0x{message_class:04x}"
         return reason
+
+    def _examine(self, message: UserMessage) -> tuple[bool, str | None]:
+        """Whether it is authenticated, and why it has to be refused, if it has to."""
+        message_class = message.properties.message_class
+        if not self._is_local(message.header) and not self._is_notice(message):
+            return False, "not for the replication queue of this machine"
+        if message_class != MessageClass.NORMAL and not is_nack(message_class):
+            return False, f"message class 0x{message_class:04x}"
+        return examine(message, self._policy, self._signer)
 
     def _is_local(self, header: UserHeader) -> bool:
         name = header.destination
