@@ -21,7 +21,6 @@ from mqis.client import (
 from mqis.client.results import DirectoryOperationResult
 from mqis.client.servers import (
     MAPPER_PORT,
-    PREDEFINED_PORT,
     LogonRefusedError,
     is_logon_refused,
 )
@@ -114,8 +113,7 @@ class TestBinding:
                     assert client.server == address
 
         run(main())
-        assert PREDEFINED_PORT == 2879
-        assert ServerAddress.parse(f"dir1:{PREDEFINED_PORT}") == ServerAddress("dir1", 2879)
+        assert ServerAddress.parse("dir1:2879") == ServerAddress("dir1", 2879)
 
     @pytest.mark.parametrize("transfer", [NDR20, NDR64])
     @pytest.mark.req("MQDS-2.2-51")

@@ -21,9 +21,10 @@ from mqis.protocol.security.masks import (
     map_descriptor,
 )
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.security.acl import AceFlags, AceType, Acl, ObjectAce, OpaqueAce, allow, audit
+from mqis.wire.security.acl import AceFlags, AceType, Acl, ObjectAce, OpaqueAce, allow
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import EVERYONE
+from tests.security_values import audit
 from tests.strategies.security import masks
 
 #: The enumerations as the specification has them, sums worked out.

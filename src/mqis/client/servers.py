@@ -16,8 +16,6 @@ from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.tower import Tower
 
 MAPPER_PORT = 135
-#: The port of a server with a fixed endpoint, unless it says otherwise (note <4>).
-PREDEFINED_PORT = 2879
 
 
 class NoServerError(RpcConnectionError):
