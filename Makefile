@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance bench fuzz crash chaos soak proof sim engines docs java pipeline kerberos audit lock clean
+.PHONY: help run install test lint format types pytest conformance bench fuzz crash chaos soak proof sim engines docs java pipeline kerberos audit survey lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -66,6 +66,9 @@ proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted f
 
 docs: $(VENV)/.dev ## what tools write into docs/ and deploy/
 	@for tool in architecture protocols_doc configuration_doc metrics_doc; do $(PY) tools/$$tool.py || exit 1; done
+
+survey: $(VENV)/.dev ## the code in numbers: names, tables, circles, first words (JSON=1)
+	@$(PY) tools/survey.py $(if $(JSON),--json)
 
 sim: $(VENV)/.run ## enterprises with every fault, simulated (SEEDS=1000)
 	@$(VENV)/bin/mqis sim --seeds $(or $(SEEDS),1000)

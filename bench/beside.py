@@ -26,7 +26,7 @@ from bench.measure import Sample
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
 from bench.stores import scattered_numbers
-from mqis.protocol.directory.reading import is_readable
+from mqis.protocol.directory.read_mapping import is_readable
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -11,7 +11,7 @@ from bench.measure import once
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
 from bench.stores import LOOKUP, read_rows, scattered_numbers
-from mqis.protocol.directory.query import Query
+from mqis.protocol.directory.lookup_query import Query
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.ports import Store
 from mqis.wire.mqds.propid import PropId

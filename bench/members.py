@@ -19,7 +19,7 @@ from bench.load import LoadError, Operation, Target
 from bench.member import Home, Member
 from bench.twins import Queue
 from mqis.protocol.directory.descriptors import default_descriptor
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Transaction, View

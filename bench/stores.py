@@ -18,8 +18,8 @@ from bench.enterprise import create_machines, create_queue, create_queues, label
 from bench.measure import Sample, contest, timed_alone, timed_tasks
 from bench.results import Aim, Results, Row, ratio
 from bench.run import Bench, Run
+from mqis.protocol.directory.lookup_query import Query
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.query import Query
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.ports import Store
 from mqis.runtime.writer import GroupCommitWriter

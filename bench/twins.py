@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from bench.enterprise import DESCRIPTOR, NOW
 from mqis.protocol.directory.descriptors import default_descriptor
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid

@@ -17,6 +17,7 @@ from mqis.protocol.directory.objects import (
     Partition,
     Scope,
 )
+from mqis.protocol.directory.types.catalogue import DEFAULTS
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
@@ -70,11 +71,9 @@ NETWORK = guid(0x5001)
 def stored(object_type: ObjectType, values: Mapping[PropId, Value]) -> dict[int, PropVariant]:
     """The defaults of a type, with ``values`` in their places, typed by the catalogue."""
     defaults = {
-        propid: entry.default
-        for propid, entry in PROPERTIES.items()
-        if entry.object_type is object_type
-        and entry.default is not None
-        and propid not in NOT_STORED
+        propid: default
+        for propid, default in DEFAULTS.items()
+        if PROPERTIES[propid].object_type is object_type and propid not in NOT_STORED
     }
     return defaults | {p: PropVariant(PROPERTIES[p].vt, v) for p, v in values.items()}
 

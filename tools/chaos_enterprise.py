@@ -17,7 +17,7 @@ from pathlib import Path
 from mqis.config.file import default_toml, override
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Store

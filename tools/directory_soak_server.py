@@ -16,7 +16,7 @@ from pathlib import Path
 import uvloop
 
 from mqis.lab.demo import operations
-from mqis.protocol.directory.retrieval import LookupState
+from mqis.protocol.directory.lookup_walk import LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash

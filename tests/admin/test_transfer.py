@@ -14,8 +14,8 @@ import pytest
 from mqis.admin.transfer import export_file, export_store, import_file
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.protocol.directory.events import DirectoryEvents
-from mqis.protocol.directory.export import ORDER, ExportError
+from mqis.protocol.directory.export_format import ORDER, ExportError
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqis.config.stores import open_store
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.entropy import SystemEntropy
 from mqis.views.presentation.properties import PropertyError

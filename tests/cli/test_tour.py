@@ -17,7 +17,7 @@ from mqis.config.nodes import NodesError
 from mqis.config.processlocks import ProcessLock
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import StorageError
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.mqds.objecttype import ObjectType

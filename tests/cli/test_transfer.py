@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from mqis.protocol.directory.export import ExportError
+from mqis.protocol.directory.export_format import ExportError
 from mqis.protocol.errors import StorageError
 from tests.cli.commands import process, run
 

@@ -457,10 +457,10 @@ class TestTrouble:
     def test_a_call_that_is_not_answered(self) -> None:
         async def main() -> None:
             async def never(_call: object, _request: object) -> None:
-                await asyncio.sleep(60)
+                await asyncio.sleep(3600)
 
             lines = {dscomm.GET_PROPS: never}
-            async with Scripted(lines) as peer, events_at(peer.address, timeout_s=0.1) as events:
+            async with Scripted(lines) as peer, events_at(peer.address, timeout_s=1.0) as events:
                 outcome = await events.read_directory(Queue, [equal("Pathname", "c14\\q")])
                 assert outcome.status is DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.node.driver import NodeDriver
@@ -27,6 +27,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sddl import parse_sddl
 from tests.server.enterprises import MACHINE, QUEUE, SITE, Site, client_of, create_soon, text
+from tests.waiting import in_time
 
 ENTERPRISE, LINK = ObjectType.ENTERPRISE, ObjectType.ROUTINGLINK
 OK, DENIED = int(HResult.MQ_OK), int(HResult.MQ_ERROR_ACCESS_DENIED)
@@ -149,7 +150,7 @@ def test_a_compromised_backup_cannot_take_the_enterprise_over(tmp_path: Path) ->
                 other = await client.get(SITE, [PropId.S_PSC], path="Delft")
             return attacks, work, [str(f[PropId.S_PSC].value) for f in (found, other)]
 
-    attacks, work, authorities = asyncio.run(asyncio.wait_for(attack(), 120))
+    attacks, work, authorities = asyncio.run(in_time(attack()))
     assert attacks == dict.fromkeys(ATTACKS, DENIED)
     assert work == dict.fromkeys(WORK, OK)
     assert authorities == ["psc2", "pec1"]

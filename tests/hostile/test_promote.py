@@ -33,6 +33,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.admin.test_promote import Threaded, psc_of
 from tests.server.enterprises import Site, client_of, until
+from tests.waiting import in_time
 
 ADMINISTRATORS: dict[str, object] = {"administrators": ["S-1-5-32-544"], "domain": "LAB"}
 PASSWORD = "without any rights"
@@ -57,7 +58,7 @@ async def _build(directory: Path) -> Site:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    return asyncio.run(asyncio.wait_for(_build(tmp_path_factory.mktemp("enterprise")), 60))
+    return asyncio.run(in_time(_build(tmp_path_factory.mktemp("enterprise"))))
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def test_nobody_takes_a_role_without_the_right_to_give_it(site: Site, backup: Pa
             assert refused.value.hresult == HResult.MQ_ERROR_ACCESS_DENIED
             assert await psc_of(pec, "Leiden") == "psc2"
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))
     assert backup.read_bytes() == before
 
 
@@ -146,7 +147,7 @@ def test_a_server_that_an_impostor_promoted_decides_nothing(site: Site, backup: 
             assert server.ready.partitions == ()
             assert await psc_of(pec, "Leiden") == "psc2"
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))
 
 
 @pytest.mark.req("SEC-10-06")

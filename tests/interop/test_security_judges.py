@@ -21,6 +21,7 @@ from mqis.wire.security.descriptor import Control, SecurityDescriptor
 from mqis.wire.security.sddl import parse_sddl, to_sddl
 from mqis.wire.security.sid import Sid
 from tests.security_values import expressible, has_null_sacl
+from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.interop
 
@@ -250,7 +251,12 @@ def samba() -> dict[str, Any]:
     }
     command = [SYSTEM_PYTHON, "-I", str(SCRIPT)]
     done = subprocess.run(
-        command, input=json.dumps(work), capture_output=True, text=True, timeout=120, check=False
+        command,
+        input=json.dumps(work),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)

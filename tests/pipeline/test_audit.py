@@ -15,7 +15,7 @@ from mqis.pipeline.transforms.causes import causes, journals
 from mqis.pipeline.transforms.divergence import Replicas, differences
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.settling import settled
-from mqis.protocol.directory.export import parse_entry, parse_header
+from mqis.protocol.directory.export_format import parse_entry, parse_header
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.replication import convergence
 from mqis.protocol.replication.convergence import copy_of

@@ -18,7 +18,7 @@ from mqis.pipeline.jobs.rebuild import rebuild
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes
-from mqis.protocol.directory.exporting import exported_lines
+from mqis.protocol.directory.export_lines import exported_lines
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 

@@ -14,7 +14,7 @@ from mqis.pipeline.jobs.routes import Failed, Routed, routes, what_if
 from mqis.pipeline.jobs.traffic import traffic
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
-from mqis.protocol.directory.export import Header, format_entry, format_header
+from mqis.protocol.directory.export_format import Header, format_entry, format_header
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.routing.snapshot import Snapshot

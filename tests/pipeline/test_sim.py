@@ -19,7 +19,7 @@ from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.progress import lag
 from mqis.pipeline.jobs.rebuild import Rebuilt, rebuild
 from mqis.pipeline.tables import Tables
-from mqis.protocol.directory.exporting import exported_lines
+from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.replication.convergence import differences
 from mqis.sim.checkers import Picture, _is_authority
 from mqis.sim.scenario import Scenario, draw

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -26,9 +25,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
+from tests import waiting
 
 QUEUE, MACHINE, SITE = ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE
-WAIT_S = 20
 NAMES = ("pec1", "psc2", "bsc3", "bsc4")
 _BITS = {"psc": 4, "bsc": 2}
 
@@ -153,10 +152,7 @@ class Site:
             return mark_of(view)
 
     async def settled(self, condition: Callable[[], bool]) -> None:
-        end = asyncio.get_running_loop().time() + WAIT_S
-        while not condition():
-            assert asyncio.get_running_loop().time() < end
-            await asyncio.sleep(0.05)
+        await waiting.until(condition)
 
 
 @asynccontextmanager
@@ -169,15 +165,16 @@ async def client_of(server: DirectoryServer) -> AsyncIterator[DirectoryClient]:
 async def id_of(client: DirectoryClient, kind: ObjectType, name: str) -> Guid:
     """Once it is there: what another server decided comes a moment later."""
     propid = {SITE: PropId.S_SITEID, MACHINE: PropId.QM_MACHINE_ID}[kind]
-    for _ in range(400):
+
+    async def look() -> Guid | None:
         try:
             found = (await client.get(kind, [propid], path=name))[propid].value
         except DirectoryError:
-            await asyncio.sleep(0.05)
-        else:
-            assert isinstance(found, Guid)
-            return found
-    raise AssertionError(f"no {kind.label} {name}")
+            return None
+        assert isinstance(found, Guid)
+        return found
+
+    return await waiting.until(look, f"{kind.label} {name}")
 
 
 async def create(server: DirectoryServer, path: str, label: str) -> None:
@@ -194,18 +191,20 @@ async def label_of(server: DirectoryServer, path: str) -> str | None:
 
 
 async def until(server: DirectoryServer, path: str, label: str | None) -> None:
-    end = asyncio.get_running_loop().time() + WAIT_S
-    while await label_of(server, path) != label:
-        assert asyncio.get_running_loop().time() < end, path
-        await asyncio.sleep(0.05)
+    async def look() -> bool:
+        return await label_of(server, path) == label
+
+    await waiting.until(look, f"{path} with {label!r}")
 
 
 async def create_soon(server: DirectoryServer, path: str, label: str) -> None:
     """An authority that asks the others first says so; it is tried again."""
-    end = asyncio.get_running_loop().time() + WAIT_S
-    while True:
+
+    async def attempt() -> bool:
         try:
-            return await create(server, path, label)
+            await create(server, path, label)
         except DirectoryError:
-            assert asyncio.get_running_loop().time() < end
-            await asyncio.sleep(0.1)
+            return False
+        return True
+
+    await waiting.until(attempt, f"{path} created")

@@ -19,7 +19,7 @@ from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.runtime.authentication.initiator import Credentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator

@@ -18,7 +18,7 @@ from mqis.config.file import ConfigError, override
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.server import discovery
 from mqis.server.directory_server import DirectoryServer, ServeError
 from mqis.wire.guid import Guid
@@ -27,6 +27,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqsd.reply import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
 from mqis.wire.propvariant import PropVariant, VarType
+from tests.waiting import in_time
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def serving(config: Config, work: Callable[[DirectoryServer], Awaitable[None]]) 
         async with DirectoryServer(config, grace_s=1) as server:
             await work(server)
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(in_time(run()))
 
 
 async def ask(server: DirectoryServer, request: TopologyClientRequest) -> TopologyServerReply:

@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from time import monotonic, sleep
 from typing import Any, TypeVar
 
 import pytest
@@ -54,10 +53,10 @@ from tests.server.test_replication_serve import (
     text,
     with_values,
 )
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 CN, USER, LINK = ObjectType.CN, ObjectType.USER, ObjectType.ROUTINGLINK
-WAIT_S = 20.0
 
 
 class Enterprise:
@@ -146,11 +145,7 @@ class Enterprise:
             return view.find(kind, path)
 
     def wait(self, look: Callable[[], T | None]) -> T:
-        end = monotonic() + WAIT_S
-        while (found := look()) is None:
-            assert monotonic() < end
-            sleep(0.02)
-        return found
+        return wait_until(look)
 
     def everywhere(self, kind: ObjectType, path: str) -> DirectoryObject:
         for server in (self.psc, self.bsc):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from shutil import copyfile
@@ -34,9 +34,9 @@ from mqis.wire.journal import RecordKind
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
+from tests.waiting import until
 
 QUEUE, MACHINE, SITE = ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE
-WAIT_S = 20
 
 
 def text(value: str) -> PropVariant:
@@ -123,13 +123,6 @@ async def label(server: DirectoryServer, path: str) -> str | None:
         except DirectoryError:
             return None
         return str(got[PropId.Q_LABEL].value)
-
-
-async def until(look: Callable[[], Awaitable[bool]]) -> None:
-    end = asyncio.get_running_loop().time() + WAIT_S
-    while not await look():
-        assert asyncio.get_running_loop().time() < end
-        await asyncio.sleep(0.02)
 
 
 async def becomes(server: DirectoryServer, path: str, value: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,8 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.messages import SyncRequest, encode_message
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.server.test_replication_serve import client_of, pec_config, text, until, with_values
+from tests.server.test_replication_serve import client_of, pec_config, text, with_values
+from tests.waiting import DEADLINE_S, until
 
 LINK, MACHINE, SITE = ObjectType.ROUTINGLINK, ObjectType.MACHINE, ObjectType.SITE
 ROUTING = ServiceBits.ROUTING
@@ -68,13 +69,6 @@ def transport(server: DirectoryServer) -> Transport:
 def refused(server: DirectoryServer) -> int:
     counted = transport(server)
     return counted.refused - counted.duplicates
-
-
-async def eventually(look: Callable[[], bool]) -> None:
-    async def looked() -> bool:
-        return look()
-
-    await until(looked)
 
 
 def find(server: DirectoryServer, kind: ObjectType, path: str) -> Guid:
@@ -136,9 +130,9 @@ class Row:
                     },
                 )
         a, c = find(self.a, MACHINE, "pec1"), find(self.a, MACHINE, "psc3")
-        await eventually(lambda: next_hop(self.a, c) == "psc2")
-        await eventually(lambda: next_hop(self.b, c) == "psc3" and next_hop(self.b, a) == "pec1")
-        await eventually(lambda: next_hop(self.c, a) == "psc2")
+        await until(lambda: next_hop(self.a, c) == "psc2")
+        await until(lambda: next_hop(self.b, c) == "psc3" and next_hop(self.b, a) == "pec1")
+        await until(lambda: next_hop(self.c, a) == "psc2")
 
     async def _join(self, name: str, site: str) -> DirectoryServer:
         home = self._home / name
@@ -226,7 +220,7 @@ def test_a_message_is_relayed_until_the_directory_has_no_link(
             before = refused(row.c)
             message = Message(b"hello", queue=PrivateQueue(target, QUEUE))
             sent = service_of(row.a).driver.endpoint.send_routed(message)
-            await eventually(lambda: refused(row.c) > before)
+            await until(lambda: refused(row.c) > before)
             assert transport(row.b).relayed == 1
             assert f"relayed {sent} of {sent.source} for {target} to psc3, hop 1" in caplog.text
             assert refused(row.c) == before + 1, "it has no such queue"
@@ -234,13 +228,13 @@ def test_a_message_is_relayed_until_the_directory_has_no_link(
             ends = frozenset({find(row.a, SITE, "Delft"), find(row.a, SITE, "Leiden")})
             async with client_of(row.a) as client:  # the PEC, which decides about links
                 await client.delete(LINK, guid=row.links()[ends])
-            await eventually(lambda: next_hop(row.a, target) is None)
+            await until(lambda: next_hop(row.a, target) is None)
             a = find(row.c, MACHINE, "pec1")
-            await eventually(lambda: next_hop(row.b, a) is None and next_hop(row.c, a) is None)
+            await until(lambda: next_hop(row.b, a) is None and next_hop(row.c, a) is None)
             assert next_hop(row.b, target) == "psc3", "the other link is still there"
 
             kept = service_of(row.a).driver.endpoint.send_routed(message)
-            await eventually(lambda: f"{kept} for {target} waits: no route" in caplog.text)
+            await until(lambda: f"{kept} for {target} waits: no route" in caplog.text)
             assert transport(row.b).relayed == 1
             restarts = [service_of(s).driver.statistics.restarts for s in (row.a, row.b, row.c)]
             assert restarts == [0, 0, 0]
@@ -261,11 +255,11 @@ def test_plain_machines_send_through_servers_and_do_not_replicate(
             target = await add_plain(row.c, "desk3", "Gouda")
             for server in (row.a, row.b, row.c):
                 for name in ("desk1", "desk3"):
-                    await eventually(partial(knows, server, name))
+                    await until(partial(knows, server, name))
             desk1 = await stack.enter_async_context(plain_machine(row.a, "desk1", row.ports))
             desk3 = await stack.enter_async_context(plain_machine(row.a, "desk3", row.ports))
             desk1.send_routed(Message(b"hello", queue=PrivateQueue(target, QUEUE)))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(DEADLINE_S):
                 while not isinstance(event := await desk3.next_event(), Arrived):
                     pass
             assert (event.body, event.hops) == (b"hello", 3)
@@ -281,7 +275,7 @@ def test_plain_machines_send_through_servers_and_do_not_replicate(
             desk1.send("pec1", Message(body))
             notice = PrivateQueue(find(row.a, MACHINE, "pec1"), NOTIFY_QUEUE_ID)
             desk1.send("pec1", Message(b"", queue=notice))
-            await eventually(lambda: refused(row.a) == before + 2)
+            await until(lambda: refused(row.a) == before + 2)
             assert (driver.statistics.notices, driver.statistics.restarts) == (0, 0)
             assert driver.statistics.refusals == seen, "replication did not even see it"
             assert "refused from desk1 at 127.0.0.1: " in caplog.text
@@ -302,7 +296,7 @@ def knows(server: DirectoryServer, name: str) -> bool:
 
 async def greeted(server: DirectoryServer, ports: dict[str, int]) -> bool:
     """Whether a plain machine gets a session."""
-    async with asyncio.timeout(20), plain_machine(server, "desk1", ports) as desk:
+    async with asyncio.timeout(DEADLINE_S), plain_machine(server, "desk1", ports) as desk:
         desk.send("pec1", Message(b"let me in"))
         while True:
             event = await desk.next_event()
@@ -330,7 +324,7 @@ def test_the_routing_bit_decides_who_gets_a_session(tmp_path: Path) -> None:
             assert not await greeted(server, ports)
             for bits, may in ((9, True), (8, False)):
                 await client.set(MACHINE, {PropId.QM_SERVICE: service_bits(bits)}, path="pec1")
-                await eventually(partial(forwards, server, may))
+                await until(partial(forwards, server, may))
                 assert await greeted(server, ports) is may
 
     asyncio.run(run())

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from mqis.protocol.directory.export import ORDER, Header
+from mqis.protocol.directory.export_format import ORDER, Header
 from mqis.protocol.directory.objects import (
     NAME_PROPERTY,
     DeletedObject,

@@ -21,7 +21,7 @@ from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Store
 from mqis.runtime.entropy import SystemEntropy
@@ -36,11 +36,11 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sid import ADMINISTRATORS
+from tests.waiting import DEADLINE_S
 
 ALICE, ALICES_PASSWORD = "LAB\\alice", "rabbit hole"
 BOB, BOBS_PASSWORD = "LAB\\bob", "builder"
 PEC, PSC = "ams-dir1", "ber-dir1"
-WAIT_S = 30
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Enterprise:
         self._thread = Thread(target=self._loop.run_forever, daemon=True)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(DEADLINE_S)
 
     def start(self) -> None:
         self._thread.start()
@@ -70,7 +70,7 @@ class Enterprise:
         for name in list(self.servers):
             self.stop_server(name)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(WAIT_S)
+        self._thread.join(DEADLINE_S)
 
     def stop_server(self, name: str) -> None:
         self.run(self.servers.pop(name).__aexit__())

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import DEADLINE_S
 from tests.web.enterprise import ALICE, ALICES_PASSWORD, BOB, BOBS_PASSWORD, PEC, Enterprise
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -29,7 +30,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 #: Busy machines take their time; nothing here is about speed.
-PATIENCE_MS = 60_000
+PATIENCE_MS = 1000 * DEADLINE_S
 sync_api.expect.set_options(timeout=PATIENCE_MS)
 ROUTE = "map?from=ams-desk1&to=chi-app1"
 #: Every page, by the name of its screenshot; PAYMENTS and RECORD are found on the way.

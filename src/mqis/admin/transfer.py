@@ -22,8 +22,7 @@ from pathlib import Path
 from time import time
 from typing import BinaryIO
 
-from mqis.protocol.directory.events import DirectoryEvents
-from mqis.protocol.directory.export import (
+from mqis.protocol.directory.export_format import (
     MAX_LINE,
     ORDER,
     TOO_LONG,
@@ -33,7 +32,8 @@ from mqis.protocol.directory.export import (
     parse_entry,
     parse_header,
 )
-from mqis.protocol.directory.exporting import exported_lines
+from mqis.protocol.directory.export_lines import exported_lines
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import (
     IDENTIFIER_PROPERTY,
     DeletedObject,

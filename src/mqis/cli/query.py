@@ -22,9 +22,9 @@ from mqis.cli.options import (
 )
 from mqis.cli.output import cell, console, counted, print_json, say, table
 from mqis.cli.spread import spread
-from mqis.protocol.directory.export import value_to_json
+from mqis.protocol.directory.export_format import value_to_json
+from mqis.protocol.directory.lookup_query import Order, SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
-from mqis.protocol.directory.query import Order, SortKey
 from mqis.protocol.directory.sources import Names, Record, Source, StoreSource
 from mqis.views.presentation.properties import (
     LISTED,

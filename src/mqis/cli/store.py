@@ -6,7 +6,7 @@ import typer
 
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import counted, print_json, say
-from mqis.protocol.directory.export import ORDER
+from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ports import Store
 
 app = typer.Typer(help="Look after a store.", no_args_is_help=True)

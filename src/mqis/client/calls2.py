@@ -6,19 +6,11 @@ from mqis.client.calls import NULL, checked
 from mqis.client.session import SIGNATURE_SIZE, Session
 from mqis.protocol.directory import signature
 from mqis.protocol.directory.locate import Target
+from mqis.protocol.directory.types.catalogue import EXTENDED
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
-from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.ndr import ContextHandle
-
-#: The properties that S_DSGetPropsEx gives, one at a time, and of what (3.3.4.2).
-EXTENDED = {
-    PropId.Q_OBJ_SECURITY: ObjectType.QUEUE,
-    PropId.QM_OBJ_SECURITY: ObjectType.MACHINE,
-    PropId.QM_ENCRYPT_PKS: ObjectType.MACHINE,
-    PropId.QM_SIGN_PKS: ObjectType.MACHINE,
-}
 
 
 async def get_computer_sites(session: Session, machine: str) -> dscomm2.ComputerSites:

@@ -15,6 +15,7 @@ from mqis.client.elements import (
     PrivacyLevel,
     Scope,
 )
+from mqis.protocol.directory.types.enterprise import NEW_DIRECTORY, OLD_DIRECTORY
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.propid import PropId
@@ -24,7 +25,6 @@ from mqis.wire.propvariant import VECTOR, PropVariant, Value, VarType
 FIRST_PRIVATE = 1000
 
 _ROUTING_SERVER, _REMOTE_ACCESS_SERVER = 0x01, 0x10
-_OLD_DIRECTORY, _NEW_DIRECTORY = 3, 200
 
 
 class Conversion(Enum):
@@ -133,7 +133,7 @@ def _no_rule(value: object) -> Value:
 _TO_WIRE: dict[Conversion, Callable[[Any], Value]] = {
     Conversion.COPY: lambda value: value,
     Conversion.FLAG: lambda value: 1 if value else 0,
-    Conversion.OLD_DIRECTORY: lambda value: _OLD_DIRECTORY if value else _NEW_DIRECTORY,
+    Conversion.OLD_DIRECTORY: lambda value: OLD_DIRECTORY if value else NEW_DIRECTORY,
     Conversion.NAMESTYLE: lambda value: 1 if value else 0,
     Conversion.OPERATING_SYSTEM: lambda value: int(OperatingSystemType(value)),
     Conversion.PRIVACY_LEVEL: lambda value: int(PrivacyLevel(value)),
@@ -180,7 +180,7 @@ def _member(enumeration: type[Enum]) -> Callable[[Any], object | None]:
 _FROM_WIRE: dict[Conversion, Callable[[Any], object | None]] = {
     Conversion.COPY: lambda value: value,
     Conversion.FLAG: {1: True, 0: False}.get,
-    Conversion.OLD_DIRECTORY: lambda value: value == _OLD_DIRECTORY,
+    Conversion.OLD_DIRECTORY: lambda value: value == OLD_DIRECTORY,
     Conversion.NAMESTYLE: {0: False, 1: True, 2: False}.get,
     Conversion.OPERATING_SYSTEM: _member(OperatingSystemType),
     Conversion.PRIVACY_LEVEL: _member(PrivacyLevel),

@@ -9,11 +9,11 @@ from typing import Any, Protocol, TypeVar
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import NoServerError, ServerAddress, is_logon_refused
 from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.protocol.directory.lookup_query import SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
-from mqis.protocol.directory.query import SortKey
-from mqis.protocol.directory.reading import COMPUTED, is_readable
 from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.directory.sources import Record, as_guid
+from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.authentication.initiator import Credentials as Secret
@@ -22,7 +22,6 @@ from mqis.runtime.rpc.client import Credentials
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import PropertyRestriction, SortColumn
@@ -32,8 +31,6 @@ from mqis.wire.propvariant import PropVariant, VarType
 T = TypeVar("T")
 
 _EQ = 4
-#: Properties that are stored, although what they show is computed.
-_STORED = (PropId.QM_SERVICE, PropId.QM_SERVICE_DSSERVER)
 
 
 class LogonError(MqisError):
@@ -169,11 +166,11 @@ class Remote:
         """What is stored and may be read; a lookup, because it tells what has no value."""
         own = IDENTIFIER_PROPERTY[object_type]
         columns = [
-            entry.id
-            for propid, entry in sorted(PROPERTIES.items())
-            if entry.object_type is object_type
-            and is_readable(propid)
-            and (propid not in COMPUTED or propid in _STORED)
+            row.id
+            for propid, row in ROWS.items()
+            if row.object_type is object_type
+            and row.readable
+            and (row.also_stored or propid not in COMPUTED)
         ]
         only = PropertyRestriction(_EQ, own, PropVariant(VarType.CLSID, guid))
         rows = self._run(self._rows(columns, [only], []))

@@ -14,7 +14,7 @@ from mqis.config.privatefiles import make_private_directory
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import write_config
 from mqis.enterprise.plan import Plan
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import enterprise

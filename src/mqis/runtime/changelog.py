@@ -25,8 +25,8 @@ from threading import local
 from typing import Any
 
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.replication.change_ids import change_id, request_id
 from mqis.protocol.replication.effects import ChangeApplied, RequestDecided, RequestPassedOn
-from mqis.protocol.replication.identity import change_id, request_id
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.hresult import HResult
 

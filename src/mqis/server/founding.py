@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import time
 
 from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, SECURITY_PROPERTY, Partition
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.service import ServiceBits

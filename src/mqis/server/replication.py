@@ -15,7 +15,7 @@ from pathlib import Path
 from mqis.config.logs import details
 from mqis.config.replication import ReplicationSection
 from mqis.config.sections import Config
-from mqis.protocol.directory.notification import LocalQueueManager
+from mqis.protocol.directory.change_notification import LocalQueueManager
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.readiness import check_ready

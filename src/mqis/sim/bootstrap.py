@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Entropy, Transaction

@@ -12,6 +12,8 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.directory.types.catalogue import by_role
+from mqis.protocol.directory.types.columns import Role
 from mqis.protocol.ports import View
 from mqis.protocol.replication.convergence import Held, differences
 from mqis.protocol.replication.replicated import changed_properties
@@ -21,10 +23,9 @@ from mqis.sim.server import SimServer
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
 
 #: The authority's clock gives them.
-_TIMES: frozenset[int] = frozenset({PropId.Q_MODIFY_TIME, PropId.QM_MODIFY_TIME})
+_TIMES = frozenset(by_role(Role.MODIFY_TIME).values())
 
 
 class Enterprise(Protocol):

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from mqis.protocol.clock import Instant
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.errors import StorageError
 from mqis.protocol.node.node import Node, Operation

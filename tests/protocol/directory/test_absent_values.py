@@ -6,10 +6,15 @@ import json
 
 import pytest
 
-from mqis.protocol.directory.export import ExportError, format_entry, parse_entry
-from mqis.protocol.directory.notification import ChangeNotice, Notice
-from mqis.protocol.directory.notifying import CREATED, notification_of
+from mqis.protocol.directory.change_notification import (
+    CREATED,
+    ChangeNotice,
+    Notice,
+    notification_of,
+)
+from mqis.protocol.directory.export_format import ExportError, format_entry, parse_entry
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.catalogue import DEFAULTS
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
@@ -34,7 +39,7 @@ def test_a_notice_has_every_property_in_its_type_whatever_the_queue_lacks() -> N
     assert values[PropId.Q_TYPE].value == Guid.NULL
     assert values[PropId.Q_SECURITY].value == b""
     assert values[PropId.Q_CREATE_TIME].value == 0
-    assert values[PropId.Q_QUOTA] == PROPERTIES[PropId.Q_QUOTA].default
+    assert values[PropId.Q_QUOTA] == DEFAULTS[PropId.Q_QUOTA]
 
 
 @pytest.mark.parametrize("value", [5, None, ["AP8="]])

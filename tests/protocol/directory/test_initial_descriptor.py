@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.directory import changes
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory import write_methods
 from mqis.protocol.directory.guard import Guard
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.access import Token
@@ -28,7 +28,7 @@ def create(store: MemoryStore, who: Sid, name: str, given: bytes | None) -> Secu
     with store.write() as transaction:
         events = DirectoryEvents(transaction, 0, SystemEntropy())
         target = Target(ObjectType.QUEUE, f"HOST\\{name}")
-        made = changes.create_object(events, guard, target, {}, descriptor=given)
+        made = write_methods.create_object(events, guard, target, {}, descriptor=given)
     data = made.value(PropId.Q_SECURITY)
     assert isinstance(data, bytes)
     return SecurityDescriptor.from_bytes(data)
@@ -58,12 +58,12 @@ def test_the_same_bytes_give_each_creator_an_own_descriptor(store: MemoryStore) 
 def test_long_ones_are_not_kept(store: MemoryStore) -> None:
     long = descriptor(400)
     assert len(long) > 4096
-    before = changes._completed.cache_info()
+    before = write_methods._completed.cache_info()
     for name in ("a", "b"):
         made = create(store, ALICE, name, long)
         assert made.dacl is not None
         assert len(made.dacl.aces) == 400
-    assert changes._completed.cache_info() == before
+    assert write_methods._completed.cache_info() == before
 
 
 def test_a_damaged_one_is_refused_every_time(store: MemoryStore) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.directory.changes import as_properties
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
+from mqis.protocol.directory.write_methods import as_properties
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType

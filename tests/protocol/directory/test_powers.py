@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 
 import pytest
@@ -11,20 +11,19 @@ import pytest
 from mqis.protocol.directory.objects import SECURITY_PROPERTY
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.powers import (
-    ORDINARY,
-    POWERS,
     ServerKind,
-    Takes,
     demands,
     is_named_authority,
     server_kind,
 )
 from mqis.protocol.directory.rules import Profile, on_create, on_update
+from mqis.protocol.directory.types.catalogue import POWERS, ROWS, ids_where
+from mqis.protocol.directory.types.columns import Takes, WriteRule
+from mqis.protocol.directory.types.row import PropertyRow
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.masks import EnterpriseRights, SiteRights
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.property import WriteRule
 from mqis.wire.mqds.propid import PropId
 from tests.protocol.directory.world import (
     MACHINE,
@@ -41,13 +40,18 @@ from tests.protocol.directory.world import (
 SECURITY_DOC = Path(__file__).parents[3] / "docs" / "security.md"
 
 
+ORDINARY = ids_where(lambda row: row.takes is Takes.NOTHING)
+
+
 @pytest.mark.req("SEC-2-08")
 @pytest.mark.parametrize("object_type", list(ObjectType))
-def test_every_property_is_in_one_of_the_two_tables(object_type: ObjectType) -> None:
+def test_every_property_has_a_right_and_the_column_has_no_default(object_type: ObjectType) -> None:
     mine = {p.id for p in PROPERTIES.values() if p.object_type is object_type}
     assert mine
-    assert mine <= POWERS.keys() | ORDINARY
-    assert not POWERS.keys() & ORDINARY
+    assert {ROWS[propid].id for propid in mine} == mine
+    assert POWERS.keys() & mine == mine - ORDINARY
+    [takes] = [column for column in fields(PropertyRow) if column.name == "takes"]
+    assert takes.default is MISSING
 
 
 def test_what_a_client_can_set_and_needs_no_more_than_the_object_is_listed_as_such() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.directory.rules import RESERVED, STORED_AS, Profile, on_create, on_update
-from mqis.wire.mqds.property import WriteRule
+from mqis.protocol.directory.rules import Profile, on_create, on_update
+from mqis.protocol.directory.types.catalogue import STORED_AS, ids_where
+from mqis.protocol.directory.types.columns import WriteRule
 from mqis.wire.mqds.propid import PropId
 
 APPLY, IGNORE, INVALID = WriteRule.APPLY, WriteRule.IGNORE, WriteRule.INVALID
@@ -52,7 +53,7 @@ def test_238_and_701_are_taken_although_no_table_lists_them(profile: Profile) ->
 
 def test_fillers_are_reserved() -> None:
     """What peers fill with anything must not make two copies of an object differ (E68)."""
-    assert {118, 119, 212, 605, 606, *range(610, 616)} <= RESERVED
+    assert {118, 119, 212, 605, 606, *range(610, 616)} <= ids_where(lambda row: row.reserved)
 
 
 def test_a_property_is_stored_under_one_number() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mqis.protocol.directory.lookup_query import Order, SortKey
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
-from mqis.protocol.directory.query import Order, SortKey
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.sources import NoSuchObject, StoreSource, as_guid
 from mqis.protocol.errors import DirectoryError

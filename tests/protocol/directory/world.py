@@ -11,9 +11,9 @@ from hashlib import md5
 
 import pytest
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
-from mqis.protocol.directory.reading import read_property
+from mqis.protocol.directory.read_mapping import read_property
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.lab import demo
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.discovery.knowledge import queue_manager_of
 from mqis.protocol.ports import View
 from mqis.storage.memory import MemoryStore

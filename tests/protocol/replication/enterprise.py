@@ -12,7 +12,7 @@ from hashlib import md5
 from typing import Any, TypeVar
 
 from mqis.protocol.clock import Instant
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     DirectoryObject,

@@ -9,7 +9,7 @@ import pytest
 from mqis.client.authentication import Callbacks, SignatureError
 from mqis.protocol.budget import Quota
 from mqis.protocol.directory import signature
-from mqis.protocol.directory.retrieval import LookupState
+from mqis.protocol.directory.lookup_walk import LookupState
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.testing.security import SharedSecret
 from mqis.wire.hresult import HResult

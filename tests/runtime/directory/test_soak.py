@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import StorageError
 from mqis.runtime.entropy import SystemEntropy
 from mqis.storage.sqlite import SqliteStore

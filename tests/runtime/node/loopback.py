@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeVar
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError
@@ -34,6 +33,7 @@ from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
+from tests.waiting import until
 
 T = TypeVar("T")
 
@@ -43,7 +43,6 @@ SETTINGS = Settings(
     retry_s=1.0, max_retry_s=2.0, reply_wait_s=3.0, repeat_s=1.0, recovery_retry_s=0.5
 )
 LIMITS = Limits(retry_s=0.1, retry_max_s=0.5, connect_timeout_s=2.0)
-WAIT_S = 20.0
 
 
 def text(value: str) -> PropVariant:
@@ -203,18 +202,7 @@ class Running:
                 return False
             return True
 
-        end = asyncio.get_running_loop().time() + WAIT_S
-        while not await attempt():
-            assert asyncio.get_running_loop().time() < end, f"{self.host.name} does not serve"
-            await asyncio.sleep(0.05)
-
-
-async def until(look: Callable[[], T | None], what: str) -> T:
-    end = asyncio.get_running_loop().time() + WAIT_S
-    while (found := look()) is None or found is False:
-        assert asyncio.get_running_loop().time() < end, f"never: {what}"
-        await asyncio.sleep(0.01)
-    return found
+        await until(attempt, f"{self.host.name} serves")
 
 
 @asynccontextmanager

@@ -24,9 +24,9 @@ from tests.runtime.node.loopback import (
     Running,
     running,
     text,
-    until,
 )
 from tests.runtime.queueing.proxy import Proxy
+from tests.waiting import until
 
 
 @asynccontextmanager

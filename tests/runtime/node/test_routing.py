@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View
@@ -27,7 +27,8 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqqb.queuename import QueueKind, QueueName
 from mqis.wire.propvariant import PropVariant, VarType
-from tests.runtime.node.loopback import MACHINE, QUEUE, Host, Net, until
+from tests.runtime.node.loopback import MACHINE, QUEUE, Host, Net
+from tests.waiting import DEADLINE_S, until
 
 LINK = ObjectType.ROUTINGLINK
 
@@ -45,7 +46,7 @@ class Store(MemoryStore):
     @contextmanager
     def read(self) -> Iterator[View]:
         self.reads += 1
-        assert self.go.wait(20)
+        assert self.go.wait(DEADLINE_S)
         if self.fault is not None:
             raise self.fault
         with super().read() as view:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import SessionClosed
 from mqis.protocol.queueing.manager import QueueManager
@@ -38,8 +38,8 @@ from tests.runtime.node.loopback import (
     machine_key,
     running,
     text,
-    until,
 )
+from tests.waiting import until
 from tests.wire.mqds.vectors import MODULUS, PRIVATE_EXPONENT
 
 REQUIRE, ACCEPT = SigningPolicy.REQUIRE, SigningPolicy.ACCEPT

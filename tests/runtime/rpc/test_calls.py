@@ -42,10 +42,12 @@ from tests.runtime.rpc.desk import (
     connected,
     count,
     refused,
-    run,
     serving,
-    until,
 )
+from tests.waiting import DEADLINE_S, run, until
+
+#: Milliseconds that no test waits for.
+LONG = Number(900_000)
 
 
 @pytest.mark.parametrize("transfer", [NDR20, NDR64])
@@ -301,11 +303,12 @@ def test_calls_overlap() -> None:
     async def main() -> None:
         desk = Desk()
         async with serving(desk) as (_, port), await connected(port) as client:
-            slow = [asyncio.create_task(invoke(client, DESK, WAIT, Number(200))) for _ in range(20)]
+            slow = [asyncio.create_task(invoke(client, DESK, WAIT, LONG)) for _ in range(20)]
             await until(lambda: desk.started == 20)
             assert await count(client) == 2
             assert desk.finished == 0
-            assert await asyncio.gather(*slow) == [Number(200)] * 20
+            desk.release.set()
+            assert await asyncio.gather(*slow) == [LONG] * 20
 
     run(main())
 
@@ -325,9 +328,9 @@ def test_idle_clients_are_let_go() -> None:
 
 def test_a_long_call_is_not_idle() -> None:
     async def main() -> None:
-        limits = Limits(idle_timeout_s=0.1, bind_timeout_s=0.1)
+        limits = Limits(idle_timeout_s=0.3, bind_timeout_s=0.3)
         async with serving(limits=limits) as (_, port), await connected(port) as client:
-            assert await invoke(client, DESK, WAIT, Number(300)) == Number(300)
+            assert await invoke(client, DESK, WAIT, Number(900)) == Number(900)
             assert await count(client) == 2
 
     run(main())
@@ -341,7 +344,7 @@ def test_a_client_that_leaves_in_a_call() -> None:
         desk = Desk()
         async with serving(desk) as (server, port):
             client = await connected(port)
-            call = asyncio.create_task(invoke(client, DESK, WAIT, Number(10_000)))
+            call = asyncio.create_task(invoke(client, DESK, WAIT, LONG))
             await until(lambda: desk.started == 1)
             client.abort()
             with pytest.raises(RpcConnectionError, match="closed"):
@@ -485,9 +488,9 @@ def test_shutdown_lets_calls_end() -> None:
         desk = Desk()
         async with serving(desk) as (server, port):
             busy, idle = await connected(port), await connected(port)
-            call = asyncio.create_task(invoke(busy, DESK, WAIT, Number(200)))
+            call = asyncio.create_task(invoke(busy, DESK, WAIT, LONG))
             await until(lambda: desk.started == 1)
-            closing = asyncio.create_task(server.close())
+            closing = asyncio.create_task(server.close(DEADLINE_S))
             await until(lambda: not idle.usable and not busy.usable)
             with pytest.raises(RpcConnectionError):
                 await count(idle)
@@ -495,7 +498,8 @@ def test_shutdown_lets_calls_end() -> None:
                 await count(busy)
             with pytest.raises(RpcConnectionError, match="cannot connect"):
                 await connected(port)
-            assert await call == Number(200)
+            desk.release.set()
+            assert await call == LONG
             await closing
             assert server.connections == 0
 
@@ -507,7 +511,7 @@ def test_shutdown_does_not_wait_for_ever() -> None:
         desk = Desk()
         async with serving(desk) as (server, port):
             client = await connected(port)
-            call = asyncio.create_task(invoke(client, DESK, WAIT, Number(60_000)))
+            call = asyncio.create_task(invoke(client, DESK, WAIT, LONG))
             await until(lambda: desk.started == 1)
             await server.close(grace_s=0.05)
             with pytest.raises(RpcConnectionError):

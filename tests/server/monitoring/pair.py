@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
-
-WAIT_S = 20.0
+from tests.waiting import until
 
 
 def text(value: str) -> PropVariant:
@@ -106,12 +105,6 @@ async def client_of(server: DirectoryServer) -> AsyncIterator[DirectoryClient]:
     client = await DirectoryClient.connect([ServerAddress("127.0.0.1", server.ready.port)])
     async with client:
         yield client
-
-
-async def until(look: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not await look():
-            await asyncio.sleep(0.02)
 
 
 async def fetch(port: int | None, path: str) -> tuple[int, bytes]:

@@ -9,9 +9,8 @@ import pytest
 
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.property import WriteRule
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import VarType
 from tools import generate_catalogue
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec"
@@ -67,9 +66,6 @@ class TestGenerated:
         assert entry.name == row["name"]
         assert entry.object_type.name == row["object_type"].removeprefix("MQDS_")
         assert str(entry.vt) == row["variant_type"]
-        assert entry.readable == (row["readable"] == "y")
-        assert (entry.on_update is WriteRule.APPLY) == (row["settable_setprops"] == "y")
-        assert (entry.on_create is WriteRule.APPLY) == (row["settable_create"] == "y")
         assert entry.private == (int(row["propid"]) >= 1000)
 
     @pytest.mark.req("MQDSRP-2.2.1-01")
@@ -173,34 +169,3 @@ class TestIdentifiers:
             705: VarType.VECTOR_CLSID,
             812: VarType.UI4,
         }
-
-
-class TestRules:
-    @pytest.mark.parametrize(
-        ("number", "on_update", "on_create", "default"),
-        [
-            (101, "invalid", "ignore", None),
-            (103, "ignore", "ignore", None),
-            (105, "apply", "apply", 0xFFFFFFFF),
-            (112, "apply", "apply", 1),
-            (114, "apply", "apply", 1),
-            (117, "ignore", "ignore", None),
-            (118, "unlisted", "ignore", None),
-            (218, "invalid", "invalid", None),
-            (227, "unlisted", "apply", 0),
-            (233, "ignore", "ignore", None),
-            (1203, "invalid", "apply", b""),
-            (1301, "unlisted", "invalid", None),
-        ],
-    )
-    def test_spot(self, number: int, on_update: str, on_create: str, default: object) -> None:
-        entry = PROPERTIES[number]
-        assert entry.on_update is WriteRule(on_update)
-        assert entry.on_create is WriteRule(on_create)
-        found = entry.default
-        assert (None if found is None else found.value) == default
-
-    def test_defaults_have_the_type_of_their_property(self) -> None:
-        for entry in PROPERTIES.values():
-            assert entry.default is None or entry.default.vt is entry.vt
-        assert PROPERTIES[216].default == PropVariant(VarType.LPWSTR, "")

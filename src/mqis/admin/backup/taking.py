@@ -27,7 +27,7 @@ from mqis.admin.backup.manifest import (
 from mqis.config.file import ConfigError
 from mqis.config.sections import Config, Role
 from mqis.config.stores import open_store, without_passwords
-from mqis.protocol.directory.export import ORDER
+from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import View

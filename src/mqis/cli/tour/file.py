@@ -19,9 +19,9 @@ from mqis.cli.tour.routing import routes
 from mqis.cli.tour.wire import over_the_wire
 from mqis.config.stores import open_store
 from mqis.lab import demo
+from mqis.protocol.directory.lookup_query import Order, SortKey
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
-from mqis.protocol.directory.query import Order, SortKey
-from mqis.protocol.directory.reading import read_property
+from mqis.protocol.directory.read_mapping import read_property
 from mqis.protocol.directory.service import Service
 from mqis.protocol.directory.sources import StoreSource
 from mqis.protocol.errors import StorageError

@@ -9,7 +9,7 @@ from random import Random
 
 from mqis.lab.generate.faults import Held
 from mqis.lab.generate.plan import ENTERPRISE_NAME, Member
-from mqis.protocol.directory.export import ORDER, Header, format_entry, format_header
+from mqis.protocol.directory.export_format import ORDER, Header, format_entry, format_header
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
 from mqis.protocol.ports import View
 from mqis.protocol.replication.applying import stored

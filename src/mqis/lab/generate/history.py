@@ -6,7 +6,7 @@ from random import Random
 
 from mqis.lab.demo import SeededEntropy
 from mqis.lab.generate.plan import ENTERPRISE_NAME, Member, Plan, name_of
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition, Scope
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.service import ServiceBits

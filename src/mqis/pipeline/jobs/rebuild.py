@@ -18,7 +18,7 @@ from mqis.pipeline.jobs.beginnings import Beginnings, Moment, Snapshot
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
-from mqis.protocol.directory.export import Header, format_header, parse_entry
+from mqis.protocol.directory.export_format import Header, format_header, parse_entry
 from mqis.protocol.directory.objects import DirectoryObject, Partition
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

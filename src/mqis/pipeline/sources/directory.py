@@ -34,7 +34,7 @@ from mqis.pipeline.sources.files import (
     unreadable,
 )
 from mqis.pipeline.sources.filters import wants
-from mqis.protocol.directory.export import (
+from mqis.protocol.directory.export_format import (
     MAX_LINE,
     TOO_LONG,
     ExportError,

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.transforms.bodies import carried
-from mqis.protocol.directory.export import ORDER, format_entry, parse_entry
+from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
 from mqis.protocol.ports import Change
 from mqis.protocol.replication.changes import deletion

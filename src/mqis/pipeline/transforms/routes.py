@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from mqis.pipeline import schemas
 from mqis.pipeline.transforms.current import value
 from mqis.pipeline.transforms.expressions import guid_text
-from mqis.protocol.directory.export import parse_entry
+from mqis.protocol.directory.export_format import parse_entry
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.routing.bulk.allpairs import all_pairs, routes_to

@@ -1,4 +1,4 @@
-"""How much of the directory one caller may take up."""
+"""Limits on how much of the directory one caller may take up."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from mqis.wire.propvariant import PropVariant, VarType
 
 
 def with_digests(given: Properties, stored: Properties) -> Properties:
-    """What a client gives a user, its digests computed; a digest that is another's is refused.
+    """Returns what a client gives a user, with its digests computed; refuses another's digest.
 
     Signatures are looked up by the digest, so one that is believed gives a certificate the place
     of another. What cannot be read is left to the checks of types and values.
@@ -43,7 +43,7 @@ def _is_list(variant: PropVariant) -> bool:
 
 
 def with_certificates(user: DirectoryObject, more: Properties) -> dict[int, PropVariant]:
-    """What a user gains by ``more`` certificates and digests, each of them once (3.1.4.4)."""
+    """Returns the certificates and digests of a user and of ``more``, each once (3.1.4.4)."""
     certificates = certificates_of(user.properties)
     known = {certificate.digest for certificate in certificates}
     certificates += tuple(c for c in certificates_of(more) if c.digest not in known)

@@ -21,7 +21,7 @@ from mqis.wire.security.sid import EVERYONE, Sid
 
 
 class MachinePolicy(Enum):
-    """Who has full control of a new machine object. The text says Everyone."""
+    """The callers who get full control of a new machine object. The text says Everyone."""
 
     EVERYONE = "everyone"
     OWNER = "owner"
@@ -65,7 +65,7 @@ def default_descriptor(
 
 
 def descriptor_of(obj: DirectoryObject) -> SecurityDescriptor:
-    """What protects ``obj``: its own descriptor, or the default of its type.
+    """Returns the descriptor that protects ``obj``: its own, or the default of its type.
 
     A user has no property for one; whoever the user is, owns the object.
     """

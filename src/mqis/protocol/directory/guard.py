@@ -1,4 +1,4 @@
-"""Who may do what (MS-MQDS 2.1, 3.1.4): the access check in front of every method.
+"""The access check in front of every method (MS-MQDS 2.1, 3.1.4).
 
 The text asks for a check and names no rights, so the rights are the MQSEC masks of MS-MQMQ 2.2.23
 to 2.2.27 by their names. Members of the administrators group pass every check. Links have no
@@ -51,7 +51,7 @@ _GET, _SET = 0x20, 0x10  # GET_*_PROPERTIES and SET_*_PROPERTIES are the same bi
 
 
 class Access(Enum):
-    """What a method does to an object, and the right that it takes."""
+    """An action of a method on an object, and the right that it takes."""
 
     READ = ("read", _GET, UserRights.DS_READ_PROPERTY)
     WRITE = ("write", _SET, UserRights.DS_WRITE_PROPERTY)
@@ -102,7 +102,7 @@ class Denial:
 
 
 def _silent(_denial: Denial) -> None:
-    """Nobody listens."""
+    """Records nothing."""
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class Guard:
         return guard
 
     def allows(self, obj: DirectoryObject, access: Access, view: View) -> bool:
-        """Whether the caller may, without a word in the audit trail."""
+        """Returns whether the caller may, without a line in the audit trail."""
         if obj.type is ObjectType.ROUTINGLINK:
             root = enterprise(view)
             wanted = Access.READ if access is Access.READ_SECURITY else access
@@ -224,7 +224,7 @@ class Guard:
     def check_create(
         self, object_type: ObjectType, owner: DirectoryObject | None, name: str
     ) -> None:
-        """Whether the caller may create in ``owner``, the machine, site or enterprise."""
+        """Refuses a caller who may not create in ``owner``, the machine, site or enterprise."""
         if owner is None:
             if not self.is_administrator:
                 raise self._denied("create", object_type, name)

@@ -1,4 +1,4 @@
-"""Which properties every store indexes, and under which keys.
+"""The properties that every store indexes, and the keys of the index.
 
 One function for all stores, so that the same lookup is fast, and gives the same answer, in each.
 """
@@ -9,19 +9,14 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
+from mqis.protocol.directory.types.catalogue import by_type
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, Value
 
 #: Beyond path, identifier, owner and sequence number. A list is indexed element by element.
-INDEXED: dict[ObjectType, tuple[PropId, ...]] = {
-    ObjectType.QUEUE: (PropId.Q_LABEL, PropId.Q_TYPE),
-    ObjectType.MACHINE: (PropId.QM_SITE_IDS, PropId.QM_CNS),
-    ObjectType.USER: (PropId.U_SID, PropId.U_DIGEST),
-    ObjectType.ROUTINGLINK: (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2),
-}
+INDEXED: dict[ObjectType, tuple[PropId, ...]] = by_type(lambda row: int(row.indexed))
 
 #: Under these the account that a descriptor names as owner is indexed, to count what it has.
 OWNER_INDEX: tuple[tuple[ObjectType, PropId], ...] = tuple(SECURITY_PROPERTY.items())
@@ -100,6 +95,3 @@ def path_key(path: str) -> bytes:
 def _bounded(key: bytes) -> bytes:
     """Databases bound their keys (PostgreSQL: 2,704 bytes), a peer's strings are not bounded."""
     return key if len(key) <= MAX_KEY_BYTES else sha256(key).digest()
-
-
-assert all(PROPERTIES[p].object_type is t for t, ids in INDEXED.items() for p in ids)

@@ -1,8 +1,8 @@
-"""What the directory holds: objects, the tombstones they leave, and the partitions they lie in.
+"""The contents of the directory: objects, the tombstones they leave, the partitions they lie in.
 
 An object is its type, its identifier, its place in the replication order and a bag of *stored*
 properties. Several identifiers can show the same attribute (201 and 222, 803 and 812, 1102 and
-1101); just one of them is stored, ``reading`` and ``writing`` map the others to it.
+1101); just one of them is stored, ``read_mapping`` and ``write_mapping`` map the others to it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 
+from mqis.protocol.directory.types.catalogue import by_role
+from mqis.protocol.directory.types.columns import Role
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -21,52 +23,12 @@ from mqis.wire.seqnum import SequenceNumber
 #: The partition that enterprise-wide objects lie in (MC-MQDSRP 3.1.1.2.3).
 ENTERPRISE_PARTITION = Guid.NULL
 
-#: MS-MQDS 3.1.4.21.3: the property that is the object's identifier.
-IDENTIFIER_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_INSTANCE,
-    ObjectType.MACHINE: PropId.QM_MACHINE_ID,
-    ObjectType.SITE: PropId.S_SITEID,
-    ObjectType.CN: PropId.CN_GUID,
-    ObjectType.ENTERPRISE: PropId.E_ID,
-    ObjectType.USER: PropId.U_ID,
-    ObjectType.ROUTINGLINK: PropId.L_ID,
-}
-#: MS-MQDS 3.1.4.21.4: the property that is its name. Users and links have none (2.2.9).
-NAME_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_PATHNAME,
-    ObjectType.MACHINE: PropId.QM_PATHNAME,
-    ObjectType.SITE: PropId.S_PATHNAME,
-    ObjectType.CN: PropId.CN_NAME,
-    ObjectType.ENTERPRISE: PropId.E_NAME,
-}
-#: Where each type keeps its sequence number when it is asked for as a property.
-SEQUENCE_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_SEQNUM,
-    ObjectType.MACHINE: PropId.QM_SEQNUM,
-    ObjectType.SITE: PropId.S_SEQNUM,
-    ObjectType.CN: PropId.CN_SEQNUM,
-    ObjectType.ENTERPRISE: PropId.E_SEQNUM,
-    ObjectType.USER: PropId.U_SEQNUM,
-    ObjectType.ROUTINGLINK: PropId.L_SEQNUM,
-}
-#: And its partition.
-PARTITION_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_PARTITIONID,
-    ObjectType.MACHINE: PropId.QM_PARTITIONID,
-    ObjectType.SITE: PropId.S_PARTITIONID,
-    ObjectType.CN: PropId.CN_PARTITIONID,
-    ObjectType.ENTERPRISE: PropId.E_PARTITIONID,
-    ObjectType.USER: PropId.U_PARTITIONID,
-    ObjectType.ROUTINGLINK: PropId.L_PARTITIONID,
-}
-#: The stored property that holds the security descriptor; users and links have none.
-SECURITY_PROPERTY: dict[ObjectType, PropId] = {
-    ObjectType.QUEUE: PropId.Q_SECURITY,
-    ObjectType.MACHINE: PropId.QM_SECURITY,
-    ObjectType.SITE: PropId.S_SECURITY,
-    ObjectType.CN: PropId.CN_SECURITY,
-    ObjectType.ENTERPRISE: PropId.E_SECURITY,
-}
+#: The property that plays each part in an object, by the type of the object.
+IDENTIFIER_PROPERTY: dict[ObjectType, PropId] = by_role(Role.IDENTIFIER)
+NAME_PROPERTY: dict[ObjectType, PropId] = by_role(Role.NAME)
+SEQUENCE_PROPERTY: dict[ObjectType, PropId] = by_role(Role.SEQUENCE)
+PARTITION_PROPERTY: dict[ObjectType, PropId] = by_role(Role.PARTITION)
+SECURITY_PROPERTY: dict[ObjectType, PropId] = by_role(Role.SECURITY)
 
 
 def object_type_of(propid: int) -> ObjectType | None:
@@ -79,7 +41,7 @@ def object_type_of(propid: int) -> ObjectType | None:
 
 
 def deleted_type_of(properties: Properties) -> ObjectType | None:
-    """What a deletion deletes, from the property that says it (E59); None if unknown."""
+    """Returns the type of the deleted object, from its property (E59); None if unknown."""
     found = properties.get(PropId.D_OBJTYPE)
     number = None if found is None else found.value
     return _TYPES.get(number) if isinstance(number, int) else None
@@ -89,7 +51,7 @@ _TYPES = {int(kind): kind for kind in ObjectType if kind is not ObjectType.DELET
 
 
 class Scope(IntEnum):
-    """How far a queue or a tombstone is known (MS-MQMQ 2.3.1.14, MC-MQDSRP 3.1.1.2.2)."""
+    """The reach of a queue or a tombstone (MS-MQMQ 2.3.1.14, MC-MQDSRP 3.1.1.2.2)."""
 
     SITE = 0
     ENTERPRISE = 1
@@ -160,7 +122,7 @@ class DeletedObject:
 
 
 class PurgeState(IntEnum):
-    """Where a partition stands in a full synchronisation (MC-MQDSRP 3.1.1.2.3, E39)."""
+    """The progress of a full synchronisation of a partition (MC-MQDSRP 3.1.1.2.3, E39)."""
 
     NORMAL = 0
     STARTING_SYNC0 = 1

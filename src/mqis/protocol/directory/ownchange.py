@@ -18,7 +18,7 @@ class ChangeKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnChange:
-    """What became of one object.
+    """The change of one object.
 
     ``obj`` is the object afterwards, or as it was if it is gone; ``before`` is None for a new one.
     ``changed`` are the stored properties that were set, whether or not their values differ.

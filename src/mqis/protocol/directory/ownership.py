@@ -1,4 +1,4 @@
-"""Who decides: the partition an object lies in, and the server that is its authority.
+"""The partition an object lies in, and the server that is its authority.
 
 Enterprise-wide objects (enterprise, sites, links, users, networks) lie in the enterprise
 partition, which the PEC owns. Machines and queues lie in the partition of their site, which the

@@ -2,8 +2,8 @@
 
 The right to write an object is not enough for what makes a server, names an authority, gives
 somebody an identity or puts an object in somebody else's care: the owner of a workstation could
-make it a controller, or register a certificate in another user's name. ``POWERS`` lists these
-properties, ``ORDINARY`` all others, for which the right to create or write the object suffices.
+make it a controller, or register a certificate in another user's name. The row of each property
+says what it takes (``types.columns.Takes``); docs/security.md has the table.
 
 ``demands`` is the rule in force. It looks at what a change would make of an object, not at the
 call that asks for it, so it holds on every way to a change: creation, update, deletion, keys that
@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum, Flag, auto
+from enum import Flag, auto
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.types.catalogue import ids_where
+from mqis.protocol.directory.types.columns import Takes
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.masks import EnterpriseRights, MachineRights, SiteRights
@@ -29,173 +31,24 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 
 
-class Takes(Enum):
-    """The right that a property takes beside the right to write its object."""
+def _taking(object_type: ObjectType, *takes: Takes) -> frozenset[int]:
+    return ids_where(lambda row: row.object_type is object_type and row.takes in takes)
 
-    ROLE = (
-        "CREATE_BSC (controller) or CREATE_FRS (router, dependent-client server) at every site of "
-        "the machine; SET_ENTERPRISE_PROPERTIES for a primary controller"
-    )
-    SERVER = "what the machine's role takes, if the machine is a server; nothing more if it is none"
-    PLACE = "the right to create such an object at its new place"
-    SITE = "SET_SITE_PROPERTIES"
-    ENTERPRISE = "SET_ENTERPRISE_PROPERTIES"
-    PERMISSIONS = "WRITE_DAC for the list, WRITE_OWNER for the owner; audit lists: administrators"
-    SELF = "to be the user of that SID, or SET_ENTERPRISE_PROPERTIES; never an anonymous caller"
-    NOBODY = "no client sets it: the server does"
-
-
-#: Everything that gives power over others. docs/security.md has the same table.
-POWERS: dict[P, Takes] = {
-    P.QM_SERVICE: Takes.ROLE,
-    P.QM_SERVICE_ROUTING: Takes.ROLE,
-    P.QM_SERVICE_DSSERVER: Takes.ROLE,
-    P.QM_SERVICE_DEPCLIENTS: Takes.ROLE,
-    P.QM_SIGN_PK: Takes.SERVER,
-    P.QM_SIGN_PKS: Takes.SERVER,
-    P.QM_ENCRYPT_PK: Takes.SERVER,
-    P.QM_ENCRYPT_PKS: Takes.SERVER,
-    P.QM_ADDRESS: Takes.SERVER,
-    P.QM_SITE_ID: Takes.PLACE,
-    P.QM_SITE_IDS: Takes.PLACE,
-    P.QM_PARTITIONID: Takes.ENTERPRISE,
-    P.Q_QMID: Takes.PLACE,
-    P.Q_PARTITIONID: Takes.ENTERPRISE,
-    P.S_PSC: Takes.ENTERPRISE,
-    P.S_PSC_SIGNPK: Takes.ENTERPRISE,
-    P.S_GATES: Takes.SITE,
-    P.L_NEIGHBOR1: Takes.ENTERPRISE,
-    P.L_NEIGHBOR2: Takes.ENTERPRISE,
-    P.L_COST: Takes.ENTERPRISE,
-    P.L_ACTUAL_COST: Takes.ENTERPRISE,
-    P.L_GATES: Takes.ENTERPRISE,
-    P.E_NAMESTYLE: Takes.ENTERPRISE,
-    P.E_CSP_NAME: Takes.ENTERPRISE,
-    P.E_LONG_LIVE: Takes.ENTERPRISE,
-    P.E_VERSION: Takes.ENTERPRISE,
-    P.E_PECNAME: Takes.NOBODY,
-    P.U_SID: Takes.SELF,
-    P.U_SIGN_CERT: Takes.SELF,
-    P.U_DIGEST: Takes.SELF,
-    P.Q_SECURITY: Takes.PERMISSIONS,
-    P.Q_OBJ_SECURITY: Takes.PERMISSIONS,
-    P.QM_SECURITY: Takes.PERMISSIONS,
-    P.QM_OBJ_SECURITY: Takes.PERMISSIONS,
-    P.S_SECURITY: Takes.PERMISSIONS,
-    P.CN_SECURITY: Takes.PERMISSIONS,
-    P.E_SECURITY: Takes.PERMISSIONS,
-}
-
-#: For everything else the right to create or to write the object is enough, or nobody writes it.
-ORDINARY: frozenset[P] = frozenset(
-    {
-        P.Q_INSTANCE,
-        P.Q_TYPE,
-        P.Q_PATHNAME,
-        P.Q_JOURNAL,
-        P.Q_QUOTA,
-        P.Q_BASEPRIORITY,
-        P.Q_JOURNAL_QUOTA,
-        P.Q_LABEL,
-        P.Q_CREATE_TIME,
-        P.Q_MODIFY_TIME,
-        P.Q_AUTHENTICATE,
-        P.Q_PRIV_LEVEL,
-        P.Q_TRANSACTION,
-        P.Q_SCOPE,
-        P.Q_SEQNUM,
-        P.Q_HASHKEY,
-        P.Q_LABEL_HASHKEY,
-        P.Q_FULL_PATH,
-        P.Q_NAME_SUFFIX,
-        P.Q_PATHNAME_DNS,
-        P.Q_MULTICAST_ADDRESS,
-        P.Q_ADS_PATH,
-        P.Q_SECURITY_INFORMATION,
-        P.QM_MACHINE_ID,
-        P.QM_PATHNAME,
-        P.QM_ENCRYPTION_PK,
-        P.QM_CNS,
-        P.QM_OUTFRS,
-        P.QM_INFRS,
-        P.QM_HASHKEY,
-        P.QM_SEQNUM,
-        P.QM_QUOTA,
-        P.QM_JOURNAL_QUOTA,
-        P.QM_MACHINE_TYPE,
-        P.QM_CREATE_TIME,
-        P.QM_MODIFY_TIME,
-        P.QM_FOREIGN,
-        P.QM_OS,
-        P.QM_FULL_PATH,
-        P.QM_OUTFRS_DN,
-        P.QM_INFRS_DN,
-        P.QM_ENCRYPTION_PK_BASE,
-        P.QM_ENCRYPTION_PK_ENHANCED,
-        P.QM_PATHNAME_DNS,
-        P.QM_SECURITY_INFORMATION,
-        P.QM_OWNER_SID,
-        P.QM_GROUP_IN_CLUSTER,
-        P.QM_UPGRADE_DACL,
-        P.S_PATHNAME,
-        P.S_SITEID,
-        P.S_INTERVAL1,
-        P.S_INTERVAL2,
-        P.S_PARTITIONID,
-        P.S_SEQNUM,
-        P.S_FULL_NAME,
-        P.S_NT4_STUB,
-        P.S_FOREIGN,
-        P.S_DONOTHING,
-        P.S_SECURITY_INFORMATION,
-        P.CN_PROTOCOLID,
-        P.CN_NAME,
-        P.CN_GUID,
-        P.CN_PARTITIONID,
-        P.CN_SEQNUM,
-        P.E_NAME,
-        P.E_S_INTERVAL1,
-        P.E_S_INTERVAL2,
-        P.E_PARTITIONID,
-        P.E_SEQNUM,
-        P.E_ID,
-        P.E_CRL,
-        P.E_CSP_TYPE,
-        P.E_ENCRYPT_ALG,
-        P.E_SIGN_ALG,
-        P.E_HASH_ALG,
-        P.E_CIPHER_MODE,
-        P.U_PARTITIONID,
-        P.U_SEQNUM,
-        P.U_ID,
-        P.L_PARTITIONID,
-        P.L_SEQNUM,
-        P.L_ID,
-        P.L_GATES_DN,
-        P.L_NEIGHBOR1_DN,
-        P.L_NEIGHBOR2_DN,
-        P.L_DESCRIPTION,
-        P.L_FULL_PATH,
-        P.D_SEQNUM,
-        P.D_PARTITIONID,
-        P.D_SCOPE,
-        P.D_OBJTYPE,
-        P.D_IDENTIFIER,
-    }
-)
 
 _CREATE_FRS, _CREATE_BSC = int(SiteRights.CREATE_FRS), int(SiteRights.CREATE_BSC)
 _CREATE_MACHINE = int(SiteRights.CREATE_MACHINE)
 _CREATE_QUEUE = int(MachineRights.CREATE_QUEUE)
 _SET_ENTERPRISE = int(EnterpriseRights.SET_ENTERPRISE_PROPERTIES)
-#: What decides whom a server's messages are believed of, and where messages for it go.
-_OF_SERVERS = (P.QM_SIGN_PKS, P.QM_ENCRYPT_PKS, P.QM_ADDRESS)
-_ROLE_PROPERTIES = (P.QM_SERVICE, P.QM_SERVICE_DSSERVER, P.QM_SERVICE_DEPCLIENTS)
-_AUTHORITY = (P.S_PSC, P.S_PSC_SIGNPK)
+#: A change of these makes a server, decides whom a server's messages are believed of, where
+#: messages for it go, or where the machine lies.
+_OF_SERVERS = _taking(ObjectType.MACHINE, Takes.ROLE, Takes.SERVER, Takes.PLACE)
+#: The name and the key of a site's authority.
+_AUTHORITY = _taking(ObjectType.SITE, Takes.ENTERPRISE)
+_HOST = _taking(ObjectType.QUEUE, Takes.PLACE)
 
 
 class ServerKind(Flag):
-    """What a machine does for others, by the right that it takes to make one."""
+    """The services of a machine for others, by the right that it takes to make one."""
 
     NONE = 0
     #: Routes, or serves remote or dependent clients.
@@ -236,7 +89,7 @@ def differing(change: OwnChange) -> frozenset[int]:
 
 
 def server_kind(machine: DirectoryObject, view: View) -> ServerKind:
-    """What a machine is to others: by its service bits, or because an authority has its name.
+    """Returns the kind of a machine by its service bits, or because an authority has its name.
 
     Before a new server has a machine object, its site names it already. Whoever creates that
     object gives the server its key.
@@ -254,7 +107,7 @@ def server_kind(machine: DirectoryObject, view: View) -> ServerKind:
 
 
 def is_named_authority(name: str, view: View) -> bool:
-    """Whether the enterprise or a site names this machine as its authority."""
+    """Returns whether the enterprise or a site names this machine as its authority."""
     wanted = name_key(name)
     if any(name_key(state.owner) == wanted for state in view.partitions()):
         return True
@@ -286,8 +139,7 @@ def _machine(change: OwnChange, view: View) -> Iterator[Demand]:
 
 
 def _concerns_others(change: OwnChange) -> bool:
-    others = (*_OF_SERVERS, *_ROLE_PROPERTIES, P.QM_SITE_IDS)
-    return not differing(change).isdisjoint(others)
+    return not differing(change).isdisjoint(_OF_SERVERS)
 
 
 def _sites(machine: DirectoryObject) -> tuple[Guid, ...]:
@@ -303,7 +155,7 @@ def _at(
 
 
 def _queue(change: OwnChange, view: View) -> Iterator[Demand]:
-    if change.kind is not ChangeKind.UPDATE or P.Q_QMID not in differing(change):
+    if change.kind is not ChangeKind.UPDATE or differing(change).isdisjoint(_HOST):
         return
     machine = change.obj.value(P.Q_QMID)
     host = view.get(ObjectType.MACHINE, machine) if isinstance(machine, Guid) else None

@@ -1,4 +1,4 @@
-"""What a directory must hold before it can be served (MS-MQDS 1.5)."""
+"""The objects that a directory must hold before it can be served (MS-MQDS 1.5)."""
 
 from __future__ import annotations
 

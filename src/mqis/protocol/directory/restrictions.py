@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
-from mqis.protocol.directory.reading import reader_of
+from mqis.protocol.directory.read_mapping import reader_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
@@ -27,7 +27,7 @@ MAX_ENTRIES = 128
 
 
 class Relation(IntEnum):
-    """How the property stands to the constant. The numbers beyond 5 that an IDL declares are
+    """The relation of the property to the constant. The numbers beyond 5 that an IDL declares are
     not legal here."""
 
     LT = 0

@@ -15,7 +15,7 @@ from mqis.wire.hresult import HResult
 
 @dataclass(frozen=True, slots=True)
 class ServerAuth:
-    """What an auth handle stands for; ``context`` None is the empty context."""
+    """The context of an auth handle; ``context`` None is the empty context."""
 
     context: SecurityContext | None
 

@@ -1,4 +1,4 @@
-"""What a queue manager does for others: PROPID_QM_SERVICE and its kin.
+"""The services of a queue manager for others: PROPID_QM_SERVICE and its kin.
 
 Four attributes (RoutingServer, RemoteAccessServer, DirectoryServer, DirectoryServerType) show as
 one bit set (210) and as flags of their own (227, 228). Stored are 210 and 228: a directory server
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntFlag
+from functools import lru_cache
 
-from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.row import StoredObject
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propertybag import Properties
+from mqis.wire.propvariant import PropVariant, Value, VarType
 
 
 class ServiceBits(IntFlag):
@@ -38,14 +40,23 @@ class Service:
     role: ServiceBits | None = None
 
     @classmethod
-    def of(cls, obj: DirectoryObject) -> Service:
-        bits = obj.value(PropId.QM_SERVICE)
-        service = cls.from_bits(bits if isinstance(bits, int) else 0)
-        if obj.value(PropId.QM_SERVICE_DSSERVER) == 1:
-            service = replace(service, directory_server=True)
-        return service
+    def of(cls, obj: StoredObject) -> Service:
+        """Returns the attributes of a machine."""
+        return cls._of(obj.value(PropId.QM_SERVICE), obj.value(PropId.QM_SERVICE_DSSERVER))
 
     @classmethod
+    def of_properties(cls, stored: Properties) -> Service:
+        """Returns the attributes of a machine that has these stored properties."""
+        bits, flag = stored.get(PropId.QM_SERVICE), stored.get(PropId.QM_SERVICE_DSSERVER)
+        return cls._of(bits.value if bits else None, flag.value if flag else None)
+
+    @classmethod
+    def _of(cls, bits: Value, flag: Value) -> Service:
+        service = cls.from_bits(bits if isinstance(bits, int) else 0)
+        return replace(service, directory_server=True) if flag == 1 else service
+
+    @classmethod
+    @lru_cache(maxsize=64)
     def from_bits(cls, bits: int) -> Service:
         """MS-MQDS 3.1.4.21.8.3.2. Of several roles the highest wins."""
         role = next((role for role in _ROLES if bits & role), None)

@@ -1,4 +1,4 @@
-"""What a server signature is about: the digest that GSS_Wrap protects, method by method.
+"""The digest that a server signature protects with GSS_Wrap, method by method.
 
 The text gives MD5 over counts, identifiers and values and leaves the bytes of a value open; here a
 value is hashed bare: a scalar little-endian, a GUID as its sixteen bytes, blobs and vectors as

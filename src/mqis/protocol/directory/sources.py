@@ -1,4 +1,4 @@
-"""Where objects are read from: a store, or (``client.remote``) a server.
+"""Sources of objects: a store, or (``client.remote``) a server.
 
 Both give the same records, so that both are shown by the same code.
 """
@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from mqis.protocol.directory.lookup_query import Query, SortKey
 from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject
-from mqis.protocol.directory.query import Query, SortKey
-from mqis.protocol.directory.reading import read_property
+from mqis.protocol.directory.read_mapping import read_property
 from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
@@ -49,7 +49,7 @@ class Names(Protocol):
 
 
 class Source(Names, Protocol):
-    """What ``get`` and ``lookup`` ask."""
+    """The source that the commands ``get`` and ``lookup`` ask."""
 
     def get(self, object_type: ObjectType, name: str, chosen: Sequence[PropId]) -> Record:
         """One object by name or identifier: ``chosen`` properties, or all that are stored."""

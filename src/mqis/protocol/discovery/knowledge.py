@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.reads import controllers_of
+from mqis.protocol.directory.read_methods import controllers_of
 from mqis.protocol.discovery.model import LocalQueueManager
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid

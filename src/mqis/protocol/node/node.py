@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from mqis.protocol.clock import Instant
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.ports import Entropy, Transaction

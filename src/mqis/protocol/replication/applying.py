@@ -21,14 +21,13 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownership import SITE_TYPES, enterprise
 from mqis.protocol.directory.paths import check_path
-from mqis.protocol.directory.rules import STORED_AS
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.types.catalogue import DEFAULTS, ROWS, STORED_AS
+from mqis.protocol.directory.types.row import Store
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction, View
 from mqis.protocol.replication.replicated import FILLERS
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
@@ -184,19 +183,13 @@ def stored(properties: dict[int, PropVariant]) -> dict[int, PropVariant]:
     for propid, variant in properties.items():
         if propid in _UNKEPT:
             continue
-        if propid == PropId.QM_SERVICE:
-            bits = variant.value
-            assert isinstance(bits, int)
-            result.update(Service.from_bits(bits).as_properties())
-        elif propid == PropId.QM_SITE_ID:
-            assert isinstance(variant.value, Guid)
-            result[PropId.QM_SITE_IDS] = PropVariant(VarType.VECTOR_CLSID, (variant.value,))
+        store = _STORES.get(propid)
+        if store is not None:
+            result.update(store(variant.value, {}, {}))
         elif variant.value or not _may_be_absent(propid):
             target = STORED_AS.get(propid, propid)
-            entry = PROPERTIES[target]
-            result[target] = (
-                variant if entry.vt is variant.vt else PropVariant(entry.vt, variant.value)
-            )
+            vt = ROWS[target].vt
+            result[target] = variant if vt is variant.vt else PropVariant(vt, variant.value)
     return result
 
 
@@ -209,10 +202,13 @@ def emptied(properties: dict[int, PropVariant]) -> list[int]:
     ]
 
 
+#: The replicated properties that are not kept under their own number.
+_STORES: dict[int, Store] = {
+    row.id: row.store for row in ROWS.values() if row.replicated and row.store is not None
+}
 _UNKEPT = FILLERS | frozenset(IDENTIFIER_PROPERTY.values())
 
 
 @cache
 def _may_be_absent(propid: int) -> bool:
-    entry = PROPERTIES[propid]
-    return entry.default is None and entry.vt in _EMPTIABLE
+    return propid not in DEFAULTS and ROWS[propid].vt in _EMPTIABLE

@@ -28,16 +28,12 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
-from mqis.protocol.directory.powers import (
-    POWERS,
-    ServerKind,
-    Takes,
-    differing,
-    server_kind,
-)
+from mqis.protocol.directory.powers import ServerKind, differing, server_kind
+from mqis.protocol.directory.types.catalogue import POWERS, ids_where
+from mqis.protocol.directory.types.columns import Takes
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.protocol.replication.identities import check_identity
+from mqis.protocol.replication.fixed_identities import check_identity
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -46,16 +42,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.messages import ChangeRequest
 
 #: What a server says of its own machine when it starts.
-_OWN = frozenset(
-    {
-        PropId.QM_SIGN_PKS,
-        PropId.QM_ENCRYPT_PKS,
-        PropId.QM_ADDRESS,
-        PropId.QM_SERVICE,
-        PropId.QM_SERVICE_DSSERVER,
-        PropId.QM_MODIFY_TIME,
-    }
-)
+_OWN = ids_where(lambda row: row.announced)
 
 
 class Standing(IntEnum):

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from mqis.protocol.directory.lookup_query import Query
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.query import Query
 from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import View

@@ -8,7 +8,7 @@ from enum import Enum
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.service import Service
-from mqis.protocol.directory.values import MAX_LINK_COST
+from mqis.protocol.directory.types.link import MAX_LINK_COST
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -6,7 +6,7 @@ or whose signature is wrong, is denied.
 
 from __future__ import annotations
 
-from mqis.protocol.directory import reads
+from mqis.protocol.directory import read_methods
 from mqis.protocol.directory.locate import Target, locate, object_type_of
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import machine_of
@@ -49,7 +49,7 @@ class Challenger:
         if not self._directory.settings.challenge_machines:
             return
         asked = object_type_of(request.object_type)
-        reads.check_secured(asked, reads.check_information(request.information))
+        read_methods.check_secured(asked, read_methods.check_information(request.information))
         with self._directory.view() as view:
             key = _key(self._signer(view, request).value(_SIGN))
         challenge = self._new_challenge()

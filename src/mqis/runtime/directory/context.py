@@ -13,15 +13,15 @@ from typing import TypeVar
 
 from mqis.protocol.authentication import Authenticator, Identity, token_for
 from mqis.protocol.directory.allowance import DEFAULTS, Allowance
-from mqis.protocol.directory.descriptors import MachinePolicy
-from mqis.protocol.directory.events import DirectoryEvents
-from mqis.protocol.directory.guard import Denial, Guard
-from mqis.protocol.directory.notification import (
+from mqis.protocol.directory.change_notification import (
     ChangeNotice,
     LocalQueueManager,
     notice_of,
     notice_of_delete,
 )
+from mqis.protocol.directory.descriptors import MachinePolicy
+from mqis.protocol.directory.guard import Denial, Guard
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready

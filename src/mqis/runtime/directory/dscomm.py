@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
-from mqis.protocol.directory import changes, reads, signature
+from mqis.protocol.directory import read_methods, signature, write_methods
 from mqis.protocol.directory.locate import Target, object_type_of
-from mqis.protocol.directory.retrieval import LookupState, Walk
+from mqis.protocol.directory.lookup_walk import LookupState, Walk
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
@@ -85,10 +85,10 @@ class DscommService(TypedService):
         guard = self._directory.guard(call)
         policy = self._directory.settings.machine_policy
         try:
-            target = changes.creatable(request.object_type, request.path)
-            properties = changes.as_properties(request.ids, request.values)
+            target = write_methods.creatable(request.object_type, request.path)
+            properties = write_methods.as_properties(request.ids, request.values)
             created = await self._directory.change(
-                lambda events: changes.create_object(
+                lambda events: write_methods.create_object(
                     events,
                     guard,
                     target,
@@ -115,7 +115,7 @@ class DscommService(TypedService):
         try:
             target = Target.from_wire(number, path, guid)
             await self._directory.change(
-                lambda events: changes.delete_object(events, guard, target),
+                lambda events: write_methods.delete_object(events, guard, target),
                 call,
             )
         except _REFUSALS as error:
@@ -141,9 +141,9 @@ class DscommService(TypedService):
         guard = self._directory.guard(call)
         try:
             target = Target.from_wire(number, path, guid)
-            properties = changes.as_properties(request.ids, request.values)
+            properties = write_methods.as_properties(request.ids, request.values)
             await self._directory.change(
-                lambda events: changes.set_properties(events, guard, target, properties),
+                lambda events: write_methods.set_properties(events, guard, target, properties),
                 call,
             )
         except _REFUSALS as error:
@@ -181,7 +181,7 @@ class DscommService(TypedService):
             kind = object_type_of(request.object_type, HResult.MQDS_WRONG_OBJ_TYPE)
             target = Target(kind, path, guid)
             await self._directory.change(
-                lambda events: changes.set_security(
+                lambda events: write_methods.set_security(
                     events, guard, target, request.information, request.descriptor
                 ),
                 call,
@@ -210,7 +210,9 @@ class DscommService(TypedService):
         try:
             target = Target.from_wire(request.object_type, path, guid)
             with self._directory.view() as view:
-                values = reads.get_properties(view, guard, target, request.ids, request.values)
+                values = read_methods.get_properties(
+                    view, guard, target, request.ids, request.values
+                )
             signed = _signed(auth, request.ids, values, request.signature_size)
         except _REFUSALS as error:
             return dscomm.PropsGot(request.values, bytes(request.signature_size), result_of(error))
@@ -248,7 +250,7 @@ class DscommService(TypedService):
         try:
             target = Target.from_wire(request.object_type, path, guid)
             with self._directory.view() as view:
-                data = reads.get_security(view, guard, target, request.information)
+                data = read_methods.get_security(view, guard, target, request.information)
             if len(data) > request.length:
                 code = HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
                 return _no_security(request, code, len(data))
@@ -266,7 +268,7 @@ class DscommService(TypedService):
         walks, charge = self._directory.walks, self._directory.handles.memory(call)
 
         def begin(view: View) -> Generator[int, None, str]:
-            return reads.servers_of_site(view, guard, request.index)
+            return read_methods.servers_of_site(view, guard, request.index)
 
         async def in_slices() -> dscomm.ServersCache:
             try:
@@ -295,7 +297,7 @@ class DscommService(TypedService):
         walks, handles = self._directory.walks, self._directory.handles
 
         def begin(view: View) -> Walk:
-            return reads.begin_lookup(
+            return read_methods.begin_lookup(
                 view, guard, request.restriction, request.columns, request.sort
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mqis.protocol.directory import reads, signature
+from mqis.protocol.directory import read_methods, signature
 from mqis.protocol.directory.guard import Access
 from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.objects import DirectoryObject, name_key
@@ -78,7 +78,7 @@ class Dscomm2Service(TypedService):
         guard = self._directory.guard(call)
         try:
             with self._directory.view() as view:
-                sites = reads.computer_sites(view, guard, request.path)
+                sites = read_methods.computer_sites(view, guard, request.path)
             digest = signature.blob_digest(b"".join(site.raw for site in sites))
             signed = auth.sign(digest, request.signature_size)
         except _REFUSALS as error:
@@ -105,7 +105,7 @@ class Dscomm2Service(TypedService):
         try:
             target = Target.from_wire(request.object_type, path, guid)
             with self._directory.view() as view:
-                values = reads.get_property_ex(view, guard, target, request.ids)
+                values = read_methods.get_property_ex(view, guard, target, request.ids)
             digest = signature.properties_digest(request.ids, values)
             signed = auth.sign(digest, request.signature_size)
         except _REFUSALS as error:

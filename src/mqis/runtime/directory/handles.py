@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mqis.protocol.budget import Charge, Shortage
-from mqis.protocol.directory.retrieval import LookupState, end_directory_lookup
+from mqis.protocol.directory.lookup_walk import LookupState, end_directory_lookup
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.budgets import Budgets

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from mqis.protocol.clock import Instant
-from mqis.protocol.directory.events import DirectoryEvents
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import REPORTED, DirectoryError, StorageError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.events import Notified, Refused, SessionClosed, SessionOpened
+from mqis.protocol.replication.change_ids import request_id
 from mqis.protocol.replication.effects import (
     Answered,
     ChangeApplied,
@@ -34,7 +35,6 @@ from mqis.protocol.replication.effects import (
     RequestDecided,
     RequestPassedOn,
 )
-from mqis.protocol.replication.identity import request_id
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.refusals import HARMLESS, RefusalReason
 from mqis.runtime import changelog

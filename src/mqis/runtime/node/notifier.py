@@ -12,8 +12,12 @@ import logging
 import time
 from dataclasses import dataclass
 
-from mqis.protocol.directory.notification import ChangeNotice, LocalQueueManager
-from mqis.protocol.directory.notifying import machine_of_notice, notification_of
+from mqis.protocol.directory.change_notification import (
+    ChangeNotice,
+    LocalQueueManager,
+    machine_of_notice,
+    notification_of,
+)
 from mqis.protocol.queueing.events import Acknowledged, Dropped, Nacked
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.manager import Peers, QueueManager

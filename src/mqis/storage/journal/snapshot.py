@@ -6,7 +6,7 @@ import os
 from itertools import islice
 from pathlib import Path
 
-from mqis.protocol.directory.exporting import exported_lines
+from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.ports import View
 from mqis.storage.journal.files import explained, flush, flush_directory, snapshot_name
 

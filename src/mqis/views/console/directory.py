@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
+from mqis.protocol.directory.lookup_query import SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY, SECURITY_PROPERTY
-from mqis.protocol.directory.query import SortKey
-from mqis.protocol.directory.rules import Profile, on_update
 from mqis.protocol.directory.sources import Names, Record, Source, as_guid
+from mqis.protocol.directory.types.catalogue import ROWS
+from mqis.protocol.directory.types.columns import WriteRule
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation as Part
 from mqis.views.console.guarded import GuardedSource, ReadValue
@@ -20,9 +21,7 @@ from mqis.views.presentation.properties import LISTED, find_property, friendly
 from mqis.views.presentation.rendering import REFERENCES, WORDS, shown
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.property import WriteRule
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import SecurityDescriptor
@@ -293,12 +292,12 @@ def _sddl(sd: SecurityDescriptor) -> str | None:
 def _settable(record: Record, names: Names) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """What the tables of MS-MQDS let a client write after create; the server has the last word."""
     found = []
-    for propid, entry in sorted(PROPERTIES.items()):
-        if entry.object_type is not record.type or propid >= 1000:
+    for propid, row in ROWS.items():
+        if row.object_type is not record.type or propid >= 1000:
             continue
-        if on_update(entry.id, Profile.OWN_STORE) is not WriteRule.APPLY:
+        if row.update is not WriteRule.APPLY:
             continue
-        now = shown(propid, record.values.get(entry.id), names)
+        now = shown(propid, record.values.get(row.id), names)
         choices: Mapping[int, str] = WORDS.get(propid, {})
         found.append((friendly(propid), now, tuple(choices.values())))
     return tuple(found)

@@ -11,9 +11,9 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from mqis.protocol.directory.guard import Access, Guard
+from mqis.protocol.directory.lookup_query import Query, SortKey
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
-from mqis.protocol.directory.query import Query, SortKey
-from mqis.protocol.directory.reading import is_readable, read_property
+from mqis.protocol.directory.read_mapping import is_readable, read_property
 from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.directory.sources import Record, StoreSource, no_such_object
 from mqis.protocol.ports import View

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Protocol
 
 from mqis.config.stores import open_store
-from mqis.protocol.directory.reading import read_property
+from mqis.protocol.directory.read_mapping import read_property
 from mqis.protocol.directory.service import Service
 from mqis.protocol.directory.sources import Source
 from mqis.protocol.errors import StorageError

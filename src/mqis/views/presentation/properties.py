@@ -21,14 +21,8 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.sources import Names
-from mqis.views.presentation.rendering import (
-    DESCRIPTORS,
-    REFERENCES,
-    SIDS,
-    TIMES,
-    UNLIMITED,
-    WORDS,
-)
+from mqis.protocol.directory.types.columns import UNLIMITED, Meaning
+from mqis.views.presentation.rendering import REFERENCES, WORDS, meaning_of
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
@@ -163,9 +157,10 @@ def _guid(propid: PropId, text: str, names: Names) -> Guid:
 
 
 def _bytes(propid: PropId, text: str, files: bool) -> bytes:
-    if propid in SIDS:
+    meaning = meaning_of(propid)
+    if meaning is Meaning.SID:
         return Sid.parse(text).to_bytes()
-    if propid in DESCRIPTORS:
+    if meaning is Meaning.DESCRIPTOR:
         return parse_sddl(text).to_bytes()
     if files and text.startswith("@"):
         return _file(Path(text[1:]))
@@ -183,9 +178,10 @@ def _integer(propid: PropId, text: str) -> int:
     for number, word in WORDS.get(propid, {}).items():
         if text.lower() == word.lower():
             return number
-    if propid in UNLIMITED and text.lower() == "unlimited":
-        return 0xFFFFFFFF
-    if propid in TIMES and "-" in text:
+    meaning = meaning_of(propid)
+    if meaning is Meaning.QUOTA and text.lower() == "unlimited":
+        return UNLIMITED
+    if meaning is Meaning.TIME and "-" in text:
         moment = datetime.fromisoformat(text)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     try:

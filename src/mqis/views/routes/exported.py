@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mqis.protocol.directory.export import ExportError, parse_entry, parse_header
+from mqis.protocol.directory.export_format import ExportError, parse_entry, parse_header
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot

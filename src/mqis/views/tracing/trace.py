@@ -9,7 +9,7 @@ from typing import Any
 
 from mqis.config.nodes import NodePlace
 from mqis.protocol.errors import StorageError
-from mqis.protocol.replication.identity import parse_change_id, parse_request_id
+from mqis.protocol.replication.change_ids import parse_change_id, parse_request_id
 from mqis.views.presentation.records import what
 from mqis.views.tracing.journals import Names, records_about
 from mqis.views.tracing.loglines import ChangeLine, change_lines

@@ -1,38 +1,27 @@
-"""What the catalogue says of one property."""
+"""One property of the catalogue.
+
+``protocol.directory.types`` says what it means, and who may read and write it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import VarType
 
 #: Identifiers from here on are private to servers (MS-MQDS 2.2.10.1).
 PRIVATE_FLOOR = 1000
 
 
-class WriteRule(Enum):
-    """What a table of MS-MQDS 3.1.4.21.8 does with a supplied value."""
-
-    APPLY = "apply"  # the value is taken, perhaps after a conversion
-    IGNORE = "ignore"  # accepted without effect
-    INVALID = "invalid"  # the whole call fails
-    UNLISTED = "unlisted"  # in no table: a create ignores it, an update fails
-
-
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One identifier: whose it is, what type its value has, who may read and write it."""
+    """One identifier: the type of object that has it, and the variant type of its value."""
 
     id: PropId
     object_type: ObjectType
     vt: VarType
-    readable: bool
-    on_update: WriteRule
-    on_create: WriteRule
-    default: PropVariant | None
 
     @property
     def name(self) -> str:

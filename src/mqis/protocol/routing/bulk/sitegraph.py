@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mqis.protocol.directory.values import MAX_LINK_COST
+from mqis.protocol.directory.types.link import MAX_LINK_COST
 from mqis.wire.guid import Guid
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import site_of
 from mqis.protocol.directory.powers import differing
+from mqis.protocol.directory.types.catalogue import ids_where
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
@@ -21,17 +22,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
 #: Given when an object is made, and never again.
-_LASTING: frozenset[int] = frozenset(
-    {
-        PropId.Q_PATHNAME,
-        PropId.Q_CREATE_TIME,
-        PropId.QM_PATHNAME,
-        PropId.QM_CREATE_TIME,
-        PropId.S_PATHNAME,
-        PropId.E_NAME,
-        PropId.U_SID,
-    }
-)
+_LASTING = ids_where(lambda row: row.lasting)
 
 
 def check_identity(view: View, change: OwnChange) -> None:

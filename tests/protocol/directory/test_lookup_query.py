@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqis.protocol.directory.lookup_query import Order, Query, SortKey
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.query import Order, Query, SortKey
-from mqis.protocol.directory.reading import read_property
+from mqis.protocol.directory.read_mapping import read_property
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.directory.rules import Profile
-from mqis.protocol.directory.writing import (
+from mqis.protocol.directory.write_mapping import (
     check_properties,
     client_create,
     client_update,

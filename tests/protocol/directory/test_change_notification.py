@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.directory.notification import (
+from mqis.protocol.directory.change_notification import (
+    CREATED,
     ChangeNotice,
     LocalQueueManager,
     Notice,
+    machine_of_notice,
     notice_of,
+    notification_of,
 )
-from mqis.protocol.directory.notifying import CREATED, machine_of_notice, notification_of
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.wire.guid import Guid

@@ -1,4 +1,4 @@
-"""What clients ask of the directory without changing it (MS-MQDS 3.1.4, 3.3.4).
+"""The methods by which clients read the directory (MS-MQDS 3.1.4, 3.3.4).
 
 Functions over a view and the caller's guard. They return plain values or raise ``DirectoryError``;
 stubs, handles and signatures are the server's.
@@ -14,13 +14,14 @@ from functools import lru_cache
 from mqis.protocol.directory.descriptors import descriptor_of
 from mqis.protocol.directory.guard import Access, Guard
 from mqis.protocol.directory.locate import Target, locate
+from mqis.protocol.directory.lookup_query import Order, Query, SortKey
+from mqis.protocol.directory.lookup_walk import Walk, finish_walk, walk_directory
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.query import Order, Query, SortKey
-from mqis.protocol.directory.reading import Read, check_readable, read_property, reader_of
+from mqis.protocol.directory.read_mapping import Read, check_readable, read_property, reader_of
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.retrieval import Walk, walk_directory, walked
 from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.types.catalogue import EXTENDED, ids_where
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.information import SecurityInformation, extract
@@ -37,14 +38,8 @@ from mqis.wire.propvariant import PropVariant, VarType
 
 #: Types whose permissions can be read (MQDS-3.1.4.11-04).
 SECURED = frozenset(SECURITY_PROPERTY)
-_PERMISSIONS = frozenset({PropId.Q_OBJ_SECURITY, PropId.QM_OBJ_SECURITY})
-#: What S_DSGetPropsEx gives, and of what (MQDS-3.3.4.2-01).
-_EXTENDED = {
-    PropId.Q_OBJ_SECURITY: ObjectType.QUEUE,
-    PropId.QM_OBJ_SECURITY: ObjectType.MACHINE,
-    PropId.QM_ENCRYPT_PKS: ObjectType.MACHINE,
-    PropId.QM_SIGN_PKS: ObjectType.MACHINE,
-}
+#: Other names of a descriptor, readable as properties.
+_PERMISSIONS = ids_where(lambda row: row.alias_of in SECURITY_PROPERTY.values())
 
 
 def get_properties(
@@ -122,7 +117,7 @@ def get_property_ex(
     if len(ids) != 1:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "exactly one property is given")
     entry = PROPERTIES.get(ids[0])
-    if entry is None or _EXTENDED.get(entry.id) is not target.object_type:
+    if entry is None or EXTENDED.get(entry.id) is not target.object_type:
         raise DirectoryError(
             HResult.MQ_ERROR_INVALID_PARAMETER,
             f"property {ids[0]} of a {target.object_type.label} is not given by this call",
@@ -185,7 +180,7 @@ def check_information(number: int) -> SecurityInformation:
 
 
 def check_secured(obj_type: ObjectType, information: SecurityInformation) -> None:
-    """Which types have what (MQDS-3.1.4.11-05 to -10), the type before the mask."""
+    """Refuses parts that the type does not have (MQDS-3.1.4.11-05 to -10), the type first."""
     if obj_type in (ObjectType.USER, ObjectType.ROUTINGLINK):
         raise DirectoryError(
             HResult.MQDS_WRONG_OBJ_TYPE, f"a {obj_type.label} has no permissions of its own"
@@ -266,7 +261,7 @@ def servers_of_site(view: View, guard: Guard, index: int) -> Generator[int, None
 
 def controllers_of(view: View, site: DirectoryObject) -> list[str]:
     """The PSC, which the site names, and the other directory servers in it, by name."""
-    return walked(_walk_controllers(view, site))
+    return finish_walk(_walk_controllers(view, site))
 
 
 def _walk_controllers(view: View, site: DirectoryObject) -> Generator[int, None, list[str]]:

@@ -78,7 +78,7 @@ class ExportError(MqisError):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What line 1 says of the whole file."""
+    """Line 1, which describes the whole file."""
 
     enterprise: str | None
     partitions: tuple[Partition, ...]
@@ -165,7 +165,7 @@ _VT_TEXT = {vt: str(vt) for vt in VarType}
 
 
 class _LineError(Exception):
-    """What is wrong under which key; the line is added where it is known."""
+    """A fault under a key; the caller that knows the line adds it."""
 
     def __init__(self, key: str, reason: str) -> None:
         super().__init__(reason)
@@ -257,7 +257,7 @@ def _load(text: str) -> dict[str, Any]:
 
 
 def _colons(content: Any) -> int:
-    """How many colons an object or a tombstone has whose values are plain."""
+    """Returns the number of colons of an object or a tombstone whose values are plain."""
     props = content.get("props") if isinstance(content, dict) else None
     return len(content) + 3 * len(props) if isinstance(props, dict) else 6
 

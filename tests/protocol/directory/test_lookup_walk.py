@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.query import Order, Query, SortKey
-from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.retrieval import (
+from mqis.protocol.directory.lookup_query import Order, Query, SortKey
+from mqis.protocol.directory.lookup_rows import Row
+from mqis.protocol.directory.lookup_walk import (
     LookupState,
     end_directory_lookup,
+    finish_walk,
     walk_directory,
-    walked,
 )
-from mqis.protocol.directory.rows import Row
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, Value, VarType
@@ -63,7 +63,7 @@ def everybody(_obj: DirectoryObject) -> bool:
 
 def _begin(world: World, query: Query) -> LookupState:
     with world.store.read() as view:
-        return walked(walk_directory(view, query, everybody))
+        return finish_walk(walk_directory(view, query, everybody))
 
 
 def _next(state: LookupState) -> Row:
@@ -132,14 +132,14 @@ class TestLookup:
         query = Query.make([103], [some], [SortKey(PropId.Q_LABEL)])
         with world.store.read() as view:
             expected = [obj.path for obj in query.objects(view) if obj.path != OUT]
-            state = walked(walk_directory(view, query, lambda obj: obj.path != OUT))
+            state = finish_walk(walk_directory(view, query, lambda obj: obj.path != OUT))
         assert [row[0] for row in _values(state)] == expected
         assert len(expected) == 12
 
     def test_only_what_is_admitted(self, world: World) -> None:
         with world.store.read() as view:
             walk = walk_directory(view, Query.make([203]), lambda obj: obj.path == "C15")
-            state = walked(walk)
+            state = finish_walk(walk)
         assert _values(state) == [("C15",)]
 
     @pytest.mark.req("MQDS-3.1.6.9-01")

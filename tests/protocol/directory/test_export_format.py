@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.directory.export import (
+from mqis.protocol.directory.export_format import (
     ORDER,
     ExportError,
     Header,

@@ -1,7 +1,7 @@
-"""Lookups in the directory inside a server: the events of MS-MQDS 3.1.6.7 to 3.1.6.9.
+"""Lookups step by step: a server's events of reading (MS-MQDS 3.1.6.7 to 3.1.6.9).
 
-The methods of clients, replication and export all read through these. Nobody's rights are asked
-here: whoever acts for a client passes ``admit``.
+The methods of clients, replication and export all read through these. They check no rights:
+whoever acts for a client passes ``admit``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any, TypeVar
 
+from mqis.protocol.directory.lookup_query import Descending, Query
+from mqis.protocol.directory.lookup_rows import ROW_BYTES, Row, RowFormat
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.query import Descending, Query
-from mqis.protocol.directory.rows import ROW_BYTES, Row, RowFormat
 from mqis.protocol.ports import View
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -112,8 +112,8 @@ def _weight(key: object) -> int:
     return 56 + 2 * len(key) if isinstance(key, (str, bytes)) else 56
 
 
-def walked(walk: Generator[int, None, T]) -> T:
-    """The result of a walk, all of whose steps are done now."""
+def finish_walk(walk: Generator[int, None, T]) -> T:
+    """Does all steps of a walk, and returns its result."""
     while True:
         try:
             next(walk)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.reading import (
-    MAX_NAMED,
+from mqis.protocol.directory.read_mapping import (
     check_readable,
     is_readable,
     read_property,
 )
+from mqis.protocol.directory.types.machine_values import MAX_NAMED
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

@@ -1,4 +1,4 @@
-"""What clients change in the directory (MS-MQDS 3.1.4): checked, then done through the events.
+"""The methods by which clients change the directory (MS-MQDS 3.1.4), through its local events.
 
 Functions over the events of one transaction and the caller's guard; whatever they raise undoes
 all of it.
@@ -16,8 +16,8 @@ from mqis.protocol.directory.descriptors import (
     default_descriptor,
     descriptor_of,
 )
-from mqis.protocol.directory.events import DirectoryEvents
 from mqis.protocol.directory.guard import Access, Guard
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.objects import (
     SECURITY_PROPERTY,
@@ -26,7 +26,7 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.directory.ownership import enterprise, machine_of
-from mqis.protocol.directory.reads import check_information, check_secured
+from mqis.protocol.directory.read_methods import check_information, check_secured
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation, merge
@@ -69,7 +69,7 @@ def as_properties(ids: Sequence[int], values: Sequence[PropVariant]) -> dict[int
 
 
 def creatable(number: int, path: str | None) -> Target:
-    """What S_DSCreateObject is asked for, if clients create that at all (MQDS-3.1.4.4-03)."""
+    """Returns the target of S_DSCreateObject, if clients create such objects (MQDS-3.1.4.4-03)."""
     if number == ObjectType.ENTERPRISE:
         raise DirectoryError(
             HResult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION, "an enterprise cannot be created"
@@ -203,7 +203,7 @@ def delete_object(events: DirectoryEvents, guard: Guard, target: Target) -> Dele
 
 
 def _names(target: Target, obj: DirectoryObject) -> bool:
-    """Whether the target is this enterprise; to read and change it, no name is needed."""
+    """Returns whether the target is this enterprise; to read and change it, no name is needed."""
     if target.path is not None:
         return name_key(target.path) == name_key(obj.path or "")
     return target.guid == obj.id

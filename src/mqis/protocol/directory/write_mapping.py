@@ -1,4 +1,4 @@
-"""From supplied properties to stored ones: the create and update tables at work.
+"""From supplied properties to stored ones: the write mappings (MS-MQDS 3.1.4.21.8).
 
 All of it is pure. A call either gives the whole result or raises ``DirectoryError``, so a failing
 create or update leaves nothing behind.
@@ -10,28 +10,43 @@ from collections.abc import Container
 from functools import cache, lru_cache
 
 from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject
-from mqis.protocol.directory.reading import COMPUTED
-from mqis.protocol.directory.rules import (
-    REQUIRED,
-    RESERVED,
+from mqis.protocol.directory.rules import Profile, on_create, on_update
+from mqis.protocol.directory.types.catalogue import (
+    COMPUTED,
+    DEFAULTS,
+    ROWS,
     STORED_AS,
-    Profile,
-    on_create,
-    on_update,
+    by_type,
+    ids_where,
 )
-from mqis.protocol.directory.service import Service
-from mqis.protocol.directory.values import stored_value
+from mqis.protocol.directory.types.checks import check_of, refusal_of
+from mqis.protocol.directory.types.columns import WriteRule
+from mqis.protocol.directory.types.row import Check, Store
 from mqis.protocol.errors import DirectoryError
-from mqis.wire.guid import Guid
+from mqis.wire.errors import WireError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.property import WriteRule
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 
-_COSTS = (PropId.L_COST, PropId.L_ACTUAL_COST)
+#: The names under which a create may supply each required property, its own first.
+_REQUIRED: dict[ObjectType, tuple[tuple[PropId, ...], ...]] = {
+    object_type: tuple(
+        (propid, *(PropId(p) for p, stored in STORED_AS.items() if stored is propid))
+        for propid in required
+    )
+    for object_type, required in by_type(lambda row: int(row.required)).items()
+}
+_CHECKS: dict[int, Check] = {
+    row.id: check for row in ROWS.values() if (check := check_of(row)) is not None
+}
+_RESERVED = ids_where(lambda row: row.reserved)
+_STORES: dict[int, Store] = {row.id: row.store for row in ROWS.values() if row.store is not None}
+_EXCLUDES: dict[int, PropId] = {
+    row.id: row.excludes for row in ROWS.values() if row.excludes is not None
+}
 
 
 def check_properties(object_type: ObjectType, properties: Properties) -> None:
@@ -51,13 +66,14 @@ def check_properties(object_type: ObjectType, properties: Properties) -> None:
 
 
 def check_required(object_type: ObjectType, properties: Container[int]) -> None:
-    missing = [p for p in REQUIRED.get(object_type, ()) if p not in properties]
-    if object_type is ObjectType.ROUTINGLINK:
-        given = [p for p in _COSTS if p in properties]
+    """Refuses a create without a required property, or with one under two names."""
+    missing = []
+    for accepted in _REQUIRED.get(object_type, ()):
+        given = [propid for propid in accepted if propid in properties]
         if len(given) > 1:
-            raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, PropId.L_COST, "beside 812")
+            raise _excluded(given[0], given[1])
         if not given:
-            missing.append(PropId.L_ACTUAL_COST)
+            missing.append(accepted[0])
     if missing:
         names = ", ".join(PROPERTIES[propid].name for propid in missing)
         raise DirectoryError(
@@ -68,7 +84,7 @@ def check_required(object_type: ObjectType, properties: Container[int]) -> None:
 def client_create(
     object_type: ObjectType, properties: Properties, profile: Profile = Profile.OWN_STORE
 ) -> dict[int, PropVariant]:
-    """What S_DSCreateObject stores, without name and identifier (3.1.4.21.8.3)."""
+    """Returns what S_DSCreateObject stores, without name and identifier (3.1.4.21.8.3)."""
     check_properties(object_type, properties)
     applied = _applied_at_create(object_type, tuple(properties), profile)
     return _stored({p: properties[p] for p in applied}, _defaults(object_type))
@@ -80,9 +96,10 @@ def _applied_at_create(
 ) -> tuple[int, ...]:
     """Those of the given properties that have an effect; programs send the same few lists."""
     check_required(object_type, ids)
-    if PropId.QM_SITE_ID in ids and PropId.QM_SITE_IDS in ids:
-        raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, PropId.QM_SITE_IDS, "beside 201")
-    rules = {propid: on_create(PROPERTIES[propid].id, profile) for propid in ids}
+    for propid in ids:
+        if _EXCLUDES.get(propid) in ids:
+            raise _excluded(propid, _EXCLUDES[propid])
+    rules = {propid: on_create(propid, profile) for propid in ids}
     for propid, rule in rules.items():
         if rule is WriteRule.INVALID:
             raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, propid, "at create")
@@ -99,7 +116,7 @@ def client_update(
     check_properties(obj.type, properties)
     applied: dict[int, PropVariant] = {}
     for propid, variant in properties.items():
-        rule = on_update(PROPERTIES[propid].id, profile)
+        rule = on_update(propid, profile)
         if rule in (WriteRule.INVALID, WriteRule.UNLISTED):
             raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, propid, "after create")
         if rule is WriteRule.APPLY:
@@ -108,7 +125,7 @@ def client_update(
 
 
 def event_create(object_type: ObjectType, properties: Properties) -> dict[int, PropVariant]:
-    """What the Create Directory Object event stores, name included (3.1.6.3)."""
+    """Returns what the Create Directory Object event stores, name included (3.1.6.3)."""
     known = _known(object_type, properties)
     check_required(object_type, known)
     return _stored(known, _defaults(object_type))
@@ -130,13 +147,11 @@ def _known(object_type: ObjectType, properties: Properties) -> dict[int, PropVar
 
 @cache
 def _defaults(object_type: ObjectType) -> Properties:
-    """What a new object of this type has where nothing is supplied."""
+    """Returns the properties of a new object of this type where nothing is supplied."""
     defaults = {
-        propid: entry.default
-        for propid, entry in PROPERTIES.items()
-        if entry.object_type is object_type
-        and entry.default is not None
-        and propid not in STORED_AS
+        propid: default
+        for propid, default in DEFAULTS.items()
+        if ROWS[propid].object_type is object_type and propid not in STORED_AS
     }
     return _stored(defaults, {})
 
@@ -146,52 +161,48 @@ def _stored(
 ) -> dict[int, PropVariant]:
     """``base`` changed by each applied property, under the identifier that is stored."""
     result = dict(base)
-    service: Service | None = None
     for number in sorted(applied):
         propid = PROPERTIES[number].id
         variant = stored_value(propid, applied[propid])
-        if propid is PropId.QM_SITE_ID:
-            result[PropId.QM_SITE_IDS] = _with_first_site(variant, obj)
-        elif propid in _SERVICE:
-            service = service or (Service() if obj is None else Service.of(obj))
-            service = _with_service(service, propid, variant, PropId.QM_SERVICE in applied)
-            result.update(service.as_properties())
+        store = _STORES.get(propid)
+        if store is not None:
+            before = result if obj is None else {**obj.properties, **result}
+            result.update(store(variant.value, before, applied))
         elif propid in STORED_AS:
             result[STORED_AS[propid]] = variant
-        elif propid not in COMPUTED and propid not in RESERVED:
+        elif propid not in COMPUTED and propid not in _RESERVED:
             result[propid] = variant
     return result
 
 
-_SERVICE = {PropId.QM_SERVICE, PropId.QM_SERVICE_ROUTING, PropId.QM_SERVICE_DSSERVER}
-
-
-def _with_service(
-    service: Service, propid: PropId, variant: PropVariant, role_given: bool
-) -> Service:
-    number = variant.value
-    assert isinstance(number, int)
-    if propid is PropId.QM_SERVICE:
-        return Service.from_bits(number)
-    if propid is PropId.QM_SERVICE_ROUTING:
-        return service.with_routing(number == 1)
-    if number == 1 and role_given and service.role is not None:
-        return service  # clients send both (3.2.6.1.1): 210 says which kind of directory server
-    return service.with_directory_server(number == 1)
-
-
-def _with_first_site(site: PropVariant, obj: DirectoryObject | None) -> PropVariant:
-    """201 is the first element of 222; the others stay."""
-    sites = () if obj is None else obj.value(PropId.QM_SITE_IDS)
-    first = site.value
-    assert isinstance(first, Guid)
-    others = sites[1:] if isinstance(sites, tuple) else ()
-    return PropVariant(VarType.VECTOR_CLSID, (first, *(s for s in others if s != first)))
+def stored_value(propid: PropId, variant: PropVariant) -> PropVariant:
+    """Returns the value to store for a supplied one, or raises ``DirectoryError``."""
+    entry = PROPERTIES[propid]
+    if variant.vt is not entry.vt:
+        raise DirectoryError(
+            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
+            f"{entry.name} is {entry.vt}, not {variant.vt}",
+        )
+    check = _CHECKS.get(propid)
+    if check is None:
+        return variant
+    try:
+        checked = check(variant.value)
+        return variant if checked is variant.value else PropVariant(variant.vt, checked)
+    except (ValueError, WireError) as error:
+        raise DirectoryError(refusal_of(ROWS[propid]), f"{entry.name}: {error}") from error
 
 
 def named(object_type: ObjectType, path: str) -> dict[int, PropVariant]:
     """The name property of a type that has one."""
     return {NAME_PROPERTY[object_type]: PropVariant(VarType.LPWSTR, path)}
+
+
+def _excluded(one: int, other: int) -> DirectoryError:
+    return DirectoryError(
+        HResult.MQ_ERROR_PROPERTY_NOTALLOWED,
+        f"{PROPERTIES[one].name} and {PROPERTIES[other].name} cannot be set in one call",
+    )
 
 
 def _refused(code: HResult, propid: int, when: str) -> DirectoryError:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.reading import COMPUTED, reader_of
+from mqis.protocol.directory.read_mapping import reader_of
+from mqis.protocol.directory.types.catalogue import COMPUTED
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.hresult import HResult
@@ -86,7 +87,7 @@ _Pack = Callable[[DirectoryObject, View], bytes]
 
 @cache
 def _pack_of(propid: PropId) -> _Pack:
-    """How one column is made: what is computed from its value, what is stored as it is stored."""
+    """Returns the function that packs one column: stored bytes are copied."""
     read = reader_of(propid)
 
     def pack_value(obj: DirectoryObject, view: View) -> bytes:

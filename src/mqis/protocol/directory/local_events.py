@@ -32,7 +32,9 @@ from mqis.protocol.directory.ownership import (
 )
 from mqis.protocol.directory.paths import check_path
 from mqis.protocol.directory.rules import Profile, on_create, on_update
-from mqis.protocol.directory.writing import (
+from mqis.protocol.directory.types.catalogue import by_role
+from mqis.protocol.directory.types.columns import Role, WriteRule
+from mqis.protocol.directory.write_mapping import (
     client_create,
     client_update,
     event_create,
@@ -45,20 +47,13 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.property import WriteRule
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 
-_MODIFY_TIME = {
-    ObjectType.QUEUE: PropId.Q_MODIFY_TIME,
-    ObjectType.MACHINE: PropId.QM_MODIFY_TIME,
-}
-_CREATE_TIME = {
-    ObjectType.QUEUE: PropId.Q_CREATE_TIME,
-    ObjectType.MACHINE: PropId.QM_CREATE_TIME,
-}
+_MODIFY_TIME = by_role(Role.MODIFY_TIME)
+_CREATE_TIME = by_role(Role.CREATE_TIME)
 _EXISTS = {
     ObjectType.QUEUE: HResult.MQ_ERROR_QUEUE_EXISTS,
     ObjectType.MACHINE: HResult.MQ_ERROR_MACHINE_EXISTS,
@@ -79,10 +74,10 @@ class DirectoryEvents:
     owns: Callable[[Guid], bool] | None = None
     #: Raises ``DirectoryError`` for a change that whoever asks may not make. Without it all pass.
     permit: Callable[[OwnChange], None] | None = None
-    #: Is told each change that this server makes as the authority, in order.
+    #: Called with each change that this server makes as the authority, in order.
     observe: Callable[[OwnChange], None] | None = None
 
-    # --- a client's voice: MS-MQDS 3.1.4.4, 3.1.4.9, 3.1.4.5 --------------------------------------
+    # --- for clients: MS-MQDS 3.1.4.4, 3.1.4.9, 3.1.4.5 --------------------------------------
 
     def create(
         self,
@@ -92,7 +87,7 @@ class DirectoryEvents:
         *,
         security: bytes | None = None,
     ) -> DirectoryObject:
-        """What a client creates; the server gives names, identifiers and times.
+        """Creates an object for a client; the server gives names, identifiers and times.
 
         ``security`` is the descriptor of the new object, for types that keep one.
         """
@@ -125,7 +120,7 @@ class DirectoryEvents:
         return self._add(object_type, path, stored, given if takes_identifier else None, partition)
 
     def update(self, obj: DirectoryObject, properties: Properties) -> DirectoryObject:
-        """What a client changes; an update that changes nothing still takes a number."""
+        """Changes an object for a client; an update that changes nothing still takes a number."""
         if obj.type is ObjectType.CN and self.profile is Profile.STANDARD:
             raise DirectoryError(
                 HResult.MQ_ERROR_INVALID_PARAMETER, "a network cannot be changed (note <46>)"
@@ -211,7 +206,7 @@ class DirectoryEvents:
         )
         self.transaction.delete(obj)
         self.transaction.bury(tombstone)
-        self._tell(replace(gone, tombstone=tombstone), seq)
+        self._notify_observer(replace(gone, tombstone=tombstone), seq)
         return tombstone
 
     # --- shared -----------------------------------------------------------------------------------
@@ -273,7 +268,7 @@ class DirectoryEvents:
             raise _exists(object_type, path)
         named_by_caller = given is not None and bool(given.value)
         identifier = given.value if given is not None and given.value else self.entropy.guid()
-        assert isinstance(identifier, Guid)  # writing.py has seen its type
+        assert isinstance(identifier, Guid)  # write_mapping.py has checked its type
         if named_by_caller and tx.get(object_type, identifier) is not None:
             raise _exists(object_type, str(identifier))
         partition = self._place(object_type, path, stored)
@@ -294,7 +289,7 @@ class DirectoryEvents:
             tx.unbury(identifier)
         if object_type is ObjectType.ENTERPRISE:
             self._name_owner()
-        self._tell(change, seq)
+        self._notify_observer(change, seq)
         return change.obj
 
     def _name_owner(self) -> None:
@@ -339,7 +334,7 @@ class DirectoryEvents:
         self._check_authority(partition, seq, updated)
         new = replace(new, seq=self._number(partition, seq))
         self.transaction.update(old, new)
-        self._tell(replace(updated, obj=new), seq)
+        self._notify_observer(replace(updated, obj=new), seq)
         return new
 
     def _decides(self, partition: Guid, seq: SequenceNumber | None) -> bool:
@@ -356,7 +351,7 @@ class DirectoryEvents:
         if self.permit is not None:
             self.permit(change)
 
-    def _tell(self, change: OwnChange, seq: SequenceNumber | None) -> None:
+    def _notify_observer(self, change: OwnChange, seq: SequenceNumber | None) -> None:
         if seq is None and self.observe is not None:
             self.observe(change)
 

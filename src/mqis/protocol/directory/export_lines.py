@@ -1,10 +1,10 @@
-"""What an export writes of a view, in the order that ``export`` documents."""
+"""The lines that an export writes of a view, in the order that ``export_format`` documents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mqis.protocol.directory.export import ORDER, Header, format_entry, format_header
+from mqis.protocol.directory.export_format import ORDER, Header, format_entry, format_header
 from mqis.protocol.directory.objects import DeletedObject
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import Change, View
@@ -12,7 +12,7 @@ from mqis.wire.seqnum import SequenceNumber
 
 
 def exported_lines(view: View) -> tuple[int, Iterator[str]]:
-    """How many lines follow the first one, and all of them, without line ends."""
+    """Returns the number of lines after the first one, and all lines, without line ends."""
     # No store lists tombstones; they stand among the changes of each partition. They are found
     # first because the header counts them.
     tombstones = list(_tombstones(view))

@@ -8,19 +8,20 @@ from enum import IntEnum
 from typing import Any
 
 from mqis.protocol.directory.indexing import INDEXED, key_of
+from mqis.protocol.directory.lookup_rows import Row
 from mqis.protocol.directory.objects import (
     IDENTIFIER_PROPERTY,
     NAME_PROPERTY,
     DirectoryObject,
 )
-from mqis.protocol.directory.reading import is_readable, read_property, reader_of
+from mqis.protocol.directory.read_mapping import is_readable, read_property, reader_of
 from mqis.protocol.directory.restrictions import (
     MAX_ENTRIES,
     Relation,
     Restriction,
     comparable,
 )
-from mqis.protocol.directory.rows import Row
+from mqis.protocol.directory.types.catalogue import ids_where
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
@@ -31,6 +32,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 
 _NULL = PropVariant(VarType.NULL, None)
+_OWNERS = ids_where(lambda row: row.names_owner)
 
 
 class Order(IntEnum):
@@ -88,9 +90,9 @@ class Query:
         return cls(object_type, known, tuple(restrictions), tuple(sort))
 
     def matching(self, view: View) -> Iterator[DirectoryObject | None]:
-        """What matches, ascending by identifier; None for each object that was looked at in vain.
+        """Yields the matches, ascending by identifier, and None for each other object.
 
-        So whoever walks a large directory gets control back after every object.
+        So the caller gets control back after every object of a large directory.
         """
         tests = [restriction.test(view) for restriction in self.restrictions]
         for obj in self._candidates(view):
@@ -115,7 +117,7 @@ class Query:
         return key_of_object
 
     def objects(self, view: View) -> list[DirectoryObject]:
-        """What matches, sorted; without a sort set, by identifier, so that order is stable."""
+        """Returns the matches, sorted; without a sort set, by identifier."""
         found = [obj for obj in self.matching(view) if obj is not None]
         return sorted(found, key=self.order(view))
 
@@ -142,7 +144,7 @@ def _by_index(
         return _one(view.get(object_type, value))
     if propid == NAME_PROPERTY.get(object_type) and isinstance(value, str):
         return _one(view.find(object_type, value))
-    if propid in (PropId.Q_QMID, PropId.QM_SITE_ID) and isinstance(value, Guid) and value:
+    if propid in _OWNERS and isinstance(value, Guid) and value:
         return view.owned_by(object_type, value)
     if propid in INDEXED.get(object_type, ()) and not isinstance(value, tuple):
         key = key_of(value)

@@ -1,0 +1,73 @@
+"""The read mapping (MS-MQDS 3.1.4.21.8.1): from what is stored to what a property shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.catalogue import COMPUTED, DEFAULTS, ROWS, ids_where
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import View
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant
+
+_READABLE = ids_where(lambda row: row.readable)
+
+
+def is_readable(propid: int) -> bool:
+    """Returns whether a client may read the property."""
+    return propid in _READABLE
+
+
+def check_readable(object_type: ObjectType, propid: int) -> PropId:
+    """Returns the identifier, if a client may read it from an object of this type."""
+    entry = PROPERTIES.get(propid)
+    if propid >= 1000 or entry is None or entry.object_type is not object_type:
+        raise DirectoryError(
+            HResult.MQ_ERROR_ILLEGAL_PROPID,
+            f"property {propid} is not one that a client reads of a {object_type.label}",
+        )
+    if not is_readable(propid):
+        raise DirectoryError(
+            HResult.E_ADS_PROPERTY_NOT_FOUND, f"{entry.name} is not readable through this protocol"
+        )
+    return entry.id
+
+
+def read_property(obj: DirectoryObject, propid: int, view: View) -> PropVariant | None:
+    """Returns the value that ``propid`` shows of ``obj``; None if there is none.
+
+    Computed values look up other objects in ``view``: the sites of a link, the machines of a list.
+    """
+    entry = PROPERTIES.get(propid)
+    if entry is None or entry.object_type is not obj.type:
+        return None
+    return reader_of(propid)(obj, view)
+
+
+#: ``read_property`` of one property, for an object that is of its type.
+Read = Callable[[DirectoryObject, View], PropVariant | None]
+
+
+@cache
+def reader_of(propid: int) -> Read:
+    """Returns the function that reads a property of the catalogue."""
+    row, compute = ROWS[propid], COMPUTED.get(propid)
+    otherwise = DEFAULTS.get(propid) or row.variant(row.unset)
+
+    def read_stored(obj: DirectoryObject, _view: View) -> PropVariant | None:
+        return obj.properties.get(propid) or otherwise
+
+    if compute is None:
+        return read_stored
+    vt, of = row.vt, compute
+
+    def read_computed(obj: DirectoryObject, view: View) -> PropVariant | None:
+        value = of(obj, view)
+        return None if value is None else PropVariant(vt, value)
+
+    return read_computed

@@ -1,0 +1,1 @@
+"""The object types of the directory: one module each, and in it one row for each property."""

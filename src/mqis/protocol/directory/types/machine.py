@@ -1,0 +1,139 @@
+"""Queue managers, which the directory calls machines (MS-MQMQ 2.3.2)."""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.types.columns import (
+    APPLY,
+    IGNORE,
+    INVALID,
+    UNLIMITED,
+    UNLISTED,
+    Meaning,
+    Role,
+    Takes,
+)
+from mqis.protocol.directory.types.computing import name, owner, security_information
+from mqis.protocol.directory.types.machine_values import (
+    check_site,
+    check_sites,
+    first_site,
+    is_directory_server,
+    is_router,
+    key,
+    machine_names,
+    service_bits,
+    store_directory_server,
+    store_first_site,
+    store_routing,
+    store_service,
+)
+from mqis.protocol.directory.types.row import Notified, PropertyRow
+from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_PROVIDER
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId as P
+
+#: PROPID_QM_OS (MS-MQDS 3.1.4.21.8.1.3).
+OPERATING_SYSTEMS = {
+    0x000: "unknown",
+    0x100: "foreign",
+    0x200: "Windows 95",
+    0x300: "Windows client",
+    0x400: "Windows server",
+    0x500: "Windows enterprise server",
+}
+
+
+# property, effect of a client's create, of its update, right that it takes, other columns
+# fmt: off
+ROWS: tuple[PropertyRow, ...] = (
+    PropertyRow(P.QM_SITE_ID, APPLY, APPLY, Takes.PLACE,
+        excludes=P.QM_SITE_IDS, computed=first_site, store=store_first_site, check=check_site,
+        refers_to=ObjectType.SITE, names_owner=True, replicated=16),
+    PropertyRow(P.QM_MACHINE_ID, APPLY, INVALID, Takes.NOTHING,
+        role=Role.IDENTIFIER, notified=Notified(always=1)),
+    PropertyRow(P.QM_PATHNAME, IGNORE, IGNORE, Takes.NOTHING,
+        role=Role.NAME, lasting=True, replicated=13),
+    PropertyRow(P.QM_ENCRYPTION_PK, IGNORE, UNLISTED, Takes.NOTHING, computed=key(BASE_PROVIDER)),
+    # Note <111>: else clients would find no address.
+    PropertyRow(P.QM_ADDRESS, APPLY, APPLY, Takes.SERVER,
+        standard_create=IGNORE, default=b"", meaning=Meaning.ADDRESSES, announced=True,
+        replicated=7, notified=Notified(changed=4)),
+    # The caller says it: notes <90> and <111>.
+    PropertyRow(P.QM_CNS, APPLY, APPLY, Takes.NOTHING,
+        standard_create=IGNORE, standard_update=IGNORE, default=(), refers_to=ObjectType.CN,
+        indexed=True, replicated=4, notified=Notified(changed=5)),
+    PropertyRow(P.QM_OUTFRS, APPLY, APPLY, Takes.NOTHING,
+        default=(), refers_to=ObjectType.MACHINE, replicated=12),
+    PropertyRow(P.QM_INFRS, APPLY, APPLY, Takes.NOTHING,
+        default=(), refers_to=ObjectType.MACHINE, replicated=10),
+    # Note <88>: an update is how a server gets or loses its role.
+    PropertyRow(P.QM_SERVICE, APPLY, APPLY, Takes.ROLE,
+        standard_update=INVALID, default=0, computed=service_bits, also_stored=True,
+        store=store_service, meaning=Meaning.SERVICE, announced=True, replicated=14),
+    # The partition follows from the site: no client moves objects between authorities.
+    PropertyRow(P.QM_PARTITIONID, IGNORE, IGNORE, Takes.ENTERPRISE,
+        role=Role.PARTITION, readable=False, standard_update=APPLY),
+    PropertyRow(P.QM_HASHKEY, IGNORE, UNLISTED, Takes.NOTHING,
+        readable=False, reserved=True, replicated=18),
+    PropertyRow(P.QM_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
+        role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
+    PropertyRow(P.QM_QUOTA, APPLY, APPLY, Takes.NOTHING,
+        default=UNLIMITED, meaning=Meaning.QUOTA, replicated=2, notified=Notified(changed=1)),
+    PropertyRow(P.QM_JOURNAL_QUOTA, APPLY, APPLY, Takes.NOTHING,
+        default=UNLIMITED, meaning=Meaning.QUOTA, replicated=3, notified=Notified(changed=2)),
+    PropertyRow(P.QM_MACHINE_TYPE, APPLY, APPLY, Takes.NOTHING,
+        default="", replicated=5, notified=Notified(changed=6)),
+    PropertyRow(P.QM_CREATE_TIME, INVALID, INVALID, Takes.NOTHING,
+        role=Role.CREATE_TIME, meaning=Meaning.TIME, lasting=True, replicated=8),
+    PropertyRow(P.QM_MODIFY_TIME, INVALID, INVALID, Takes.NOTHING,
+        role=Role.MODIFY_TIME, meaning=Meaning.TIME, announced=True, replicated=11),
+    PropertyRow(P.QM_FOREIGN, APPLY, APPLY, Takes.NOTHING,
+        default=0, meaning=Meaning.FLAG, replicated=1, notified=Notified(always=2)),
+    PropertyRow(P.QM_OS, APPLY, APPLY, Takes.NOTHING,
+        default=0, meaning=Meaning.WORD, words=OPERATING_SYSTEMS, replicated=6,
+        notified=Notified(changed=7)),
+    PropertyRow(P.QM_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING, computed=name),
+    # The documented client sends the list at create too.
+    PropertyRow(P.QM_SITE_IDS, APPLY, APPLY, Takes.PLACE,
+        standard_create=INVALID, check=check_sites, refers_to=ObjectType.SITE, indexed=True,
+        travels_as=P.QM_SITE_ID),
+    PropertyRow(P.QM_OUTFRS_DN, IGNORE, UNLISTED, Takes.NOTHING,
+        computed=machine_names(P.QM_OUTFRS)),
+    PropertyRow(P.QM_INFRS_DN, IGNORE, UNLISTED, Takes.NOTHING, computed=machine_names(P.QM_INFRS)),
+    PropertyRow(P.QM_SERVICE_ROUTING, APPLY, UNLISTED, Takes.ROLE,
+        default=0, computed=is_router, store=store_routing, meaning=Meaning.FLAG),
+    PropertyRow(P.QM_SERVICE_DSSERVER, APPLY, APPLY, Takes.ROLE,
+        default=0, computed=is_directory_server, also_stored=True, store=store_directory_server,
+        meaning=Meaning.FLAG, announced=True, travels_as=P.QM_SERVICE),
+    PropertyRow(P.QM_SERVICE_DEPCLIENTS, APPLY, APPLY, Takes.ROLE, default=0, meaning=Meaning.FLAG),
+    PropertyRow(P.QM_ENCRYPTION_PK_BASE, IGNORE, UNLISTED, Takes.NOTHING,
+        computed=key(BASE_PROVIDER)),
+    PropertyRow(P.QM_ENCRYPTION_PK_ENHANCED, IGNORE, UNLISTED, Takes.NOTHING,
+        computed=key(ENHANCED_PROVIDER)),
+    PropertyRow(P.QM_PATHNAME_DNS, IGNORE, IGNORE, Takes.NOTHING, computed=name),
+    PropertyRow(P.QM_OBJ_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,
+        alias_of=P.QM_SECURITY, meaning=Meaning.DESCRIPTOR,
+        extended=True),
+    PropertyRow(P.QM_SECURITY_INFORMATION, IGNORE, UNLISTED, Takes.NOTHING,
+        computed=security_information(P.QM_SECURITY)),
+    # Clients send 238 where the table prints the private 1203 (8.2.1).
+    PropertyRow(P.QM_ENCRYPT_PKS, APPLY, APPLY, Takes.SERVER,
+        default=b"", meaning=Meaning.KEYS, announced=True, extended=True),
+    PropertyRow(P.QM_SIGN_PKS, APPLY, APPLY, Takes.SERVER,
+        default=b"", meaning=Meaning.KEYS, announced=True, extended=True),
+    PropertyRow(P.QM_OWNER_SID, IGNORE, UNLISTED, Takes.NOTHING,
+        computed=owner(P.QM_SECURITY), meaning=Meaning.SID),
+    PropertyRow(P.QM_GROUP_IN_CLUSTER, IGNORE, UNLISTED, Takes.NOTHING,
+        unset=0, meaning=Meaning.FLAG),
+    PropertyRow(P.QM_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,
+        role=Role.SECURITY, readable=False, meaning=Meaning.DESCRIPTOR, replicated=17,
+        notified=Notified(changed=3)),
+    PropertyRow(P.QM_SIGN_PK, APPLY, UNLISTED, Takes.SERVER,
+        readable=False, default=b"", alias_of=P.QM_SIGN_PKS,
+        meaning=Meaning.KEYS, replicated=15),
+    PropertyRow(P.QM_ENCRYPT_PK, APPLY, INVALID, Takes.SERVER,
+        readable=False, default=b"", alias_of=P.QM_ENCRYPT_PKS,
+        meaning=Meaning.KEYS, replicated=9),
+    PropertyRow(P.QM_UPGRADE_DACL, IGNORE, UNLISTED, Takes.NOTHING, readable=False, reserved=True),
+)
+# fmt: on

@@ -1,0 +1,94 @@
+"""Queues (MS-MQMQ 2.3.1)."""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.types.columns import (
+    APPLY,
+    IGNORE,
+    INVALID,
+    UNLIMITED,
+    UNLISTED,
+    Meaning,
+    Role,
+    Takes,
+)
+from mqis.protocol.directory.types.computing import name, security_information
+from mqis.protocol.directory.types.row import Notified, PropertyRow
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId as P
+from mqis.wire.propvariant import Value
+
+PRIVACY_LEVELS = {0: "none", 1: "optional", 2: "body"}
+SCOPES = {0: "site", 1: "enterprise"}
+MAX_LABEL = 124
+
+
+def _label(value: Value) -> Value:
+    """Windows counts UTF-16 units, of which a character beyond the BMP has two."""
+    if isinstance(value, str) and len(value.encode("utf-16-le", "surrogatepass")) > 2 * MAX_LABEL:
+        raise ValueError(f"a label has at most {MAX_LABEL} UTF-16 units")
+    return value
+
+
+# property, effect of a client's create, of its update, right that it takes, other columns
+# fmt: off
+ROWS: tuple[PropertyRow, ...] = (
+    PropertyRow(P.Q_INSTANCE, IGNORE, INVALID, Takes.NOTHING,
+        role=Role.IDENTIFIER, notified=Notified(created=2)),
+    PropertyRow(P.Q_TYPE, APPLY, APPLY, Takes.NOTHING,
+        default=Guid.NULL, indexed=True, replicated=3, notified=Notified(created=1)),
+    PropertyRow(P.Q_PATHNAME, IGNORE, IGNORE, Takes.NOTHING,
+        role=Role.NAME, lasting=True, replicated=10, notified=Notified(created=11)),
+    PropertyRow(P.Q_JOURNAL, APPLY, APPLY, Takes.NOTHING,
+        default=0, meaning=Meaning.FLAG, replicated=5, notified=Notified(created=4, changed=1)),
+    PropertyRow(P.Q_QUOTA, APPLY, APPLY, Takes.NOTHING,
+        default=UNLIMITED, meaning=Meaning.QUOTA, replicated=6,
+        notified=Notified(created=5, changed=2)),
+    PropertyRow(P.Q_BASEPRIORITY, APPLY, APPLY, Takes.NOTHING,
+        default=0, replicated=4, notified=Notified(created=3, changed=3)),
+    PropertyRow(P.Q_JOURNAL_QUOTA, APPLY, APPLY, Takes.NOTHING,
+        default=UNLIMITED, meaning=Meaning.QUOTA, replicated=7,
+        notified=Notified(created=6, changed=4)),
+    PropertyRow(P.Q_LABEL, APPLY, APPLY, Takes.NOTHING,
+        default="", check=_label, indexed=True, replicated=11, notified=Notified(created=12)),
+    PropertyRow(P.Q_CREATE_TIME, INVALID, INVALID, Takes.NOTHING,
+        role=Role.CREATE_TIME, meaning=Meaning.TIME, lasting=True, replicated=8,
+        notified=Notified(created=7)),
+    PropertyRow(P.Q_MODIFY_TIME, INVALID, INVALID, Takes.NOTHING,
+        role=Role.MODIFY_TIME, meaning=Meaning.TIME, replicated=9, notified=Notified(created=8)),
+    PropertyRow(P.Q_AUTHENTICATE, APPLY, APPLY, Takes.NOTHING,
+        default=0, meaning=Meaning.FLAG, replicated=12, notified=Notified(created=13, changed=6)),
+    PropertyRow(P.Q_PRIV_LEVEL, APPLY, APPLY, Takes.NOTHING,
+        default=1, meaning=Meaning.WORD, words=PRIVACY_LEVELS, replicated=13,
+        notified=Notified(created=14, changed=7)),
+    PropertyRow(P.Q_TRANSACTION, APPLY, APPLY, Takes.NOTHING,
+        default=0, meaning=Meaning.FLAG, replicated=14, notified=Notified(created=15)),
+    PropertyRow(P.Q_SCOPE, APPLY, APPLY, Takes.NOTHING,
+        default=1, meaning=Meaning.WORD, words=SCOPES, replicated=1, notified=Notified(created=9)),
+    PropertyRow(P.Q_QMID, IGNORE, APPLY, Takes.PLACE,
+        refers_to=ObjectType.MACHINE, names_owner=True, replicated=2, notified=Notified(always=1)),
+    # The partition follows from the site: no client moves objects between authorities.
+    PropertyRow(P.Q_PARTITIONID, IGNORE, IGNORE, Takes.ENTERPRISE,
+        role=Role.PARTITION, standard_create=APPLY, standard_update=APPLY),
+    PropertyRow(P.Q_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
+        role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
+    PropertyRow(P.Q_HASHKEY, IGNORE, UNLISTED, Takes.NOTHING,
+        readable=False, reserved=True, replicated=16),
+    PropertyRow(P.Q_LABEL_HASHKEY, IGNORE, UNLISTED, Takes.NOTHING,
+        readable=False, reserved=True, replicated=17),
+    PropertyRow(P.Q_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING, computed=name),
+    PropertyRow(P.Q_NAME_SUFFIX, APPLY, APPLY, Takes.NOTHING),
+    PropertyRow(P.Q_PATHNAME_DNS, IGNORE, IGNORE, Takes.NOTHING, computed=name),
+    PropertyRow(P.Q_MULTICAST_ADDRESS, IGNORE, UNLISTED, Takes.NOTHING, readable=False),
+    PropertyRow(P.Q_ADS_PATH, IGNORE, UNLISTED, Takes.NOTHING, readable=False, reserved=True),
+    PropertyRow(P.Q_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,
+        role=Role.SECURITY, readable=False, meaning=Meaning.DESCRIPTOR, replicated=15,
+        notified=Notified(created=10, changed=5)),
+    PropertyRow(P.Q_OBJ_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,
+        readable=False, alias_of=P.Q_SECURITY,
+        meaning=Meaning.DESCRIPTOR, extended=True),
+    PropertyRow(P.Q_SECURITY_INFORMATION, IGNORE, UNLISTED, Takes.NOTHING,
+        readable=False, computed=security_information(P.Q_SECURITY)),
+)
+# fmt: on

@@ -1,0 +1,48 @@
+"""Sites (MS-MQMQ 2.3.3)."""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.types.columns import (
+    APPLY,
+    IGNORE,
+    INVALID,
+    UNLISTED,
+    Meaning,
+    Role,
+    Takes,
+)
+from mqis.protocol.directory.types.computing import name, security_information
+from mqis.protocol.directory.types.row import PropertyRow
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId as P
+
+# property, effect of a client's create, of its update, right that it takes, other columns
+# fmt: off
+ROWS: tuple[PropertyRow, ...] = (
+    PropertyRow(P.S_PATHNAME, IGNORE, INVALID, Takes.NOTHING,
+        role=Role.NAME, lasting=True, replicated=4),
+    PropertyRow(P.S_SITEID, APPLY, INVALID, Takes.NOTHING, role=Role.IDENTIFIER),
+    PropertyRow(P.S_GATES, APPLY, APPLY, Takes.SITE,
+        default=(), refers_to=ObjectType.MACHINE, replicated=1),
+    # Note <120>: nobody else could name the authority of the site.
+    PropertyRow(P.S_PSC, APPLY, APPLY, Takes.ENTERPRISE,
+        standard_create=IGNORE, default="", replicated=5),
+    PropertyRow(P.S_INTERVAL1, APPLY, APPLY, Takes.NOTHING, default=2, replicated=2),
+    PropertyRow(P.S_INTERVAL2, APPLY, APPLY, Takes.NOTHING, default=10, replicated=3),
+    PropertyRow(P.S_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
+        role=Role.PARTITION, readable=False),
+    PropertyRow(P.S_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
+        role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
+    PropertyRow(P.S_FULL_NAME, IGNORE, UNLISTED, Takes.NOTHING, computed=name),
+    PropertyRow(P.S_NT4_STUB, APPLY, APPLY, Takes.NOTHING, default=0, meaning=Meaning.FLAG),
+    PropertyRow(P.S_FOREIGN, APPLY, APPLY, Takes.NOTHING, default=0, meaning=Meaning.FLAG),
+    # It reads as zero, and that a write has no effect is a MUST (8.2.8).
+    PropertyRow(P.S_DONOTHING, IGNORE, IGNORE, Takes.NOTHING, default=0, reserved=True),
+    PropertyRow(P.S_SECURITY, INVALID, UNLISTED, Takes.PERMISSIONS,
+        role=Role.SECURITY, readable=False, meaning=Meaning.DESCRIPTOR, replicated=7),
+    PropertyRow(P.S_PSC_SIGNPK, APPLY, UNLISTED, Takes.ENTERPRISE,
+        readable=False, default=b"", meaning=Meaning.KEYS, replicated=6),
+    PropertyRow(P.S_SECURITY_INFORMATION, IGNORE, UNLISTED, Takes.NOTHING,
+        readable=False, computed=security_information(P.S_SECURITY)),
+)
+# fmt: on

@@ -1,0 +1,24 @@
+"""Users, whose certificates the directory keeps (MS-MQMQ 2.3.6)."""
+
+from __future__ import annotations
+
+from mqis.protocol.directory.types.columns import APPLY, IGNORE, UNLISTED, Meaning, Role, Takes
+from mqis.protocol.directory.types.row import PropertyRow
+from mqis.wire.mqds.propid import PropId as P
+
+# property, effect of a client's create, of its update, right that it takes, other columns
+# fmt: off
+ROWS: tuple[PropertyRow, ...] = (
+    # 3.1.4.4 takes the SID of a new user from it, although no table lists it.
+    PropertyRow(P.U_SID, APPLY, UNLISTED, Takes.SELF,
+        meaning=Meaning.SID, lasting=True, indexed=True, replicated=1),
+    PropertyRow(P.U_SIGN_CERT, APPLY, APPLY, Takes.SELF,
+        required=True, meaning=Meaning.CERTIFICATES, replicated=3),
+    PropertyRow(P.U_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
+        role=Role.PARTITION, readable=False),
+    PropertyRow(P.U_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
+        role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
+    PropertyRow(P.U_DIGEST, APPLY, APPLY, Takes.SELF, required=True, indexed=True, replicated=2),
+    PropertyRow(P.U_ID, IGNORE, UNLISTED, Takes.NOTHING, role=Role.IDENTIFIER),
+)
+# fmt: on
