@@ -18,7 +18,6 @@ from bench.enterprise import NOW
 from bench.load import LoadError, Operation, Target
 from bench.member import Home, Member
 from bench.twins import Queue
-from mqis.admin.bulk import BulkTransaction
 from mqis.protocol.directory.descriptors import default_descriptor
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
@@ -65,13 +64,11 @@ def plan(directory: Path, replicas: Sequence[str], machines: int, queues: int) -
     with closing(SqliteStore(homes[PEC].store)) as store:
         found(store, "Bench", SITE, PEC)
         with store.write() as tx:
-            bulk = BulkTransaction(tx)
             machine, site = _found(tx, ObjectType.MACHINE, PEC), _found(tx, ObjectType.SITE, SITE)
             seed = seed_text(Seed(PEC, machine, keys[PEC].public))
             for name in replicas:
-                _admit(bulk, homes, name, key=keys[name], site=site, seed=seed)
-            twins.populate(bulk, site, machines, queues)
-            bulk.flush()
+                _admit(tx, homes, name, key=keys[name], site=site, seed=seed)
+            twins.populate(tx, site, machines, queues)
     homes[PEC].configure(homes.values(), role="pec", site=SITE)
     partitions = (ENTERPRISE_PARTITION, site)
     return Planned(homes[PEC], tuple(homes[name] for name in replicas), partitions)

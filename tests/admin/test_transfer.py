@@ -241,7 +241,7 @@ class TestWrongFiles:
             lines[69]["props"]["108"]["value"] = 5
 
         edited(self.file, self.target, edit)
-        self.refused("line 70, props.108.value: VT_LPWSTR wants text, got 5")
+        self.refused("line 70, props.108.value: VT_LPWSTR: wants text, got 5")
 
     def test_a_wrong_variant_type(self) -> None:
         def edit(lines: list[dict[str, Any]]) -> None:

@@ -19,11 +19,15 @@ from mqis.client import (
     equal,
 )
 from mqis.client.results import DirectoryOperationResult
-from mqis.client.servers import MAPPER_PORT, PREDEFINED_PORT
+from mqis.client.servers import (
+    MAPPER_PORT,
+    LogonRefusedError,
+    is_logon_refused,
+)
 from mqis.client.session import SessionSettings
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
@@ -110,8 +114,7 @@ class TestBinding:
                     assert client.server == address
 
         run(main())
-        assert PREDEFINED_PORT == 2879
-        assert ServerAddress.parse(f"dir1:{PREDEFINED_PORT}") == ServerAddress("dir1", 2879)
+        assert ServerAddress.parse("dir1:2879") == ServerAddress("dir1", 2879)
 
     @pytest.mark.parametrize("transfer", [NDR20, NDR64])
     @pytest.mark.req("MQDS-2.2-51")
@@ -198,6 +201,8 @@ class TestServers:
             with pytest.raises(NoServerError) as failure:
                 await DirectoryClient.connect(known)
             assert all(str(server) in str(failure.value) for server in dead)
+            assert len(failure.value.errors) == len(dead)
+            assert not is_logon_refused(failure.value)
             assert known.current == dead[0]
             async with events_at(known) as events:
                 outcome = await events.read_directory(Queue, [equal("Identifier", ONE)])
@@ -503,3 +508,24 @@ def test_interfaces(uuid: Guid, number: int) -> None:
     description = dscomm.DSCOMM if uuid == DSCOMM else dscomm2.DSCOMM2
     assert description.syntax.uuid == uuid
     assert description.opnums == number
+
+
+# --- a refused logon ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (RpcFault(FaultStatus.ACCESS_DENIED), True),
+        (BindFaultError(FaultStatus.SEC_PKG_ERROR), True),
+        (BindFaultError(FaultStatus.PROTO_ERROR), False),
+        (LogonRefusedError("x"), True),
+        # A peer may write what it likes; the error's class counts.
+        (RpcConnectionError("the server closed: fault access_denied"), False),
+        (NoServerError("no directory server answers; x: fault sec_pkg_error"), False),
+        (NoServerError.of([("a", OSError("gone")), ("b", LogonRefusedError("x"))]), True),
+        (NoServerError.of([("fault access_denied", RpcConnectionError("gone"))]), False),
+    ],
+)
+def test_a_refused_logon_is_known_by_its_class(error: Exception, refused: bool) -> None:
+    assert is_logon_refused(error) is refused

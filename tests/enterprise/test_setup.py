@@ -111,7 +111,8 @@ def test_a_configuration_follows_the_plan_and_keeps_what_others_changed(
     promoted = text.replace('role = "bsc"', 'role = "psc"').replace("burst = 20", "burst = 30")
     path.write_text(promoted, encoding="utf-8")
     moved = replace(place, queue_port=12_345)
-    write_config(plan, nodes.with_node(moved), moved)
+    others = tuple(node for node in nodes.nodes if node.name != moved.name)
+    write_config(plan, replace(nodes, nodes=(*others, moved)), moved)
     second = load(path)
     assert second.replication.port == 12_345
     assert dict(second.hosts.entries)["del-dir2"] == "127.77.1.2:12345"

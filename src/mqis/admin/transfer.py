@@ -22,7 +22,6 @@ from pathlib import Path
 from time import time
 from typing import BinaryIO
 
-from mqis.admin.bulk import BulkTransaction
 from mqis.protocol.directory.export_format import (
     MAX_LINE,
     ORDER,
@@ -217,8 +216,8 @@ class _Create:
 
     def __init__(self, tx: Transaction, header: Header) -> None:
         self.result = ImportResult()
-        self._bulk = BulkTransaction(tx)
-        self._events = DirectoryEvents(self._bulk, int(time()), SystemEntropy())
+        self._tx = tx
+        self._events = DirectoryEvents(tx, int(time()), SystemEntropy())
         self._root = enterprise(tx)
         if self._root is not None and header.enterprise is not None:
             self._expect_name(header.enterprise, 1, "enterprise")
@@ -248,11 +247,10 @@ class _Create:
 
     def finish(self) -> None:
         """Name the owners of partitions that began before their site or enterprise was there."""
-        for partition in self._bulk.partitions():
+        for partition in self._tx.partitions():
             if not partition.owner:
-                owner = authority(partition.id, self._bulk) or ""
-                self._bulk.put_partition(replace(partition, owner=owner))
-        self._bulk.flush()
+                owner = authority(partition.id, self._tx) or ""
+                self._tx.put_partition(replace(partition, owner=owner))
 
 
 def _as_created(obj: DirectoryObject) -> dict[int, PropVariant]:

@@ -205,8 +205,8 @@ class World:
         match outcome:
             case Answered(request, result):
                 self._answered(request, result)
-            case Refusal(sender, reason):
-                self.note("refused", f"{server.name}: from {sender}: {reason}")
+            case Refusal(sender=sender, text=text):
+                self.note("refused", f"{server.name}: from {sender}: {text}")
             case Recovered(partition, unique, asked, silent):
                 self.note(
                     "recovered",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from mqis.protocol.directory.lookup_query import Order, SortKey
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.sources import StoreSource, as_guid
+from mqis.protocol.directory.sources import NoSuchObject, StoreSource, as_guid
 from mqis.protocol.errors import DirectoryError
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
@@ -17,8 +18,9 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop, props
-from mqis.wire.propvariant import PropVariant
+from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
+from tests.protocol.directory import world as w
 
 BERLIN, DELFT, USER = (Guid(letter * 16) for letter in (b"b", b"d", b"u"))
 
@@ -89,3 +91,45 @@ def test_what_is_not_there(source: StoreSource, kind: ObjectType, code: HResult)
         source.get(kind, "nobody")
     assert refused.value.hresult == code
     assert source.get(ObjectType.USER, str(USER)).path is None
+
+
+# --- Read Directory Object (MS-MQDS 3.1.6.6) ------------------------------------------------------
+
+
+@pytest.mark.req("MQDS-3.1.6.6-01")
+@pytest.mark.parametrize(
+    ("object_type", "target", "propid", "value"),
+    [
+        (ObjectType.QUEUE, w.ORDERS, 103, "C14\\orders"),
+        (ObjectType.MACHINE, w.C14, 201, w.SITE_A),
+        (ObjectType.SITE, w.SITE_A, 301, "Alpha"),
+        (ObjectType.CN, w.NET, 502, "Net"),
+        (ObjectType.ENTERPRISE, w.ENTERPRISE_ID, 604, "PEC0"),
+        (ObjectType.USER, w.ALICE, 706, w.ALICE),
+        (ObjectType.ROUTINGLINK, w.LINK_AB, 803, 5),
+    ],
+)
+def test_values_of_all_seven_types(
+    object_type: ObjectType, target: Guid, propid: int, value: Value
+) -> None:
+    with w.World().store.read() as view:
+        record = StoreSource(view).get(object_type, str(target), [PropId(propid)])
+    assert [found and found.value for found in record.values.values()] == [value]
+
+
+@pytest.mark.req("MQDS-3.1.6.6-01")
+def test_identifiers_of_other_types_and_of_none_are_skipped() -> None:
+    asked: list[Any] = [PropId.QM_PATHNAME, PropId.Q_INSTANCE, 99, PropId.QM_MACHINE_ID, 1 << 31]
+    with w.World().store.read() as view:
+        record = StoreSource(view).get(ObjectType.MACHINE, "C14", asked)
+    shown = [propid for propid, found in record.values.items() if found is not None]
+    assert shown == [PropId.QM_PATHNAME, PropId.QM_MACHINE_ID]
+
+
+@pytest.mark.req("MQDS-3.1.6.6-01")
+@pytest.mark.parametrize(
+    ("object_type", "name"), [(ObjectType.MACHINE, "C99"), (ObjectType.QUEUE, str(w.OTHER))]
+)
+def test_an_object_that_is_not_there(object_type: ObjectType, name: str) -> None:
+    with w.World().store.read() as view, pytest.raises(NoSuchObject):
+        StoreSource(view).get(object_type, name, [PropId.QM_PATHNAME])

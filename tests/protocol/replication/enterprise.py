@@ -88,7 +88,7 @@ class Node:
         return self.server.name
 
     def refusals(self) -> list[str]:
-        return [effect.reason for effect in self.told if isinstance(effect, Refusal)]
+        return [effect.text for effect in self.told if isinstance(effect, Refusal)]
 
     def answers(self) -> dict[int, int]:
         return {e.request: e.hresult for e in self.told if isinstance(e, Answered)}

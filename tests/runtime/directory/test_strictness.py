@@ -43,7 +43,7 @@ def _patched(stub: bytes, old: bytes, new: bytes) -> bytes:
         pytest.param(
             dscomm.GET_PROPS,
             None,
-            marks=pytest.mark.req("MQDS-3.1.4.7-02"),
+            marks=pytest.mark.req("MQDS-3.1.4.7-02", "MQDS-3.1.6.6-01"),
         ),
         pytest.param(
             dscomm.SET_PROPS,

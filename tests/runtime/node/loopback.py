@@ -74,7 +74,7 @@ class Host:
             return view.find(kind, path)
 
     def refusals(self) -> list[str]:
-        return [o.reason for o in self.outcomes if isinstance(o, Refusal)]
+        return [o.text for o in self.outcomes if isinstance(o, Refusal)]
 
 
 class Net:

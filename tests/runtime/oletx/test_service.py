@@ -301,7 +301,7 @@ def test_nothing_to_grant() -> None:
                 if answer.result:
                     break
             assert (answer.result, answer.accepted) == (CmResult.OUT_OF_RESOURCES, 0)
-            assert total == link.mux.limits.max_incoming == link.mux.incoming_granted
+            assert total == link.mux.limits.max_incoming == link.mux._incoming.granted
 
     run(scene())
 

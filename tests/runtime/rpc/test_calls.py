@@ -18,7 +18,6 @@ from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.limits import Limits
 from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.pool import RpcPool
 from mqis.runtime.rpc.typed import invoke
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
@@ -518,81 +517,5 @@ def test_shutdown_does_not_wait_for_ever() -> None:
             with pytest.raises(RpcConnectionError):
                 await call
             assert desk.cancelled == 1
-
-    run(main())
-
-
-def test_a_pool_reconnects_after_the_server_restarted() -> None:
-    async def main() -> None:
-        connects = 0
-
-        async def connect() -> RpcClient:
-            nonlocal connects
-            connects += 1
-            return await connected(port)
-
-        pool = RpcPool(connect, size=2, backoff_s=0.02)
-        async with serving() as (_, port):
-            for _ in range(5):
-                async with pool.client() as client:
-                    assert await count(client) == 2
-            assert connects == 1
-        async with serving(port=port):
-            async with pool.client() as client:
-                assert await count(client) == 2
-            assert connects == 2
-        task = asyncio.create_task(_use(pool))
-        await asyncio.sleep(0.01)
-        async with serving(port=port):  # it comes back while the pool tries
-            assert await task == 2
-            await pool.close()
-            with pytest.raises(RpcConnectionError, match="pool is closed"):
-                async with pool.client():
-                    pass
-
-    run(main())
-
-
-async def _use(pool: RpcPool) -> int:
-    async with pool.client() as client:
-        return await count(client)
-
-
-def test_a_pool_gives_up_when_nobody_answers() -> None:
-    async def main() -> None:
-        attempts = 0
-
-        async def connect() -> RpcClient:
-            nonlocal attempts
-            attempts += 1
-            raise RpcConnectionError("nobody there")
-
-        pool = RpcPool(connect, attempts=3, backoff_s=0.001)
-        with pytest.raises(RpcConnectionError, match="nobody there"):
-            await _use(pool)
-        assert attempts == 3
-
-    run(main())
-
-
-def test_a_pool_lends_no_more_than_its_size() -> None:
-    async def main() -> None:
-        desk = Desk()
-        async with serving(desk) as (server, port):
-            pool = RpcPool(lambda: connected(port), size=3)
-
-            async def wait() -> None:
-                async with pool.client() as client:
-                    await invoke(client, DESK, WAIT, Number(5))
-
-            await asyncio.gather(*(wait() for _ in range(12)))
-            assert server.connections == 3
-            lent = pool.client()
-            client = await lent.__aenter__()
-            await pool.close()
-            assert client.usable
-            await lent.__aexit__(None, None, None)
-            assert not client.usable
-            await until(lambda: server.connections == 0)
 
     run(main())

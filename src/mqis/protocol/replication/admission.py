@@ -11,6 +11,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, nam
 from mqis.protocol.directory.service import Service
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
+from mqis.protocol.replication.refusals import Objection, RefusalReason
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
@@ -80,15 +81,20 @@ def may_change(work: Work, partition: Guid) -> bool:
     return True
 
 
-def refusal_of_change(work: Work, sender: Sender, state: Partition) -> str | None:
+def refusal_of_change(work: Work, sender: Sender, state: Partition) -> Objection | None:
     """Why changes and numbers of a partition are not taken from a sender; None: they are."""
     if owns_state(work.tx, work.me, state):
-        return "this server is the authority of the partition"
+        return Objection(
+            RefusalReason.OWN_PARTITION, "this server is the authority of the partition"
+        )
     if sender.name is None:
-        return f"{sender.id} is no server of this enterprise"
+        return Objection(RefusalReason.STRANGER, f"{sender.id} is no server of this enterprise")
     source = work.memory.psc if work.me.is_bsc else authority_of(work.tx, state)
     if name_key(sender.name) != name_key(source):
-        return f"{sender.name} is not who this server takes the partition from"
+        return Objection(
+            RefusalReason.WRONG_SOURCE,
+            f"{sender.name} is not who this server takes the partition from",
+        )
     return None
 
 

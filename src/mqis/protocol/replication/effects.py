@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.queueing.message import Message
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -41,7 +42,9 @@ class Refusal:
     """A message or a part of it was not taken; nothing has changed by it."""
 
     sender: str
-    reason: str
+    reason: RefusalReason
+    #: For people; no program reads it.
+    text: str
     #: The session that it came by; 0: none.
     session: int = 0
 

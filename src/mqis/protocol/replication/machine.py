@@ -39,6 +39,7 @@ from mqis.protocol.replication.counters import Counters
 from mqis.protocol.replication.effects import Effect
 from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import DEFAULTS, Settings
 from mqis.protocol.replication.transport import TransportEvent
@@ -230,7 +231,7 @@ class Replication:
         try:
             message = decode_message(received.body)
         except WireError as error:
-            return work.refuse(f"not a replication message: {error}")
+            return work.refuse(RefusalReason.MALFORMED, f"not a replication message: {error}")
         work.record(
             JournalRecord(
                 work.at.unix_us,

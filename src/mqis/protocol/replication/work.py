@@ -21,6 +21,7 @@ from mqis.protocol.queueing.message import (
 from mqis.protocol.replication.counters import Counters
 from mqis.protocol.replication.effects import Changed, Effect, Refusal, Send
 from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import Settings
 from mqis.wire.guid import Guid
@@ -136,11 +137,14 @@ class Work:
         if self.journaled:
             self.tx.append(record)
 
-    def refuse(self, reason: str, change: DirectoryChange | None = None) -> None:
-        """A message, or one change of it, is not taken."""
+    def refuse(
+        self, reason: RefusalReason, text: str, change: DirectoryChange | None = None
+    ) -> None:
+        """Refuses a message, or one change of it, and records that."""
         sender = self.sender
         label = "" if sender is None else sender.label
-        self.effects.append(Refusal(label, reason, 0 if sender is None else sender.session))
+        session = 0 if sender is None else sender.session
+        self.effects.append(Refusal(label, reason, text, session))
         kind = RecordKind.MESSAGE if change is None else RecordKind.CHANGE
         record = JournalRecord(
             self.at.unix_us,
@@ -148,8 +152,8 @@ class Work:
             RecordState.REFUSED,
             peer=label,
             message=None if sender is None else sender.identifier,
-            session=0 if sender is None else sender.session,
-            reason=reason,
+            session=session,
+            reason=text,
         )
         if change is not None:
             record = replace(

@@ -94,10 +94,6 @@ class SecurityDescriptor(Structure):
     def has_null_dacl(self) -> bool:
         return self.dacl is None and bool(self.control & Control.DACL_PRESENT)
 
-    @property
-    def has_null_sacl(self) -> bool:
-        return self.sacl is None and bool(self.control & Control.SACL_PRESENT)
-
     @classmethod
     def decode(cls, reader: Reader) -> Self:
         """The descriptor that all the remaining bytes of ``reader`` hold."""
