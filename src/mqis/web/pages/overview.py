@@ -10,10 +10,7 @@ from mqis.web.asking import Asked
 
 
 def overview(asked: Asked) -> Response:
-    console = asked.console
-    polled = console.polled()
-    matrix = console.watch.matrix(polled)
-    named = [each.status.enterprise for each in polled if each.status is not None]
+    status = asked.console.status()
     objects: dict[str, Tally] = {}
     problem = None
     try:
@@ -23,9 +20,9 @@ def overview(asked: Asked) -> Response:
         problem = str(error)
     return asked.page(
         "overview.html",
-        enterprise=console.settings.places.enterprise or next(filter(None, named), ""),
-        servers=polled,
-        matrix=matrix,
+        enterprise=status.enterprise,
+        servers=status.servers,
+        status=status,
         objects=objects,
         problem=problem,
     )

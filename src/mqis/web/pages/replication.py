@@ -12,8 +12,7 @@ from mqis.web.live import Full
 
 
 def show(asked: Asked) -> Response:
-    polled = asked.console.polled()
-    return asked.page("replication.html", matrix=asked.console.watch.matrix(polled))
+    return asked.page("replication.html", status=asked.console.status())
 
 
 async def live(request: Request) -> Response:

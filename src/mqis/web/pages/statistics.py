@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.views.console.statistics import counters
+from mqis.views.console.status import counters
 from mqis.web.asking import Asked
 
 
 def show(asked: Asked) -> Response:
-    polled = asked.console.polled()
-    matrix = asked.console.watch.matrix(polled)
-    return asked.page("statistics.html", servers=polled, counters=counters(polled), matrix=matrix)
+    servers = asked.console.status().servers
+    return asked.page("statistics.html", servers=servers, counters=counters(servers))
