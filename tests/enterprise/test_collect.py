@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,13 @@ from mqis.enterprise.collect import Collector, collect
 from mqis.enterprise.roster import roster_of_nodes
 from mqis.enterprise.states import State, Supervised, Supervision, save_states
 from mqis.enterprise.status import EnterpriseStatus
+from mqis.protocol.directory.objects import Partition
 from mqis.runtime.freeports import free_port
-from tests.enterprise.monitors import Monitors, closing_monitors, node, told
+from mqis.storage.schema import VERSION
+from mqis.storage.sqlite import SqliteStore, schema_version
+from mqis.wire.guid import Guid
+from mqis.wire.seqnum import SequenceNumber
+from tests.enterprise.monitors import PARTITION, Monitors, closing_monitors, node, told
 
 
 @pytest.fixture
@@ -106,3 +113,37 @@ def test_a_server_without_its_directory_is_neither_up_nor_equal(fakes: Monitors)
     found = look(nodes, {"b": Supervised(State.STARTING, 1.0)})
     assert [(s.up, s.state) for s in found.servers] == [(True, "ready"), (False, "starting")]
     assert look(nodes, {"b": Supervised(State.READY, 1.0)}).servers[1].up
+
+
+# --- stores of servers that do not answer ---------------------------------------------------------
+
+
+def with_store(path: Path) -> Nodes:
+    store = SqliteStore(path)
+    with store.write() as tx:
+        tx.put_partition(Partition(Guid.parse(PARTITION), "A", SequenceNumber(9)))
+    store.close()
+    return Nodes("Acme", (node("a", free_port(), f"sqlite:{path}"),))
+
+
+def test_the_store_of_a_server_that_does_not_answer_is_read(tmp_path: Path) -> None:
+    nodes = with_store(tmp_path / "a.db")
+    for supervised in ({}, {"a": Supervised(State.STOPPED, 1.0)}):
+        (replica,) = look(nodes, supervised).servers[0].replicas
+        assert (replica.last_seq, replica.authority) == ("0000000000000009", True)
+    assert collect(roster_of_nodes(nodes), None).servers[0].partitions is None
+
+
+def test_the_store_of_a_server_that_starts_is_left_alone(tmp_path: Path) -> None:
+    nodes = with_store(tmp_path / "a.db")
+    for state in (State.WAITING, State.STARTING):
+        assert look(nodes, {"a": Supervised(state, 1.0)}).servers[0].partitions is None
+
+
+def test_a_store_of_another_version_is_left_alone(tmp_path: Path) -> None:
+    """Opening one would bring it up to date, which is for its server to do."""
+    nodes = with_store(tmp_path / "a.db")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute(f"PRAGMA user_version={VERSION - 1}")
+    assert look(nodes).servers[0].partitions is None
+    assert schema_version(tmp_path / "a.db") == VERSION - 1

@@ -39,7 +39,7 @@ class Collector:
 
     @classmethod
     def of_run(cls, run: Path) -> Collector:
-        """For a run directory."""
+        """Returns a collector for the servers of a run directory."""
         return cls(lambda: roster_of_run(run))
 
     def collect(self) -> EnterpriseStatus:
