@@ -13,8 +13,8 @@ from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Journal
 from mqis.storage.journal import journal as journal_module
 from mqis.storage.journal.files import segment_name, segments, snapshot_name
+from mqis.storage.journal.keeping import expendable, retain
 from mqis.storage.journal.reader import Segment, journal_faults, records
-from mqis.storage.journal.retention import expendable, retain
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from tests.disks import small_disk

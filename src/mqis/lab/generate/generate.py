@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from mqis.lab.generate.damage import damage_journal
 from mqis.lab.generate.delivery import (
     EXPIRED_BECAUSE,
     REFUSED_BECAUSE,
@@ -25,6 +24,7 @@ from mqis.lab.generate.faults import (
     Gap,
     Held,
     JournalDamage,
+    damage_journal,
 )
 from mqis.lab.generate.history import History
 from mqis.lab.generate.plan import GenerateError, Member, Plan
