@@ -26,7 +26,7 @@ _LAYOUT = struct.Struct(">QQd")
 
 @dataclass(frozen=True, slots=True)
 class Acks:
-    """What a neighbour has acknowledged, which is kept in the store."""
+    """The numbers that a neighbour has acknowledged, kept in the store."""
 
     site: SequenceNumber = SequenceNumber.MIN
     enterprise: SequenceNumber = SequenceNumber.MIN
@@ -48,7 +48,7 @@ def _put(work: Work, name: str, acks: Acks) -> None:
 
 
 def forget(work: Work, name: str) -> None:
-    """Who is no neighbour any more holds nothing up (E35)."""
+    """Drops what a former neighbour has acknowledged, so that purging goes on (E35)."""
     work.tx.drop_state(_FAMILY, name_key(name).encode())
 
 

@@ -1,4 +1,4 @@
-"""One change that another authority made, put into this replica (3.1.7.2.3 to 3.1.7.2.8).
+"""Applies a change that another authority made to this replica (3.1.7.2.3 to 3.1.7.2.8).
 
 The rules for clients do not hold here (E69): the authority has decided. What cannot be done is a
 ``DirectoryError``, raised before anything is written, and then the replica asks for the whole
@@ -40,7 +40,7 @@ _EMPTIABLE = frozenset({VarType.BLOB, VarType.LPWSTR, VarType.CLSID, VarType.VEC
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a change did to the replica; both None: the object was not there, and still is not."""
+    """The effect of a change on the replica; both None if the object did not and does not exist."""
 
     before: DirectoryObject | None
     after: DirectoryObject | None
@@ -49,7 +49,7 @@ class Applied:
 
 
 def type_of(change: DirectoryChange) -> ObjectType:
-    """What a change is about (3.1.1.4): by its first property, a deletion by its second (E59)."""
+    """The object type of a change (3.1.1.4): its first property tells, or a deletion's second (E59)."""
     properties = dict(change.properties)
     found = None
     if change.command is Command.DELETE:
@@ -88,7 +88,7 @@ def find(view: View, object_type: ObjectType, change: DirectoryChange) -> Direct
 def _delete(
     tx: Transaction, object_type: ObjectType, change: DirectoryChange, keep_tombstones: bool
 ) -> Applied:
-    """What is not there is deleted already (E11); the tombstone is for those who ask us (E12)."""
+    """Deletes the object if it exists (E11); keeps a tombstone for those who ask us (E12)."""
     obj = find(tx, object_type, change)
     if obj is not None and obj.partition != change.partition:
         return Applied(None, None)  # it has moved on to another authority, which decides about it
@@ -196,7 +196,7 @@ def stored(properties: dict[int, PropVariant]) -> dict[int, PropVariant]:
 
 
 def emptied(properties: dict[int, PropVariant]) -> list[int]:
-    """What the authority has no value for any more, by the identifiers that are stored."""
+    """The stored properties that the authority no longer has a value for."""
     return [
         STORED_AS.get(propid, propid)
         for propid, variant in properties.items()

@@ -87,7 +87,7 @@ def known_purged(state: Partition, progress: Progress) -> SequenceNumber:
 
 
 def source_of(work: Work, state: Partition) -> str:
-    """Who sends us a partition: a BSC's PSC, else the authority."""
+    """The server that sends us a partition: the PSC for a BSC, else the authority."""
     return work.memory.psc if work.me.is_bsc else authority_of(work.tx, state)
 
 

@@ -1,4 +1,4 @@
-"""From objects to the changes that travel (MC-MQDSRP 2.2.4)."""
+"""Builds the changes that travel (MC-MQDSRP 2.2.4) from objects."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _parts(change: OwnChange) -> tuple[Command, str | None, Guid | None, _Listed
 
 
 def _needs_all(change: OwnChange) -> bool:
-    """Of a queue that its site alone knows, other sites may have an old copy (E58).
+    """Returns whether other sites may hold an old copy of a queue that is now its site's own (E58).
 
     They get all of it, so that a copy under a number is what the authority had under it.
     """
@@ -96,7 +96,7 @@ def synchronized(
 
 
 def deletion(object_type: ObjectType, scope: Scope) -> _Listed:
-    """What every handler of a deletion reads (E14): the scope, then the type."""
+    """The properties of a deletion as every receiver reads them (E14): the scope, then the type."""
     return (
         pair(PropId.D_SCOPE, int(scope)),
         pair(PropId.D_OBJTYPE, int(object_type)),

@@ -1,4 +1,4 @@
-"""What replication asks of its driver, once the transaction that decided it is committed."""
+"""Effects: what the driver has to do once the transaction that decided it is committed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ChangeApplied:
 
 @dataclass(frozen=True, slots=True)
 class RequestDecided:
-    """What came of a change that another server asked for; no changes: it was refused."""
+    """The outcome of a change that another server requested; without changes it was refused."""
 
     requester: str
     number: int

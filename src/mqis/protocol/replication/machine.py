@@ -76,7 +76,7 @@ class Received:
 
 
 class Replication:
-    """One server's part in replication."""
+    """The replication machine of one server."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Replication:
 
     @property
     def memory(self) -> Memory:
-        """For those who watch; nothing in it is to be changed from outside."""
+        """The machine's memory, for monitoring: read it, do not change it."""
         return self._memory
 
     # --- life -------------------------------------------------------------------------------------
@@ -164,11 +164,11 @@ class Replication:
     def transported(
         self, tx: Transaction, events: Iterable[TransportEvent], at: Instant
     ) -> list[Effect]:
-        """What has become of messages: written down, and heeded where they did not arrive."""
+        """Records the fate of sent messages, and reacts to those that did not arrive."""
         return self._run(tx, at, lambda work: transport.transported(work, events))
 
     def may_change(self, tx: Transaction, at: Instant) -> Callable[[Guid], bool]:
-        """What ``DirectoryEvents.owns`` asks in this transaction."""
+        """The answer to ``DirectoryEvents.owns`` in this transaction."""
         work = self._work(tx, at)
         return lambda partition: admission.may_change(work, partition)
 

@@ -75,7 +75,7 @@ def handle_change(work: Work, state: Partition, change: DirectoryChange) -> None
 
 
 def is_ahead(state: Partition, change: DirectoryChange) -> bool:
-    """Whether something is missing before a change."""
+    """Returns whether changes before this one are missing."""
     return change.previous_seq > state.last_seq
 
 

@@ -69,7 +69,7 @@ def answer_to(work: Work, request: ChangeRequest) -> int | None:
 
 
 def refusal(work: Work, request: ChangeRequest) -> Objection | None:
-    """Why a request that has no answer yet must not be decided; None: it may."""
+    """The reason not to decide a request that has no answer yet; None to decide it."""
     stamp, requester = _stamp(request), request.requester
     horizon = _time(work, _HORIZONS, name_key(requester).encode())
     if not stamp:
@@ -142,7 +142,7 @@ def _lead(work: Work, requester: bytes) -> int | None:
 
 
 def raise_floor(work: Work, partition: Guid, *, served: bool) -> None:
-    """From now on requests of before do not count: which of them were answered is not known here.
+    """Refuses all earlier requests from now on: this server no longer knows which were answered.
 
     That is so for a store that was restored, and for a server that takes another's place.
     ``served``: this store has answered some, and those that it forgot may be by fast clocks.

@@ -68,12 +68,12 @@ def _restores(work: Work, request: SyncRequest, state: Partition) -> bool:
 
 
 def is_purged(request: SyncRequest, state: Partition) -> bool:
-    """Whether tombstones that the requester has not seen are gone."""
+    """Returns whether tombstones that the requester has not seen have been purged."""
     return request.from_seq < state.purged_seq and request.known_purged_seq < state.purged_seq
 
 
 def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
-    """Everything above From, whatever To says (E03), or as much as one message holds (E54)."""
+    """The reply: all changes above From, whatever To says (E03), or what fits a message (E54)."""
     last = state.last_seq
     if not _restores(work, request, state):
         last = max(request.from_seq, complete_through(work, state))

@@ -93,7 +93,7 @@ def _nobodys(work: Work) -> SequenceNumber:
 
 
 def _ask(work: Work, partition: Guid, survivor: Survivor) -> None:
-    """For everything, tombstones purged or not, and queues of a single site too."""
+    """Requests everything, including purged ranges and queues that one site alone knows."""
     survivor.asked_at = work.now
     request = SyncRequest(
         work.me.site, partition, survivor.from_seq, _MAX, _MAX, True, 0, work.me.name
@@ -129,7 +129,7 @@ def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply
 
 
 def _impossible(work: Work, reply: SyncReply) -> Objection | None:
-    """Why the numbers of a copy cannot be those that this authority once gave out; None: they can.
+    """The reason why a copy's numbers cannot be this authority's own; None if they can.
 
     The numbers to come begin behind them: one that is too high could never be taken back.
     """
@@ -163,7 +163,7 @@ def _tells_type(change: DirectoryChange) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """One server's holdings, ours included."""
+    """The objects and tombstones that one server, or this one, holds of the partition."""
 
     last_seq: SequenceNumber
     holds: dict[Guid, DirectoryChange]
@@ -228,7 +228,7 @@ def _settle(
 
 
 def _is_gone(guid: Guid, best: DirectoryChange, copies: tuple[_Copy, ...]) -> bool:
-    """Whether some copy is past the object's number and has it no more."""
+    """Returns whether a copy that is past the object's number no longer has the object."""
     in_site_only = _known_in_site(best)
     return any(
         guid not in copy.holds

@@ -61,7 +61,7 @@ def receive_sync_reply(work: Work, sender: Sender, reply: SyncReply) -> None:
 
 
 def _contradicts(state: Partition, progress: Progress, reply: SyncReply) -> bool:
-    """Whether the authority, asked just now, has given out or purged less than this replica.
+    """Returns whether the authority's reply is behind this replica in given out or purged numbers.
 
     Then somebody who is not the authority has pushed the numbers here up, and nothing that comes
     would be taken. At worst the reply is an old one, and the partition is copied for nothing.
@@ -76,7 +76,7 @@ def _contradicts(state: Partition, progress: Progress, reply: SyncReply) -> bool
 
 
 def _is_no_help(state: Partition, progress: Progress, reply: SyncReply) -> bool:
-    """Whether the other side has not got itself what the changes here wait for.
+    """Returns whether the replying server lacks the very changes that are missing here.
 
     The request stays open then: asking at once would get the same answer, without end.
     """
@@ -87,14 +87,14 @@ def _is_no_help(state: Partition, progress: Progress, reply: SyncReply) -> bool:
 
 
 def _ask_authority(work: Work, sender: Sender, partition: Guid) -> None:
-    """Who has learnt from the PEC who the authority is asks that one next (4.1)."""
+    """Asks the authority next, once the PEC's reply has told which server that is (4.1)."""
     state = work.partition(partition)
     if state is not None and name_key(source_of(work, state)) != name_key(sender.name or ""):
         ask(work, partition)
 
 
 def _unusable(work: Work, state: Partition, reply: SyncReply) -> Objection | None:
-    """Why a reply is not taken, the first of the reasons that holds; None: it is."""
+    """The first reason that holds to refuse a reply; None to apply it."""
     asked, end = work.memory.progress(state.id).asked, _end(reply)
     if asked is None:
         return Objection(RefusalReason.UNSOLICITED, "a reply that nobody asked for")
@@ -117,7 +117,7 @@ def _unusable(work: Work, state: Partition, reply: SyncReply) -> Objection | Non
 
 
 def _end(reply: SyncReply) -> SequenceNumber:
-    """Where the replica is afterwards: what the server states as its own last number (E06)."""
+    """The replica's last number after the reply: the one that the server calls its own (E06)."""
     last = max((change.seq for change in reply.changes), default=reply.from_seq)
     return last if reply.to_seq == SequenceNumber.MAX else max(last, reply.to_seq)
 
@@ -156,7 +156,7 @@ def _is_news(state: Partition, progress: Progress, change: DirectoryChange) -> b
 
 
 def _apply(work: Work, progress: Progress, change: DirectoryChange) -> bool:
-    """One change; an object that fails again and again is set aside so that the rest goes on."""
+    """Applies one change; an object that keeps failing is quarantined so that the rest goes on."""
     guid = change.guid or Guid.NULL
     if apply_one(work, change):
         progress.failures.pop(guid, None)

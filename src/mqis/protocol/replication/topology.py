@@ -1,4 +1,4 @@
-"""What sites, machines and the enterprise object mean for replication (3.1.7.2.5 to .12).
+"""Consequences of sites, machines and the enterprise object for replication (3.1.7.2.5 to .12).
 
 Partitions and neighbours follow from the directory: a partition for each site, a neighbour for the
 PSC of each other site and for each BSC of our own. So whatever way a change came, and however

@@ -1,4 +1,4 @@
-"""One operation of replication: the transaction it runs in, and what it asks for afterwards.
+"""One operation of replication: the transaction that it runs in, and its effects.
 
 Every function of this package takes a ``Work`` first. What it reads and writes of the directory
 goes through ``tx``; what it remembers between operations is in ``memory``; what is to happen in
@@ -39,7 +39,7 @@ _MODULUS = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Where a message came from, as far as that is known."""
+    """The sender of a message, as far as it is known."""
 
     id: Guid
     #: The machine name that the directory, or the administrator, has for it; None: unknown.
@@ -55,7 +55,7 @@ class Sender:
 
 @dataclass(slots=True)
 class Work:
-    """What one operation works with."""
+    """The context of one operation."""
 
     tx: Transaction
     at: Instant
@@ -118,7 +118,7 @@ class Work:
         return MessageIdentifier(self.me.id, memory.last_message_id)
 
     def _start_of_block(self) -> int:
-        """Where the store's counter is, or the clock if that is ahead.
+        """The first number of a new block: the store's counter, or the clock if that is ahead.
 
         A store that was put back from a backup has an old one, and others still know the numbers
         that came after it: they would drop our messages as repetitions.
