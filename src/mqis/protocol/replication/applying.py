@@ -49,7 +49,7 @@ class Applied:
 
 
 def type_of(change: DirectoryChange) -> ObjectType:
-    """The object type of a change (3.1.1.4), told by its first property (a deletion: second, E59)."""
+    """The object type of a change (3.1.1.4), told by its first property, or second (E59)."""
     properties = dict(change.properties)
     found = None
     if change.command is Command.DELETE:
