@@ -9,7 +9,7 @@ from mqis.pipeline.transforms.conversations import conversations as added_up
 
 
 def conversations(tables: Tables) -> dict[str, int]:
-    """How many messages there are of each protocol."""
+    """Writes the table; returns the number of messages of each protocol."""
     made = tables.write("conversations", added_up(tables.read("packets")).coalesce(1))
     totals = made.groupBy("protocol").agg(F.sum("messages").alias("n")).orderBy("protocol")
     return {row["protocol"]: row["n"] for row in totals.collect()}

@@ -1,4 +1,4 @@
-"""Who talks to whom: captured messages added up by client, server and protocol."""
+"""Conversations: captured messages summed by client, server and protocol."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812
 def conversations(packets: DataFrame) -> DataFrame:
     """One row for each protocol between a client and a port of a server, the busiest first.
 
-    A protocol that travels in another (``cmp`` in ``rpc``) has rows of its own, and its bytes are
-    among those of its carrier too.
+    A protocol inside another (``cmp`` in ``rpc``) has its own rows; its bytes count for its carrier
+    too.
     """
     to_server = F.col("to_server")
     ends = packets.filter("carrier is not null").select(
