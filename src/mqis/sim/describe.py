@@ -1,4 +1,4 @@
-"""Messages in the words of a trace."""
+"""Descriptions of replication messages for the trace."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SYNC0_AT = 62
 
 
 def operation_of(body: bytes) -> str:
-    """What kind of message it is."""
+    """The name of a message's operation."""
     number = body[_OPERATION_AT]
     return Operation(number).name.lower() if number <= Operation.BSC_ACK else f"operation {number}"
 
 
 def is_partial(body: bytes) -> bool:
-    """Whether it is a sync reply that others follow."""
+    """Returns whether a message is a sync reply that is followed by others."""
     more = body[_SYNC0_AT : _SYNC0_AT + 1]
     return body[_OPERATION_AT] == Operation.SYNC_REPLY and more == bytes([Sync0.MORE])
 
