@@ -1,4 +1,4 @@
-"""Damage to the files of a journal: a record that was changed, a write that did not finish."""
+"""Damages the files of a journal: alters a record, and adds an unfinished write."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from mqis.lab.generate.faults import JournalDamage
 from mqis.storage.journal.files import segments
 from mqis.wire.journal import Whole, segment_header, walk
 
-#: Somewhere in the header of a record, behind its checksum.
+#: An offset in the header of a record, after its checksum.
 _WITHIN = 60
 _UNFINISHED = 90
 
 
 def damage_journal(directory: Path, server: str) -> list[JournalDamage]:
-    """One of each, in the last segment."""
+    """Damages the last segment in both ways; returns the places."""
     path = list(segments(directory).values())[-1]
     data = bytearray(path.read_bytes())
     _, start = segment_header(bytes(data))

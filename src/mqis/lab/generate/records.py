@@ -1,4 +1,4 @@
-"""Journal records by the million: what many of them share is encoded once."""
+"""Encodes millions of journal records: the parts that many of them share are encoded once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from mqis.wire.journal import JournalRecord, encode_record
 _LENGTH_CRC = Struct("<II")
 _LSN_TIME = Struct("<Qq")
 _U32 = Struct("<I")
-#: Places of a record's fields (docs/journal.md): behind number and time, the source of the message,
-#: its ordinal, the lengths of the names, that of the body, what is reserved.
+#: Offsets of a record's fields (docs/journal.md): after LSN and time, the message's source, its
+#: ordinal, the lengths of the names, the length of the body, the reserved field.
 _FIXED_AT, _SOURCE_AT, _ORDINAL_AT, _NAMES_AT, _BODY_AT, _RESERVED_AT = 24, 88, 104, 108, 112, 116
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What all records of one kind about one way share: whose messages they are, and the peer."""
+    """The encoded parts that all records of one kind between two servers share."""
 
-    #: From the version on, up to the message's source; then the source; then what ends a record.
+    #: The fields from the version up to the message's source.
     fixed: bytes
     source: bytes
     lengths: bytes
@@ -28,7 +28,7 @@ class Way:
 
     @classmethod
     def of(cls, record: JournalRecord) -> Way:
-        """Of a record that names a message and has no body."""
+        """Takes the parts from a sample record that has a message and no body."""
         data = encode_record(0, record)
         return cls(
             data[_FIXED_AT:_SOURCE_AT],
@@ -40,7 +40,7 @@ class Way:
     def record(
         self, lsn: int, time_us: int, ordinal: int, body: bytes = b"", fixed: bytes = b""
     ) -> bytes:
-        """The record; ``fixed`` is what another one than the pattern says of its change."""
+        """Encodes a record; ``fixed`` (from ``fixed_of``) replaces the sample's fixed fields."""
         covered = b"".join(
             (
                 _LSN_TIME.pack(lsn, time_us),
@@ -57,5 +57,5 @@ class Way:
 
 
 def fixed_of(record: JournalRecord) -> bytes:
-    """What a record that names a message says of its change, for ``Way.record``."""
+    """The fixed fields of a record that has a message, for ``Way.record``."""
     return encode_record(0, record)[_FIXED_AT:_SOURCE_AT]
