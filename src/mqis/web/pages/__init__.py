@@ -1,1 +1,1 @@
-"""One module for each entry of the menu."""
+"""The pages: one module for each entry of the menu."""

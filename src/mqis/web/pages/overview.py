@@ -1,4 +1,4 @@
-"""Overview: the enterprise in one screen."""
+"""The overview: the enterprise on one page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions and calls, as the servers count them."""
+"""Sessions and calls: the servers' counters."""
 
 from __future__ import annotations
 
