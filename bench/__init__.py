@@ -1,1 +1,1 @@
-"""Benchmarks, each beside a peer that is measured in the same run: ``python -m bench --list``."""
+"""Benchmarks, most of them with a peer measured in the same run: ``python -m bench --list``."""

@@ -1,7 +1,7 @@
 """Runs the benchmarks: ``python -m bench [NAME ...]``.
 
-No result changes the exit code: a shared machine is no judge. Another entry is another module
-with a ``BENCH``, and a line in ``ENTRIES``.
+Results do not change the exit code, as a shared machine is too noisy. To add an entry, write a
+module with a ``BENCH`` and add a line to ``ENTRIES``.
 """
 
 from __future__ import annotations
@@ -59,26 +59,26 @@ ENTRIES: dict[str, Bench] = {
         capture,
     )
 }
-#: Not /tmp, which is often memory, where a flush costs nothing.
+#: Not /tmp, which is often in memory, where a flush costs nothing.
 DIRECTORY = Path("/var/tmp")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="runs the benchmarks")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="one of --list; all if none")
-    parser.add_argument("--list", action="store_true", help="what there is")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="entries to run; default: all")
+    parser.add_argument("--list", action="store_true", help="list the entries")
     parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
-    parser.add_argument("--json", action="store_true", help="results for machines on stdout")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument(
         "--directory",
         type=Path,
         default=DIRECTORY,
-        help="where the stores go; take the disk that is to be measured (%(default)s)",
+        help="directory for the stores, on the disk to be measured (%(default)s)",
     )
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in ENTRIES]
     if unknown:
-        parser.error(f"no entry {', '.join(unknown)}; there are {', '.join(ENTRIES)}")
+        parser.error(f"there is no entry {', '.join(unknown)}; there are {', '.join(ENTRIES)}")
     if not arguments.directory.is_dir():
         parser.error(f"{arguments.directory} is not a directory; name one with --directory")
     return arguments
@@ -89,7 +89,7 @@ def _run(arguments: argparse.Namespace, say: Callable[[str], None]) -> Iterator[
     prefix, below = "mqis-bench-", arguments.directory
     with TemporaryDirectory(prefix=prefix, dir=below) as name, ExitStack() as resources:
         place = Path(name)
-        place.chmod(0o711)  # the PostgreSQL server can run as another user, and must get in
+        place.chmod(0o711)  # the PostgreSQL server may run as another user and needs access
         yield Run(arguments.quick, place, say, resources)
 
 
@@ -107,7 +107,7 @@ def main() -> int:
         if not arguments.json:
             console.print(str(where), highlight=False)
             if run.quick:
-                console.print("quick: this shows that everything runs, not how fast")
+                console.print("quick: this shows that everything runs; the numbers mean little")
         for bench in (ENTRIES[name] for name in arguments.names or ENTRIES):
             results = bench.run(run)
             done.append((bench, results))
@@ -117,7 +117,9 @@ def main() -> int:
         json.dump(as_json(where, load(), arguments.quick, done), sys.stdout, indent=2)
         print()
     else:
-        console.print(f"\nload {load():.1f} at the end, one or two of it ours", highlight=False)
+        console.print(
+            f"\nload {load():.1f} at the end, one or two of it from the benchmark", highlight=False
+        )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The stores under test, new and empty, and the bare database below each of them."""
+"""The stores under test, new and empty, and the bare database of each."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _SELECT = "SELECT body FROM objects WHERE object_type=? AND id=?"
 
 
 class Unavailable(Exception):
-    """A store that cannot be had here; says why."""
+    """A store or program is not available here; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
     name: str
     store: Store
-    #: One row by its primary key with nothing of ours in between; None where there is nothing.
+    #: Reads one row by its primary key from the bare database; None if there is none.
     select: Callable[[Guid], object] | None = None
-    #: How to open the store again: a path, or a connection string.
+    #: The path or connection string to open the store again.
     place: str = ""
 
 
@@ -71,7 +71,7 @@ def postgres(run: Run, name: str) -> Backend:
 
 
 def _start_postgres(run: Run) -> str | Unavailable:
-    """How to connect to a private server, or why there is none."""
+    """Starts a private server; returns its connection string, or why there is none."""
     directory = str(run.directory / "postgres")
     script = str(ROOT / "tools" / "postgres.sh")
     started = subprocess.run(
@@ -83,5 +83,5 @@ def _start_postgres(run: Run) -> str | Unavailable:
     return started.stdout.strip()
 
 
-#: Every kind of store, by the function that makes a new one under a name of its own.
+#: The functions that make a new store under a given name, one for each kind.
 ALL: tuple[Callable[[Run, str], Backend], ...] = (memory, sqlite, postgres)

@@ -1,9 +1,8 @@
-"""Reads while somebody else's lookup goes over the whole directory.
+"""Measures reads while another client's lookup goes over the whole directory.
 
-One client reads properties by path, one call after the other; alone, and from the beginning of a
-lookup of all queues to its end. The lookup has 128 columns, as many as there may be. What counts is
-the ratio of the p99s within a run: a lookup that held the server would make every read beside it
-wait for seconds.
+One client reads properties by path, one call after the other; alone, and during a lookup of all
+queues. The lookup has 128 columns, the maximum. The result is the ratio of the p99s within a run:
+if a lookup blocked the server, every concurrent read would wait for seconds.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import MAX_ENTRIES
 
-#: A read beside a lookup takes at most so many times as long as one alone (p99).
+#: The aim: a read during a lookup takes at most so many times as long as one alone (p99).
 MOST = 20.0
-#: Each takes as long as a lookup does.
+#: The number of rounds; each lasts as long as a lookup.
 ROUNDS = 3
-#: Longer than a lookup takes on a machine that is busy with something else.
+#: Longer than a lookup takes on a busy machine.
 LOOKUP_TIMEOUT_S = 300.0
 _SHOWN = (PropId.Q_INSTANCE, PropId.Q_LABEL, PropId.Q_QUOTA)
 _READABLE = [
@@ -87,7 +86,7 @@ def _measure(run: Run, target: Target[RpcPeer], queues: int) -> Results:
 
 
 class _Lookup:
-    """A lookup that begins in a thread, which waits for nothing but the server's answer."""
+    """A lookup in a thread of its own."""
 
     def __init__(self, line: Line[RpcPeer], begin: calls.Call) -> None:
         self._failure: Exception | None = None
@@ -99,7 +98,7 @@ class _Lookup:
         start = perf_counter_ns()
         try:
             line.run(line.peer.call(begin))
-        except Exception as error:  # told by ``seconds``
+        except Exception as error:  # ``seconds`` raises it
             self._failure = error
         self._elapsed_ns = perf_counter_ns() - start
 
@@ -119,7 +118,7 @@ def _until(seconds: float) -> Callable[[], bool]:
 
 
 def _timed(operation: Callable[[], object], is_over: Callable[[], bool]) -> Sample:
-    """One operation after the other, at least one, each timed."""
+    """Times each operation, one after the other, at least one."""
     latencies: list[int] = []
     start = now = perf_counter_ns()
     while not latencies or not is_over():

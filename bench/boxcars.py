@@ -1,4 +1,4 @@
-"""Boxcars to bytes and back, and messages through two multiplexers joined in memory."""
+"""Measures encoding and decoding of boxcars, and messages through two joined multiplexers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mqis.wire.cmp.boxcar import HEADER_SIZE, MAX_SIZE, BoxcarReader
 from mqis.wire.cmp.builder import BoxcarBuilder, size_in_boxcar
 from mqis.wire.cmp.packet import PACKET_SIZE, RESERVED, MsgTag, Packet
 
-#: No body, that of the specification's example, a longer one, and the longest.
+#: Body sizes: none, that of the specification's example, a longer one, and the longest.
 BODIES = (0, 60, 1000, 81_880)
 _STRUCT = Struct("<6I")
 
@@ -87,7 +87,7 @@ def _decode(data: bytes) -> int:
 
 
 def _pack(count: int, body: bytes) -> bytes:
-    """The least that makes these bytes: no limits, no values, no header."""
+    """The minimum that makes these bytes: no limits, no values, no header."""
     buffer = bytearray()
     filler = bytes(-len(body) % 8)
     for _ in range(count):
@@ -98,7 +98,7 @@ def _pack(count: int, body: bytes) -> bytes:
 
 
 def _unpack(data: bytes, count: int) -> int:
-    """The least that reads them: no checks, and every body is copied."""
+    """The minimum that reads them: no checks, and a copy of every body."""
     at, found = HEADER_SIZE, 0
     for _ in range(count):
         length = _STRUCT.unpack_from(data, at)[4]
@@ -112,7 +112,7 @@ def _unpack(data: bytes, count: int) -> int:
 
 
 def _session(run: Run, size: int) -> Row:
-    """Queue, boxcar, parse, event: everything but RPC."""
+    """Measures messages from queue to event, over boxcars, but without RPC."""
     here, there = Multiplexer(), Multiplexer()
     here.session_up(0.0)
     there.session_up(0.0)
@@ -134,7 +134,7 @@ def _session(run: Run, size: int) -> Row:
 
 
 def _carry(here: Multiplexer, there: Multiplexer) -> int:
-    """Everything that ``here`` has to send; how many messages came out."""
+    """Carries all boxcars from ``here`` to ``there``; returns the number of messages received."""
     received = 0
     while effects := here.effects():
         for effect in effects:

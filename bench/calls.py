@@ -1,7 +1,7 @@
-"""The calls of a directory client as prepared bytes: RPC requests, and what replies must say.
+"""The calls of a directory client as prepared bytes: RPC requests, and checks of their replies.
 
-A stub that needs a context handle is prepared with a stand-in, which the real one replaces. There
-are no signatures: clients ask for none, and have no context that one could be made with.
+A stub that needs a context handle is prepared with a placeholder, which the real one replaces.
+There are no signatures: the clients request none and have no security context.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mqis.wire.rpc.operation import Operation as Method
 from mqis.wire.rpc.pdu import STUB_OFFSET, encode_pdu
 from mqis.wire.rpc.syntax import NDR20
 
-#: What Windows offers as the largest fragment.
+#: The largest fragment that Windows offers.
 MAX_FRAG = 5840
 #: MQRESTRICTION's PREQ.
 _EQUAL = 4
@@ -45,7 +45,7 @@ _AUTH_BYTES, _ROWS_BYTES = (bytes(4) + handle.uuid.raw for handle in (_AUTH, _RO
 
 
 class Call(NamedTuple):
-    """A method by number, its stub, and what is somewhere in a good reply."""
+    """A method's number, its stub, and bytes that a right reply contains."""
 
     opnum: int
     stub: bytes
@@ -54,7 +54,7 @@ class Call(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """S_DSLookupBegin, and how many values the calls of S_DSLookupNext are to give."""
+    """S_DSLookupBegin, and the number of values that S_DSLookupNext has to return."""
 
     begin: Call
     values: int
@@ -65,7 +65,7 @@ def _stub(method: Method[Any, Any], request: object) -> bytes:
 
 
 def listening() -> Call:
-    """is_server_listening: what a call costs that does nothing."""
+    """A call of is_server_listening, which does nothing."""
     reply = mgmt.IS_SERVER_LISTENING.response.encode(mgmt.Listening(0, 1), Syntax.NDR20)
     return Call(mgmt.IS_SERVER_LISTENING.opnum, b"", reply, _MGMT)
 
@@ -86,7 +86,7 @@ def create_queue(path: str, properties: Properties, descriptor: bytes) -> bytes:
 
 
 def lookup(propid: int, constant: PropVariant, columns: Sequence[int], rows: int) -> Lookup:
-    """The objects whose property equals a constant."""
+    """A lookup of the objects whose property equals a constant."""
     restriction = RestrictionSet((PropertyRestriction(_EQUAL, propid, constant),))
     request = dscomm.LookupBegin(None, restriction, ColumnSet(tuple(columns)), None, _AUTH)
     begin = Call(dscomm.LOOKUP_BEGIN.opnum, _stub(dscomm.LOOKUP_BEGIN, request))
@@ -125,7 +125,7 @@ _BIND = encode_pdu(
 
 
 class RpcPeer:
-    """``load.Peer`` of a directory server: bound to it and, with an empty context, validated."""
+    """The ``load.Peer`` of a directory server: binds, and validates with an empty context."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -134,7 +134,7 @@ class RpcPeer:
         self._auth = b""
 
     def feed(self, data: bytes) -> bytes | None:
-        """The stub of the response, out of one fragment or several."""
+        """Returns the stub of the response once all its fragments are complete."""
         buffer = self._buffer + data if self._buffer else data
         at = 0
         while len(buffer) >= at + HEADER_SIZE:
@@ -170,7 +170,7 @@ class RpcPeer:
         self._auth = _succeeded(reply)[:_HANDLE_BYTES]
 
     def call(self, call: Call) -> Operation:
-        """One call, which succeeds; all but ``listening`` end in an HRESULT."""
+        """Makes one call, which must succeed; all except ``listening`` end in an HRESULT."""
         reply = yield self._request(call)
         if call.content not in reply:
             raise LoadError(f"call {call.opnum} returned {reply.hex()}")
@@ -181,7 +181,7 @@ class RpcPeer:
         return self.call(Call(dscomm.CREATE_OBJECT.opnum, stub))
 
     def look_up(self, lookup: Lookup) -> Operation:
-        """Three calls, or more where one page does not hold all values."""
+        """Makes the calls of a lookup: three, or more if one page does not hold all values."""
         begun = yield self._request(lookup.begin)
         rows = _succeeded(begun)[:_HANDLE_BYTES]
         found, page = 0, MAX_ENTRIES

@@ -1,9 +1,8 @@
-"""Captures: packets to rows, beside tshark on the same file.
+"""Measures decoding of captures to rows, compared with tshark on the same file.
 
-The file has RPC calls of the directory, replication between queue managers, boxcars, and traffic
-that nobody here knows, about as much of each. tshark 4.0 dissects RPC down to its stubs, whose
-interfaces it does not know, and has no dissector for MS-MQQB at all; what we decode beyond that is
-in our time and not in its.
+The file has RPC calls of the directory, replication between queue managers, boxcars, and other
+traffic, about as much of each. tshark 4.0 dissects RPC down to its stubs, whose interfaces it does
+not know, and has no dissector for MS-MQQB. mqis decodes those too, and the time for that counts.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _DIRECTORY, _QUEUES, _OLETX, _WEB = 2103, 1801, 49_664, 8080
 _ID = Guid(b"something stored")
 _HANDLE = ContextHandle(_ID)
 TSHARK = "tshark -T fields"
-#: What somebody would ask tshark for.
+#: The fields that tshark prints, a typical choice.
 _FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "ip.dst", "tcp.stream")
 _RPC_FIELDS = ("dcerpc.pkt_type", "dcerpc.opnum", "dcerpc.cn_call_id")
 
@@ -64,7 +63,7 @@ def _run(run: Run) -> Results:
     }
     program = shutil.which("tshark")
     if program is None:
-        results.notes.append("tshark is not there (Debian: tshark), so nothing to compare with")
+        results.notes.append("tshark: skipped: it is not installed (Debian: tshark)")
     else:
         contenders[TSHARK] = lambda: once(lambda: _tshark(program, path, packets))
     run.say("capture: decoding")
@@ -75,7 +74,7 @@ def _run(run: Run) -> Results:
         peer = (TSHARK, samples[TSHARK]) if TSHARK in samples and name != TSHARK else None
         results.rows.append(Row.of(table, name, rounds, peer=peer, size=size))
     results.notes.append(
-        f"{_rows(data):,} rows; headers alone is what each task of Spark does for all packets"
+        f"{_rows(data):,} rows; 'headers' is the work that each task of Spark does for all packets"
     )
     return results
 
@@ -101,7 +100,7 @@ def _rows(data: bytes) -> int:
         decoder.receive(each)
     decoder.finish()
     found = decoder.take()
-    assert not [row for row in found if row.error], "the capture is not what it should be"
+    assert not [row for row in found if row.error], "the generated capture has errors"
     return len(found)
 
 
@@ -121,7 +120,7 @@ def _tshark(program: str, path: Path, packets: int) -> int:
 
 
 def _capture(conversations: int, exchanges: int) -> bytes:
-    """Conversations of four kinds, their packets in turn."""
+    """A capture of conversations of four kinds, with their packets interleaved."""
     kinds = (_calls, _replication, _boxcars, _web)
     frames = []
     for number in range(conversations):

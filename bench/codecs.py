@@ -1,4 +1,4 @@
-"""Bytes to values and back, against the standard library and impacket where these do the same."""
+"""Measures codecs, compared with the standard library and impacket where these do the same."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Codec = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """A codec and, if somebody else has the same, theirs. Each call works on ``size`` bytes."""
+    """A codec and, if there is one, another library's. Each call works on ``size`` bytes."""
 
     name: str
     size: int
     ours: Codec
     peer_name: str | None = None
     peer: Codec | None = None
-    #: How many values one call makes or takes.
+    #: The number of values that one call encodes or decodes.
     values: int = 1
 
 
@@ -81,7 +81,7 @@ def _timed(run: Run, duel: Duel, codec: Codec) -> Callable[[], Sample]:
     return lambda: timed_together(batch, run.sample_s / 2)
 
 
-# --- what is coded --------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 
 def _numbers() -> list[Duel]:
@@ -127,7 +127,7 @@ def _numbers() -> list[Duel]:
 
 
 def change_of_20() -> dict[int, PropVariant]:
-    """A change as replication carries them: most small, two names, one descriptor."""
+    """The properties of a typical replicated change: most small, two names, one descriptor."""
     guid = Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a")
     small: list[tuple[VarType, int]] = [
         (VarType.UI1, 1),
@@ -189,7 +189,7 @@ def _descriptors(results: Results) -> list[Duel]:
         results.notes.append("impacket: skipped: it is not installed (make bench installs it)")
         return [Duel("decode", len(data), decode), Duel("encode", len(data), encode)]
     theirs = SR_SECURITY_DESCRIPTOR(data=data)
-    # They must have understood it to be a peer. They write the parts in another order.
+    # impacket must decode it rightly to be a peer. It writes the parts in another order.
     assert SecurityDescriptor.from_bytes(theirs.getData()) == DESCRIPTOR
     return [
         Duel("decode", len(data), decode, "impacket", lambda: SR_SECURITY_DESCRIPTOR(data=data)),

@@ -1,9 +1,9 @@
-"""A directory server of ours against OpenLDAP's slapd, through their own protocols.
+"""Measures mqis' directory server against OpenLDAP's slapd, each through its own protocol.
 
-Both hold the same queues, answer strangers without signing anything, check who may do what, and
-flush every write before they say that it is done. Each has one core, the clients have another. A
-point read is S_DSGetProps by path here, a base search of the entry there; a lookup is
-S_DSLookupBegin, S_DSLookupNext, S_DSLookupEnd here, one equality search there.
+Both hold the same queues, answer anonymous clients without signatures, check access rights, and
+flush every write before they acknowledge it. Each has one core, the clients have another. A point
+read is S_DSGetProps by path in mqis and a base search of the entry in slapd; a lookup is
+S_DSLookupBegin, S_DSLookupNext and S_DSLookupEnd in mqis and one equality search in slapd.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ CLIENTS = (1, 16)
 BARE, READ, CREATE = "bare call", "read", "create"
 ONE, HUNDRED, THOUSAND = "lookup of 1", "lookup of 100", "lookup of 1,000"
 OPERATIONS = (READ, ONE, HUNDRED, THOUSAND, CREATE)
-#: Of a lookup whose values fit on one page: begin, next, end.
+#: The calls of a lookup whose values fit on one page: begin, next, end.
 CALLS_OF_LOOKUP = 3
-#: Beyond this share of its core, the load generator may have been what was measured.
+#: Above this share of its core, the load generator may have been the bottleneck.
 BUSY = 0.9
 
-#: From clients and seconds to what was done, by the name of the operation.
+#: By the operation's name: a function of clients and seconds that runs the load.
 Side = Mapping[str, Callable[[int, float], Load]]
 
 
@@ -66,7 +66,7 @@ BENCH = Bench("directory", "reads, lookups and creates through RPC, beside slapd
 
 
 def _sides(run: Run, machines: int, queues: int, results: Results) -> dict[str, Side]:
-    """Both servers, filled and started, or ours alone."""
+    """Fills and starts both servers, or mqis alone if slapd is not available."""
     run.say(f"directory: {queues:,} queues for mqis")
     sides = {"mqis": _ours(run, machines, queues)}
     run.say(f"directory: {queues:,} queues for slapd")
@@ -77,9 +77,9 @@ def _sides(run: Run, machines: int, queues: int, results: Results) -> dict[str, 
     return sides
 
 
-# --- a server of ours -----------------------------------------------------------------------------
+# --- mqis -----------------------------------------------------------------------------------------
 
-#: What a read shows, and what a lookup shows of each object.
+#: The properties that a read returns, and a lookup returns of each object.
 _SHOWN = (PropId.Q_INSTANCE, PropId.Q_LABEL, PropId.Q_QUOTA)
 _COLUMNS = (PropId.Q_INSTANCE, PropId.Q_PATHNAME)
 
@@ -131,7 +131,7 @@ def _slapd(run: Run, machines: int, queues: int, results: Results) -> Side:
         indexed=twins.INDEXED,
         content=twins.ldif(machines, queues),
     )
-    results.notes.append(f"slapd {server.version}, back_mdb, as many threads as it likes")
+    results.notes.append(f"slapd {server.version}, back_mdb, default number of threads")
     hosts, types = range(queues // PER_MACHINE), range(queues // PER_TYPE)
     some = [Queue(number) for number in scattered_numbers(queues)]
     any_class = ldap.present("objectClass")
@@ -208,7 +208,7 @@ def _measure(
 
 
 def _cpu_us(rounds: Sequence[Load]) -> float:
-    """Of the server, for one operation: the clock is too coarse for one round."""
+    """The server's CPU time for one operation, over all rounds: the clock is too coarse for one."""
     operations = sum(load.sample.operations for load in rounds)
     return sum(load.server_cpu_s for load in rounds) * 1e6 / operations
 

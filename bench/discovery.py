@@ -1,11 +1,11 @@
-"""Discovery requests per second through a responder of ours, against a bare uvloop UDP echo.
+"""Measures discovery requests per second of mqis' responder, against a bare uvloop UDP echo.
 
-Each server is a process of its own on one core, the load generator on another where there are
-two. Requests come from thousands of loopback addresses, as the limit per source is on. A request
-is counted when its own reply is there; so many are under way at a time.
+Each server is a separate process on one core, the load generator is on another if there are two.
+Requests come from thousands of loopback addresses, as the limit per source is on. A request counts
+when its own reply has arrived; a fixed number of requests is pending at a time.
 
 ``python -m bench.discovery mqis|echo`` is such a server: it prints its port, and ends when its
-input does.
+input ends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mqis.wire.mqsd.request import TopologyClientRequest
 
 ADDRESS = "127.0.0.1"
 AIM_PER_SECOND = 25_000
-#: With ten answers a second to each by default, more than any one core can ask for.
+#: With the default limit of ten answers a second to each, more than one core can request.
 SOURCES = 16_384
 WINDOW = 128
 SITE = Guid(b"site of servers.")
@@ -51,7 +51,7 @@ ECHO = "bare uvloop echo"
 #: The load generator used nearly all of its core.
 BUSY = 0.9
 _SILENT_NS = 2_000_000_000
-#: linux/in.h; struct in_pktinfo says from which address a datagram goes.
+#: linux/in.h; struct in_pktinfo sets the source address of a datagram.
 _IP_PKTINFO = 8
 
 
@@ -59,7 +59,7 @@ _IP_PKTINFO = 8
 
 
 def _sources() -> Iterator[list[tuple[int, int, bytes]]]:
-    """The ancillary data of a datagram from each loopback address in turn, for ever."""
+    """Yields the ancillary data for each loopback source address in turn, endlessly."""
     hosts = [struct.pack("=B3s", 127, (n + 256).to_bytes(3, "big")) for n in range(SOURCES)]
     return cycle(
         [
@@ -70,7 +70,7 @@ def _sources() -> Iterator[list[tuple[int, int, bytes]]]:
 
 
 class Asker:
-    """Requests of a client in ``site``; where in an answer the number of its request stands."""
+    """Sends requests of a client in ``site``; ``id_at`` is the offset of the id in a reply."""
 
     def __init__(self, pid: int, port: int, site: Guid, id_at: int, size: int) -> None:
         self._pid = pid
@@ -94,7 +94,7 @@ class Asker:
         self._socket.sendmsg([self._head, number, self._tail], ancillary, 0, self._target)
 
     def load(self, seconds: float) -> Load:
-        """Until the time is over and all that is under way is answered."""
+        """Sends requests for so long, and waits until all pending ones are answered."""
         under_way: dict[bytes, int] = {}
         latencies: list[int] = []
         server, client = cpu_s(self._pid), process_time()
@@ -144,7 +144,7 @@ def _server(run: Run, kind: str) -> tuple[int, int]:
 def _run(run: Run) -> Results:
     results = Results()
     if sys.platform != "linux":
-        results.notes.append("discovery: skipped: choosing a source for each datagram is Linux's")
+        results.notes.append("discovery: skipped: it needs Linux, to set each datagram's source")
         return results
     cores = Cores.available()
     run.say("discovery: starting servers")

@@ -1,7 +1,7 @@
-"""The directory that is measured: one site, its machines, and a hundred queues on each.
+"""The measured directory: one site, its machines, and a hundred queues on each.
 
-A queue has what its creator would send, a label of its own and a security descriptor; the
-directory adds the rest, fourteen properties in all.
+A queue has the properties that a client would send, a unique label and a security descriptor. The
+directory adds the rest, so that it has fourteen properties.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
 
 QUEUES_PER_MACHINE = 100
-#: Beyond this many machines, queues go to the first ones again.
+#: The maximum number of machines; more queues go to the first ones again.
 MACHINES = 1_000
 NOW = 946_684_800
 OWNER = Sid.parse("S-1-5-21-1004336348-1177238915-682003330-1103")
-#: Owner and administrators all, everyone reads properties and writes, anonymous writes.
+#: Grants everything to owner and administrators, reading properties and sending to everyone, and
+#: sending to anonymous users.
 DESCRIPTOR = SecurityDescriptor(
     owner=OWNER,
     group=Sid.parse("S-1-5-21-1004336348-1177238915-682003330-513"),
@@ -52,7 +53,7 @@ def path(number: int) -> str:
 
 
 def create_queue(number: int) -> Callable[[Transaction], DirectoryObject]:
-    """The operation that a client's create comes down to."""
+    """The operation that a client's create runs."""
 
     def operation(transaction: Transaction) -> DirectoryObject:
         properties: dict[int, PropVariant] = props(
@@ -68,7 +69,7 @@ def create_queue(number: int) -> Callable[[Transaction], DirectoryObject]:
 
 
 def create_machines(store: Store, queues: int) -> list[Guid]:
-    """A site, and machines for so many queues."""
+    """Creates a site, and machines for so many queues; returns the machines' identifiers."""
     machines = min(MACHINES, -(-queues // QUEUES_PER_MACHINE))
     with store.write() as transaction:
         events = DirectoryEvents(transaction, NOW, _ENTROPY)
@@ -82,6 +83,6 @@ def create_machines(store: Store, queues: int) -> list[Guid]:
 
 
 def create_queues(store: Store, numbers: range) -> list[Guid]:
-    """All of them in one transaction: what a bulk load costs without waiting for the disk."""
+    """Creates queues in one transaction, which shows a bulk load without waiting for the disk."""
     with store.write() as transaction:
         return [create_queue(number)(transaction).id for number in numbers]

@@ -1,4 +1,4 @@
-"""Where the numbers come from: without it they cannot be compared with any others."""
+"""Describes the machine of a run, without which its numbers cannot be compared with others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Environment:
     sqlite: str
     system: str
     directory: str
-    #: Median time to write 4 KiB and have the disk's word that it is there.
+    #: Median time to write 4 KiB and flush them to the disk.
     flush_ms: float
 
     def __str__(self) -> str:
@@ -48,12 +48,12 @@ def environment(directory: Path, flush_s: float) -> Environment:
 
 
 def load() -> float:
-    """How many processes wanted to run during the last minute, ours included."""
+    """The load average of the last minute, this benchmark included."""
     return os.getloadavg()[0]
 
 
 def _flush_times(path: Path, seconds: float) -> Sample:
-    """Of overwriting one page, which is what a log that starts again does."""
+    """Times of overwriting and flushing one page, as a write-ahead log does when it wraps."""
     page = bytes(4096)
     with path.open("wb", buffering=0) as file:
         file.write(page)

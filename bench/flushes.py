@@ -1,11 +1,11 @@
-"""How many times the disk is flushed for each acknowledged write.
+"""Counts the flushes of the disk for each acknowledged write.
 
-SQLite flushes in its own process, so a short run of its own is counted by strace. PostgreSQL
-flushes in the server, which counts for itself (pg_stat_wal). Where neither can be had, commits
-are counted instead, each of which is a flush at least.
+SQLite flushes in the calling process, so strace counts them in a separate short run. PostgreSQL
+flushes in the server, which counts itself (pg_stat_wal). If neither works, commits are counted
+instead; each is at least one flush.
 
-As a command, ``python -m bench.flushes STORE WRITES WRITERS FIRST``, it is the traced process: it
-prints how many writes were acknowledged, and in how many commits.
+The command ``python -m bench.flushes STORE WRITES WRITERS FIRST`` is the traced process: it prints
+the numbers of acknowledged writes and of commits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COUNT = re.compile(
 class Flushes:
     writes: int
     flushes: int
-    #: How they were counted.
+    #: The way they were counted.
     how: str
 
     @property
@@ -46,7 +46,7 @@ class Flushes:
 
 
 async def _write(store: Store, writes: int, writers: int, first: int) -> int:
-    """So many creates by so many tasks; in how many commits they went."""
+    """Makes so many creates by so many tasks; returns the number of commits."""
     writer = GroupCommitWriter(store)
     numbers = iter(range(first, first + writes))
 
@@ -82,7 +82,7 @@ def of_postgres(backend: Backend, writes: int, writers: int, first: int) -> Flus
             before = _syncs(connection)
         except psycopg.Error:  # before version 14 there is no such view, from 18 on no such column
             before = None
-        with closing(PostgresStore(backend.place)) as store:  # tells its counts when it closes
+        with closing(PostgresStore(backend.place)) as store:  # reports its counts when it closes
             commits = asyncio.run(_write(store, writes, writers, first))
         if before is None:
             return Flushes(writes, commits, "commits; this server does not count its flushes")
@@ -95,7 +95,7 @@ def _syncs(connection: psycopg.Connection) -> int:
     return int(row[0])
 
 
-#: By the name of the backend; what is not here does not flush.
+#: By the name of the backend; other backends do not flush.
 COUNTERS = {"SQLite": of_sqlite, "PostgreSQL": of_postgres}
 
 

@@ -1,4 +1,4 @@
-"""What the journal costs durable creates, and how fast its segments are read.
+"""Measures the cost of journaling for durable creates, and the speed of reading segments.
 
 Both contenders create queues with 16 writers on a SQLite store. One of them also appends a record
 with a body of 400 bytes to the outbox in the same transaction, while a thread copies the outbox to
@@ -118,7 +118,7 @@ def _grouped(
 
 
 def headers(data: bytes, offset: int) -> np.ndarray:
-    """The headers of all records in one array, as docs/journal.md shows it."""
+    """The headers of all records as one array, as in docs/journal.md."""
     starts = np.array(offsets(data, offset), dtype=np.int64)
     raw = np.frombuffer(data, dtype=np.uint8)
     found: np.ndarray = raw[starts[:, None] + np.arange(HEADER_SIZE)].view(HEADERS)[:, 0]

@@ -1,4 +1,4 @@
-"""A store of 100,000 queues, made once per run for every entry that wants it."""
+"""A store of 100,000 queues, made once per run for all entries that need it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Large:
     backend: Backend
     queues: list[Guid]
     machines: list[Guid]
-    #: What it took to create the queues, in one transaction.
+    #: The time to create the queues in one transaction.
     created: Sample
 
 
@@ -58,7 +58,7 @@ def copy_to_memory(large: Large) -> Backend:
 
 
 def copy_to_postgres(run: Run, large: Large) -> Backend:
-    """Table by table: both databases have the same, and creating it all again takes minutes."""
+    """Copies table by table, as creating the queues again would take minutes."""
     backend = backends.postgres(run, "large")
     source = sqlite3.connect(Path(large.backend.place))
     with closing(source), psycopg.connect(backend.place) as target:

@@ -1,6 +1,6 @@
-"""As much LDAP (RFC 4511) as a load generator needs: four requests, and where replies end.
+"""The part of LDAP (RFC 4511) that a load generator needs: four requests, and the ends of replies.
 
-Requests have one message identifier for all: there is never more than one under way.
+All requests have the same message identifier, as only one is pending at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_LIMIT = b"\x02\x01\x00"
 
 
 def tlv(tag: int, *contents: bytes) -> bytes:
-    """Tag, length, value (X.690 8.1), the length as short as can be."""
+    """Encodes tag, length and value (X.690 8.1), with the shortest form of the length."""
     value = b"".join(contents)
     size = len(value)
     if size < 0x80:
@@ -53,7 +53,7 @@ def present(attribute: str) -> bytes:
 
 
 def search(base: str, scope: int, condition: bytes, attributes: Sequence[str]) -> bytes:
-    """A filter in, the attributes of what it matches out."""
+    """A search request for the attributes of entries that match a filter."""
     return _message(
         tlv(
             _SEARCH,
@@ -87,7 +87,7 @@ class Reply(NamedTuple):
 
 @dataclass(slots=True)
 class LdapPeer:
-    """``load.Peer`` of an LDAP server."""
+    """The ``load.Peer`` of an LDAP server."""
 
     _buffer: bytes = b""
     _at: int = 0
@@ -97,7 +97,7 @@ class LdapPeer:
         return self.ask(anonymous_bind(), entries=0)
 
     def ask(self, request: bytes, content: bytes = b"", *, entries: int = 1) -> Operation:
-        """One request, which succeeds with so many entries that have ``content`` in them."""
+        """Sends one request, which must return so many entries that contain ``content``."""
         reply: Reply = yield request
         if reply.code or reply.entries != entries or content not in reply.data:
             raise LoadError(
@@ -112,7 +112,7 @@ class LdapPeer:
             start, end = found
             if len(buffer) < end:
                 break
-            kind = buffer[start + 3]  # behind the message identifier, which is 02 01 01
+            kind = buffer[start + 3]  # after the message identifier, which is 02 01 01
             if kind == _ENTRY:
                 entries += 1
                 at = end
@@ -124,7 +124,7 @@ class LdapPeer:
 
 
 def _header(buffer: bytes, at: int) -> tuple[int, int] | None:
-    """Where the value of the element at ``at`` begins and ends; None if that is not there yet."""
+    """The start and end of the value of the element at ``at``; None if it is not complete yet."""
     if len(buffer) < at + 6:
         return None
     size = buffer[at + 1]

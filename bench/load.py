@@ -1,8 +1,8 @@
-"""Load from as many connections as are wanted, each with one operation under way.
+"""Generates load from any number of connections, each with one pending operation.
 
 An operation is a generator that yields requests, gets their replies, and raises ``LoadError`` if
-one is wrong: nothing that failed is counted. Requests are prepared bytes, so that the server is
-what is measured.
+one is wrong, so failures never count. Requests are prepared bytes, so that the server is the
+bottleneck and not the generator.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ TIMEOUT_S = 30.0
 
 
 class LoadError(Exception):
-    """A server answered what it should not have."""
+    """A server gave a wrong answer."""
 
 
 class Peer(Protocol):
-    """One connection as its protocol sees it."""
+    """The protocol's side of one connection."""
 
     def greet(self) -> Operation:
-        """What comes before the first operation, untimed."""
+        """The operation before the first one, which is not timed."""
 
     def feed(self, data: bytes) -> object | None:
-        """Take bytes; the reply to the last request, once it is complete."""
+        """Takes received bytes; returns the reply to the last request once it is complete."""
 
 
 P = TypeVar("P", bound=Peer)
@@ -55,7 +55,7 @@ class _Connection(asyncio.Protocol, Generic[P]):
         self._done: asyncio.Future[list[int]] | None = None
 
     def run(self, operations: Callable[[P], Operation], stop: int) -> asyncio.Future[list[int]]:
-        """One operation after the other until ``stop``; how long each of them took."""
+        """Runs one operation after the other until ``stop``; returns the time of each."""
         self._done = asyncio.get_running_loop().create_future()
         self._next, self._stop, self._latencies = operations, stop, []
         self._since = perf_counter_ns()
@@ -69,7 +69,7 @@ class _Connection(asyncio.Protocol, Generic[P]):
         self._transport.write(next(self._operation))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
+        self._transport = cast(asyncio.Transport, transport)  # uvloop has another class
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -107,7 +107,7 @@ class _Connection(asyncio.Protocol, Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one round did to a server, and what it cost on both sides."""
+    """The results of one round, and the CPU time of both sides."""
 
     sample: Sample
     server_cpu_s: float
@@ -115,13 +115,13 @@ class Load:
 
     @property
     def client_share(self) -> float:
-        """How much of its core the load generator used; near 1, it was the limit."""
+        """The share of its core that the load generator used; near 1, it was the bottleneck."""
         return self.client_cpu_s * 1e9 / self.sample.elapsed_ns
 
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[P]):
-    """A server that listens on loopback, and how to talk to it."""
+    """A server on loopback, and the peer for its protocol."""
 
     pid: int
     port: int
@@ -131,7 +131,7 @@ class Target(Generic[P]):
 def load(
     target: Target[P], operations: Callable[[P], Operation], clients: int, seconds: float
 ) -> Load:
-    """``operations`` gives a connection that is free its next one."""
+    """Loads a server; ``operations`` returns the next operation for an idle connection."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_load(target, operations, clients, seconds))
 
@@ -159,7 +159,7 @@ async def _load(
 def complete(
     target: Target[P], work: Callable[[P], Operation], clients: int, within_s: float
 ) -> int:
-    """One long operation on each of so many connections; how many nanoseconds all of them took."""
+    """Runs one long operation on each connection; returns the nanoseconds until all are done."""
 
     async def run() -> int:
         connections = [await _connect(target) for _ in range(clients)]
@@ -177,7 +177,7 @@ def complete(
 
 
 class Line(Generic[P]):
-    """One connection that waits for each reply: for what is done one by one."""
+    """One blocking connection, for single operations."""
 
     def __init__(self, target: Target[P], timeout_s: float = TIMEOUT_S) -> None:
         self.peer = target.connect()
@@ -186,7 +186,7 @@ class Line(Generic[P]):
         self.run(self.peer.greet())
 
     def run(self, operation: Operation) -> None:
-        """``LoadError`` if it does not succeed."""
+        """Runs an operation; raises ``LoadError`` if it fails."""
         request = next(operation)
         while True:
             reply = self.exchange(request)
@@ -230,7 +230,7 @@ def cpu_s(pid: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """One core for the server under test, another for the clients; the same if there is one."""
+    """A core for the server under test and one for the clients; the same if there is only one."""
 
     server: int
     clients: int
@@ -243,7 +243,7 @@ class Cores:
 
 @contextmanager
 def kept_to(core: int) -> Iterator[None]:
-    """This process, and those that it starts, for a while."""
+    """Keeps this process, and those that it starts, to one core during the block."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:

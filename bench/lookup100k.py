@@ -1,4 +1,4 @@
-"""Lookups in a directory of 100,000 queues, and the bulk creation of them."""
+"""Measures lookups in a directory of 100,000 queues, and their creation in bulk."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _scan(backend: Backend, count: int) -> Row:
 
 
 def scan_queues(store: Store, count: int) -> int:
-    """Every queue is looked at, and none has this quota."""
+    """Runs a lookup without an index, which reads every queue and finds none."""
     quota = 7
     query = Query.make(
         [PropId.Q_INSTANCE], [Restriction(Relation.EQ, PropId.Q_QUOTA, prop(PropId.Q_QUOTA, quota))]

@@ -1,4 +1,4 @@
-"""Timing. A sample is one round of one contender; a contest runs rounds of all of them in turn."""
+"""Timing. A sample is one round of one contender; a contest runs rounds of all in turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from time import perf_counter_ns
 class Sample:
     operations: int
     elapsed_ns: int
-    #: Of each operation, ascending; empty where one is too short to be timed alone.
+    #: The latency of each operation, ascending; empty if operations are too short to be timed.
     latencies_ns: Sequence[int] = ()
 
     @property
@@ -20,13 +20,13 @@ class Sample:
         return self.operations * 1e9 / self.elapsed_ns
 
     def percentile_ms(self, percent: int) -> float:
-        """The smallest latency that ``percent`` of a hundred operations do not exceed."""
+        """The latency that ``percent`` of a hundred operations do not exceed."""
         rank = -(-len(self.latencies_ns) * percent // 100)
         return self.latencies_ns[rank - 1] / 1e6
 
 
 def timed_alone(operation: Callable[[], object], seconds: float) -> Sample:
-    """One operation after the other, each timed."""
+    """Times each operation, one after the other."""
     latencies = []
     start = now = perf_counter_ns()
     stop = start + int(seconds * 1e9)
@@ -38,7 +38,7 @@ def timed_alone(operation: Callable[[], object], seconds: float) -> Sample:
 
 
 def timed_together(batch: Callable[[], int], seconds: float) -> Sample:
-    """Calls of ``batch``, which tells how many operations it did, timed as a whole."""
+    """Times calls of ``batch`` as a whole; it returns the number of operations that it did."""
     operations = 0
     start = now = perf_counter_ns()
     stop = start + int(seconds * 1e9)
@@ -49,7 +49,7 @@ def timed_together(batch: Callable[[], int], seconds: float) -> Sample:
 
 
 def timed_tasks(operation: Callable[[], Awaitable[object]], tasks: int, seconds: float) -> Sample:
-    """So many tasks, each of which starts its next operation when the last is done."""
+    """Times operations of concurrent tasks; each starts its next one when the last is done."""
 
     async def client(stop: int, latencies: list[int]) -> None:
         now = perf_counter_ns()
@@ -69,18 +69,18 @@ def timed_tasks(operation: Callable[[], Awaitable[object]], tasks: int, seconds:
 
 
 def once(operation: Callable[[], int]) -> Sample:
-    """One call that tells how many operations it did: for what is too long to repeat."""
+    """Times one call that is too long to repeat; it returns the number of operations."""
     start = perf_counter_ns()
     operations = operation()
     return Sample(operations, perf_counter_ns() - start)
 
 
 def contest(rounds: int, contenders: Mapping[str, Callable[[], Sample]]) -> dict[str, list[Sample]]:
-    """Every contender once per round, so that a busy minute of the machine hits them all."""
+    """Runs every contender once per round, so that a busy minute of the machine affects all."""
     samples: dict[str, list[Sample]] = {name: [] for name in contenders}
     for number in range(rounds):
         names = list(contenders)
-        first = number % len(names)  # nobody always runs in the wake of the same neighbour
+        first = number % len(names)  # so that no contender always starts
         for name in names[first:] + names[:first]:
             samples[name].append(contenders[name]())
     return samples

@@ -31,7 +31,7 @@ _CONFIG, _STORE, _LOG = "mqis.toml", "mqis.db", "log"
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The directory of one server, and the port of its queue manager."""
+    """The directory of one server's files, and the port of its queue manager."""
 
     directory: Path
     port: int
@@ -47,7 +47,7 @@ class Home:
     def configure(
         self, others: Iterable[Home], *, role: str, site: str, **replication: object
     ) -> None:
-        """Messages have to be signed; every time and limit is the default."""
+        """Writes the configuration: signed messages, and defaults for all times and limits."""
         values: dict[str, dict[str, object]] = {
             "store": {"url": f"sqlite:{_STORE}"},
             "server": {"name": self.name, "site": site, "role": role},
@@ -56,7 +56,7 @@ class Home:
             "replication": {
                 "port": self.port,
                 "signing": "require",
-                "notify": False,  # there are no queue managers to tell
+                "notify": False,  # there are no queue managers to notify
                 **replication,
             },
             "hosts": {home.name: f"127.0.0.1:{home.port}" for home in others},
@@ -68,7 +68,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A server that has been started."""
+    """A started server."""
 
     home: Home
     process: subprocess.Popen[str]
@@ -78,7 +78,7 @@ class Member:
         return self.process.pid
 
     def ready(self) -> int:
-        """The port that it takes calls at, once it has a directory to serve."""
+        """Waits until the server has a directory to serve; returns its RPC port."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:

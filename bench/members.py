@@ -1,6 +1,6 @@
-"""An enterprise of ours on this machine: a PEC, a PSC in another site, a BSC in the PEC's own.
+"""A local enterprise of mqis servers: a PEC, a PSC in another site, and a BSC in the PEC's site.
 
-Each is a process with a SQLite file; they talk through sockets, and every message is signed.
+Each is a process with a SQLite file; they use sockets, and every message is signed.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ SITE, OTHER_SITE = "HEADQUARTERS", "BRANCH"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An enterprise whose stores are ready, and none of whose servers runs."""
+    """An enterprise with filled stores, before its servers start."""
 
     authority: Home
     replicas: tuple[Home, ...]
-    #: The partitions that replicas have from the PEC.
+    #: The partitions that replicas get from the PEC.
     partitions: tuple[Guid, ...]
 
 
 def plan(directory: Path, replicas: Sequence[str], machines: int, queues: int) -> Planned:
-    """The PEC's store holds everything, also the objects that 'mqis join' makes of a replica."""
+    """Fills the PEC's store, also with the objects that 'mqis join' creates for replicas."""
     names = (PEC, *replicas)
     ports = zip(names, free_ports(len(names)), strict=True)
     homes = {name: Home(directory / name, port) for name, port in ports}
@@ -83,7 +83,7 @@ def _found(view: View, kind: ObjectType, path: str) -> Guid:
 def _admit(
     tx: Transaction, homes: dict[str, Home], name: str, *, key: MachineKey, site: Guid, seed: str
 ) -> None:
-    """What 'mqis join' does: the objects, the configuration, an empty store."""
+    """Joins a replica as 'mqis join' does: makes its objects, configuration and empty store."""
     events = DirectoryEvents(tx, NOW, SystemEntropy(), own_site=site)
     public = key_list(key.public)
     role, where, bits = "bsc", SITE, ServiceBits.BSC
@@ -126,7 +126,7 @@ def _descriptor(kind: ObjectType) -> bytes:
 
 
 class Members:
-    """``replication.Side``: the servers of an enterprise of ours."""
+    """The ``replication.Side`` of mqis: the servers of an enterprise."""
 
     name = "mqis"
 
@@ -141,7 +141,7 @@ class Members:
         )
         self.members: list[Member] = []
         self._numbers: list[sqlite3.Connection] = []
-        #: The PEC, then the replicas, as soon as they take calls.
+        #: The PEC, then the replicas, once they accept calls.
         self.targets: list[Target[RpcPeer]] = []
 
     @property
@@ -173,22 +173,22 @@ class Members:
     # --- changes ----------------------------------------------------------------------------------
 
     def creates(self, count: int) -> Iterator[bytes]:
-        """Requests for so many queues that were not there."""
+        """Requests that create so many new queues."""
         self._next += count
         return islice(self._creates, count)
 
     def create(self, peer: RpcPeer, request: bytes) -> Operation:
         return peer.create(request)
 
-    def look(self, peer: RpcPeer) -> Operation:
-        """At the last queue of ``creates``."""
+    def read_last(self, peer: RpcPeer) -> Operation:
+        """Reads the last queue of ``creates``."""
         queue = Queue(self._next - 1)
         return peer.call(calls.get_props(queue.path, (PropId.Q_LABEL,), queue.label))
 
     # --- replicas ---------------------------------------------------------------------------------
 
     def equal(self) -> bool:
-        """By the last number of each partition: what a replica has, it has without gaps."""
+        """Compares the last number of each partition, as a replica has no gaps below it."""
         true, *copies = (self._last(numbers) for numbers in self._numbers)
         return all(copy == true for copy in copies)
 
@@ -197,7 +197,7 @@ class Members:
         return [known.get(partition.raw) for partition in self._planned.partitions]
 
     def compare(self) -> int:
-        """Object by object; how many there are. ``LoadError`` names the first difference."""
+        """Compares all objects; returns their number. Raises ``LoadError`` at a difference."""
         with ExitStack() as opened:
             true, *copies = (opened.enter_context(_view(home)) for home in self.homes)
             for home, copy in zip(self._planned.replicas, copies, strict=True):
@@ -208,7 +208,8 @@ class Members:
         for obj in self._held(true):
             held = copy.get(obj.type, obj.id)
             if held is None or held.seq != obj.seq or content(held) != content(obj):
-                raise LoadError(f"{name}: {obj.path} is {'missing' if held is None else 'other'}")
+                fault = "is missing" if held is None else "differs"
+                raise LoadError(f"{name}: {obj.path} {fault}")
         extra = sum(1 for _ in self._held(copy)) - sum(1 for _ in self._held(true))
         if extra:
             raise LoadError(f"{name}: {extra} objects too many")

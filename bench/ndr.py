@@ -1,4 +1,4 @@
-"""Stubs of a call with twenty properties, marshalled and read, against impacket's NDR."""
+"""Measures marshalling of a call with twenty properties, against impacket's NDR."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _run(run: Run) -> Results:
     except ImportError as error:
         return Results(notes=[f"ndr: skipped: {error} (make bench installs it)"])
     data = both.our_marshal()
-    # They must have understood it to be a peer. (What they write they cannot read themselves: it
-    # is aligned otherwise than they read.)
+    # impacket must decode it rightly to be a peer. (It cannot read its own output, which is aligned
+    # differently.)
     assert both.impacket_values(both.impacket_unmarshal(data)) == both.PROPERTIES
     results = Results()
     table = f"S_DSCreateObject with {len(both.PROPERTIES)} properties, NDR20, {len(data)} bytes"

@@ -1,17 +1,17 @@
-"""User messages through OleTx connections, beside hyper-h2 and a bare stream.
+"""Measures user messages through OleTx connections, against hyper-h2 and a bare stream.
 
-Sender and receiver are processes of their own on uvloop, on a core each where there are two. Every
-contender does the same: a session or socket between both, so many connections on it, messages of
-one size round robin, and a receiver that takes each message alone. The clock stops when it has
-said that it has had them all. Senders wait for room after 64 KiB each; receivers of OleTx and h2
-get messages in a plain call, without a task for each connection.
+Sender and receiver are separate processes on uvloop, on one core each if there are two. Every
+contender does the same: a session or socket between both, with several connections, messages of one
+size round robin, and a receiver that takes each message singly. The clock stops when the receiver
+has confirmed all messages. Senders wait for room after 64 KiB each; receivers of OleTx and h2 get
+messages in a plain call, without a task for each connection.
 
 h2        a connection is a stream, a message a DATA frame; windows are as large as they can be
 stream    u32 length, u32 connection, body, over asyncio's StreamReader and StreamWriter: what one
           would write without any protocol
 
 ``python -m bench.oletx mqis|h2|stream PORT`` is such a receiver: it prints its port, and ends when
-its input does.
+its input ends.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ TYPE = 0x101
 SIZES = (64, 4096)
 CONNECTIONS = (1, 100, 10_000)
 H2_AIM, STREAM_AIM = 5.0, 0.3
-#: A message of this size says how many follow; no other has it.
+#: A message of this size has the number of messages that follow; no other has this size.
 MARKER = 4
 #: Bytes that a sender gathers before it writes.
 BATCH = 64 * 1024
 _HEAD = Struct("<II")
-#: No PINGs: a sender's loop stands still while the others have their turn.
+#: No PINGs: a sender's loop does not run during the rounds of other contenders.
 LIMITS = Limits(request_slots=999, pings=False)
-#: For the last answers to arrive, so that none is overdue when the loop goes on.
+#: Time for the last answers to arrive, so that none is overdue when the loop continues.
 SETTLE_S = 0.05
 
 
 class Counter:
-    """What a receiver has had, and what it waits for."""
+    """Counts the messages of a receiver, up to the announced number."""
 
     def __init__(self, done: Callable[[], None]) -> None:
         self._done = done
@@ -76,7 +76,7 @@ class Sender(Protocol):
     async def open(self, port: int, connections: int) -> None: ...
 
     async def send(self, body: bytes, count: int) -> None:
-        """So many messages, and wait until all were taken."""
+        """Sends so many messages and waits until all are received."""
 
     async def close(self) -> None: ...
 
@@ -85,7 +85,7 @@ class Sender(Protocol):
 
 
 async def receive_oletx(port: int, ready: Callable[[int], None], end: asyncio.Event) -> None:
-    """``port`` is that of the sender, which has to be called back."""
+    """Receives messages; ``port`` is the sender's, which has to be called back."""
     resolver = FixedResolver({HERE.cid: (ADDRESS, port)})
     first: list[OleTxConnection] = []
     counter = Counter(lambda: first[0].send_nowait(2))
@@ -296,7 +296,7 @@ async def _receiver(kind: str, port: int) -> None:
 
 
 class Contender:
-    """A receiver in its process, and a sender here, kept over the rounds."""
+    """A receiver in a separate process and a sender in this one, kept over the rounds."""
 
     def __init__(self, run: Run, kind: str, connections: int) -> None:
         self._loop = loop = uvloop.new_event_loop()

@@ -1,8 +1,8 @@
-"""The pipeline: reading journals, decoding changes, auditing replicas, working out routes.
+"""Measures the pipeline: reading journals, decoding changes, auditing replicas, computing routes.
 
-Journals are generated and then read by Spark, by one Python process that decodes record by record,
-and by Spark again from the Parquet that the same records were ingested into. Every number has the
-machine's load beside it: Spark and whatever else runs share two cores.
+Journals are generated and then read by Spark, by one Python process record by record, and by Spark
+again from the Parquet files that the records were ingested into. Every number has the machine's
+load beside it, as Spark shares the cores with everything else.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ def _run(run: Run) -> Results:
     try:
         from mqis.pipeline.session import Engine, session  # noqa: PLC0415
     except ImportError:
-        results.notes.append("left out: Spark is not installed (make pipeline)")
+        results.notes.append("pipeline: skipped: Spark is not installed (make pipeline)")
         return results
     run.say("pipeline: generating")
     journals = _journals(run)
     memory = "1g" if run.quick else "4g"
-    # As the commands do with so much input: Java compiles well rather than quickly.
+    # As the commands do with large inputs: with Java's optimising compiler.
     with session(Engine(master="local[2]", memory=memory, large=not run.quick)) as spark:
         _reading(run, results, spark, journals)
         _decoding(run, results, spark, journals)
         _auditing(run, results, spark)
         _routing(run, results, spark)
     if run.quick:
-        results.notes.append("scaling: left out, it takes two more sessions")
+        results.notes.append("scaling: skipped in a quick run, as it takes two more sessions")
     else:
         _scaling(run, results, journals)
     return results
@@ -65,7 +65,7 @@ BENCH = Bench("pipeline", "Spark: journal decode, audit, routes", _run)
 
 
 def _journals(run: Run) -> Path:
-    """Generated once; copies of the files are as good as more of them."""
+    """Generates journals once, and copies the files to have more."""
     made = run.directory / "pipeline"
     changes = run.scaled(20_000, 300)
     generate(Plan(changes=changes, queues=200, faults=0, seed=1), made)
@@ -116,7 +116,7 @@ def _reading(run: Run, results: Results, spark: SparkSession, journals: Path) ->
 
 
 def _walked(journals: Path) -> int:
-    """A fifth of the files is enough to see how fast it goes."""
+    """Reads a fifth of the files, which is enough to measure the speed."""
     count = 0
     paths = sorted(journals.rglob("*.mqj"))
     for path in paths[:: max(1, len(paths) // 5)]:
@@ -126,7 +126,7 @@ def _walked(journals: Path) -> int:
 
 
 def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -> None:
-    """Every change that stands in the journals: made, sent or received."""
+    """Measures decoding of all changes in the journals: made, sent or received."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     from mqis.pipeline import sources  # noqa: PLC0415
@@ -165,7 +165,7 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
 
 
 def _decoded(journals: Path) -> int:
-    """One server's journal is enough to see how fast it goes."""
+    """Decodes one server's journal, which is enough to measure the speed."""
     count = 0
     for path in sorted(journals.glob("*-psc/*.mqj"))[:1]:
         data = path.read_bytes()
@@ -266,7 +266,7 @@ def _routing(run: Run, results: Results, spark: SparkSession) -> None:
 
 
 def _scaling(run: Run, results: Results, journals: Path) -> None:
-    """The same work in a process that may use one core, and in one that may use two."""
+    """Measures the same work in a process with one core, and in one with two."""
     found: dict[int, dict[str, float]] = {}
     for cores in (1, 2):
         run.say(f"pipeline: on {cores} of the cores")

@@ -1,4 +1,4 @@
-"""Run by ``bench.pipeline`` in a process of its own, on as many cores as it is given.
+"""The process that ``bench.pipeline`` runs on a given number of cores.
 
 python -m bench.pipelinescaling CORES JOURNALS ROUNDS
 """
@@ -16,7 +16,7 @@ from mqis.pipeline.transforms.bodies import NEEDED, carried
 
 
 def main(cores: int, journals: str, rounds: int) -> None:
-    """Records whose headers were scanned and changes that were decoded, a second, each round."""
+    """Prints, for each round, the record headers scanned and changes decoded per second."""
     if hasattr(os, "sched_setaffinity"):  # Java and Python workers inherit it
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     with session(Engine(master=f"local[{cores}]", memory="2g", large=True)) as spark:

@@ -1,4 +1,4 @@
-"""Results for people (rich tables) and for machines (JSON)."""
+"""Renders results as tables for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _ms(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3f}"
 
 
-#: Heading, and how a row shows under it; a column that no row fills is left out.
+#: Each column's heading, and the function that formats a row's cell; empty columns are left out.
 _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("per second", lambda row: _rate(row.per_second)),
     ("seconds", lambda row: "" if row.seconds is None else f"{row.seconds:.2f}"),

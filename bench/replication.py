@@ -1,9 +1,9 @@
-"""An enterprise of ours against OpenLDAP's syncrepl: changes to two replicas, a new server's sync.
+"""Measures replication against OpenLDAP's syncrepl: changes to two replicas, a new server's sync.
 
-One authority and two replicas each, on this machine and its disk; all of them flush what they say
-is done. Servers prove who they are, with signed messages here and a password there; nothing is
-encrypted. Creates come from 16 connections in prepared bytes. At the end of each measurement the
-contents of all replicas are compared.
+Both sides have one authority and two replicas, on this machine and its disk; all flush a write
+before they acknowledge it. Servers authenticate, with signed messages in mqis and a password in
+slapd; nothing is encrypted. Creates come from 16 connections in prepared bytes. At the end of each
+measurement the contents of all replicas are compared.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from bench.syncrepl import Syncrepl
 from bench.twins import PER_MACHINE
 
 CLIENTS = 16
-#: How often replicas are asked whether they have it all, and whether they have one change.
+#: The intervals of polling replicas for equality, and for one change.
 _POLL_S, _LOOK_S = 0.01, 0.001
-#: Longer than our servers gather changes, so that the enterprise is idle when the next one comes.
+#: Longer than servers wait to gather changes, so that the enterprise is idle at the next change.
 _PAUSE_S = 0.1
 _CONVERGES_WITHIN_S = 300.0
 _SYNCS_WITHIN_S = 180.0
 _VISIBLE_WITHIN_S = 30.0
-#: For a peer that would take too long for the first.
+#: Numbers of objects; the second is for a peer that takes too long for the first.
 _SYNC_SIZES = (100_000, 20_000)
 
 
 class Side(Protocol):
-    """An authority and its replicas, ours or another's."""
+    """An authority and its replicas, of mqis or of slapd."""
 
     @property
     def name(self) -> str: ...
@@ -62,7 +62,7 @@ class Side(Protocol):
 
     def create(self, peer: Any, request: bytes) -> Operation: ...
 
-    def look(self, peer: Any) -> Operation: ...
+    def read_last(self, peer: Any) -> Operation: ...
 
     def equal(self) -> bool: ...
 
@@ -70,15 +70,15 @@ class Side(Protocol):
 
 
 class TooSlow(Exception):
-    """Replicas that were not equal in time."""
+    """The replicas were not equal within the time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """How long it took until the last replica was equal, and the CPU time of all servers."""
+    """The time until the last replica was equal, and the CPU time of all servers."""
 
     sample: Sample
-    #: Until the last change was acknowledged; 0 where there are no clients.
+    #: The time until the last change was acknowledged; 0 if there are no clients.
     acknowledged_s: float
     authority_cpu_s: float
     replicas_cpu_s: float
@@ -193,7 +193,7 @@ def _single_changes(
 
 
 def _visible(side: Side, count: int, pause_s: float) -> Sample:
-    """Each change alone: from its acknowledgement until every replica shows it to a client."""
+    """Times single changes, from the acknowledgement until every replica returns the change."""
     latencies = []
     start = perf_counter_ns()
     with ExitStack() as opened:
@@ -205,16 +205,16 @@ def _visible(side: Side, count: int, pause_s: float) -> Sample:
             authority.run(side.create(authority.peer, request))
             acknowledged = perf_counter_ns()
             for line in replicas:
-                _until_shown(line, side.look)
+                _until_shown(line, side.read_last)
             latencies.append(perf_counter_ns() - acknowledged)
     return Sample(count, perf_counter_ns() - start, sorted(latencies))
 
 
-def _until_shown(line: Line[Any], look: Callable[[Any], Operation]) -> None:
+def _until_shown(line: Line[Any], read_last: Callable[[Any], Operation]) -> None:
     end = time.monotonic() + _VISIBLE_WITHIN_S
     while True:
         try:
-            line.run(look(line.peer))
+            line.run(read_last(line.peer))
         except LoadError:
             if time.monotonic() > end:
                 raise
@@ -227,7 +227,7 @@ def _until_shown(line: Line[Any], look: Callable[[Any], Operation]) -> None:
 
 
 def _full_sync(run: Run, results: Results) -> None:
-    """To one replica; both sides with fewer objects if the peer takes too long for many."""
+    """Measures the sync of one new replica; with fewer objects if the peer takes too long."""
     for size in (200,) if run.quick else _SYNC_SIZES:
         done: dict[str, list[Convergence]] = {}
         slow = None
@@ -272,7 +272,7 @@ def _sides(
     resources: ExitStack,
     results: Results,
 ) -> list[Side]:
-    """Both, with authorities that run and replicas that do not, or ours alone."""
+    """Both sides (or mqis alone), with running authorities and stopped replicas."""
     place = Path(mkdtemp(prefix="replication-", dir=run.directory))
     resources.callback(rmtree, place)
     run.say(f"replication: {queues:,} queues for mqis")

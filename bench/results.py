@@ -1,4 +1,4 @@
-"""What an entry hands back: rows of numbers, aims and how they fared, and notes."""
+"""The results of an entry: rows of numbers, aims and whether they were met, and notes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.measure import Sample
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table. A ratio is this row's rate through the peer's: above 1 we are faster."""
+    """A row of a table. Its ratio is its rate divided by the peer's: above 1, mqis is faster."""
 
     table: str
     name: str
@@ -35,7 +35,7 @@ class Row:
         peer: tuple[str, Sequence[Sample]] | None = None,
         size: float | None = None,
     ) -> Row:
-        """The medians of the rounds. ``size`` is how many bytes one operation works on."""
+        """Makes a row of the medians; ``size`` is the number of bytes of one operation."""
         rate = median(sample.per_second for sample in rounds)
         timed = [sample for sample in rounds if sample.latencies_ns]
         return cls(
@@ -51,14 +51,14 @@ class Row:
 
 
 def ratio(ours: Sequence[Sample], peers: Sequence[Sample]) -> float:
-    """The median of the ratios of each round: what slows a whole round down cancels out."""
+    """The median of each round's ratio, so that a slow round affects both sides."""
     pairs = zip(ours, peers, strict=True)
     return median(our.per_second / peer.per_second for our, peer in pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What the project wants, and what this run measured. Nothing fails when it is missed."""
+    """An aim of the project, and the measured value. A missed aim is no failure."""
 
     goal: str
     measured: str
@@ -72,5 +72,5 @@ class Aim:
 class Results:
     rows: list[Row] = field(default_factory=list)
     aims: list[Aim] = field(default_factory=list)
-    #: Sentences for the reader: what was left out and why, how something was counted.
+    #: Remarks for the reader: what was skipped and why, how something was counted.
     notes: list[str] = field(default_factory=list)

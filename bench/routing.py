@@ -1,4 +1,4 @@
-"""Routing tables, all pairs of sites, and what-ifs, against libraries for graphs."""
+"""Measures routing tables, all pairs of sites, and what-ifs, against graph libraries."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ MAX_COST = 100
 SCIPY = "scipy dijkstra with predecessors"
 SLOWEST = 2.0
 SWEEP_AIM = 20
-#: Beyond so many sites all pairs take the others minutes, or more memory than there is.
+#: With more sites, the other libraries take minutes for all pairs, or too much memory.
 ALL_PAIRS_LIMIT = 1000
 
 
 @dataclass(frozen=True)
 class Enterprise:
-    """Random sites in one piece, with about four links each."""
+    """A connected random graph of sites, with about four links each."""
 
     count: int
     first: list[int]
@@ -76,7 +76,7 @@ class Enterprise:
         ]
 
     def rustworkx(self) -> Any:
-        """ImportError where it is not installed."""
+        """The graph for rustworkx; raises ``ImportError`` if that is not installed."""
         import rustworkx  # noqa: PLC0415
 
         made = rustworkx.PyGraph()
@@ -89,7 +89,7 @@ def _run(run: Run) -> Results:
     results = Results(
         notes=[
             (
-                "next hops and our tie-break are part of our times; scipy gives predecessors, the "
+                "mqis' times include next hops and its tie-break; scipy computes predecessors, the "
                 "others paths (one table) or distances (all pairs)"
             )
         ]
@@ -161,7 +161,9 @@ def _all_pairs(run: Run, enterprise: Enterprise, results: Results) -> None:
     if enterprise.count <= ALL_PAIRS_LIMIT:
         results.rows += [Row.of(table, *row) for row in _others(enterprise, pairs)]
     else:
-        results.notes.append(f"networkx and rustworkx: no all pairs of {enterprise.count:,} sites")
+        results.notes.append(
+            f"networkx and rustworkx: skipped for all pairs of {enterprise.count:,} sites: too slow"
+        )
     slower = 1 / ratio(samples["mqis"], samples[SCIPY])
     goal = f"all pairs of {enterprise.count:,} sites <= {SLOWEST:.0f}x the time of {SCIPY}"
     results.aims.append(Aim(goal, f"{slower:.2f}x", slower <= SLOWEST))
@@ -188,7 +190,7 @@ def _once(operation: Callable[[], object], done: int) -> Callable[[], Sample]:
 
 
 def _sweep(run: Run, enterprise: Enterprise, results: Results) -> None:
-    """Rounds of some links each: theirs take minutes for all of them."""
+    """Measures the removal of single links; the peer gets only some, as all take minutes."""
     routes = all_pairs(enterprise.arrays())
     what_if = WhatIf(routes)
     sweep = what_if.each_link()

@@ -1,12 +1,12 @@
-"""Calls per second through a server of ours, against Samba's and impacket's.
+"""Measures calls per second of mqis' RPC server, against Samba's and impacket's.
 
-Each server is a process of its own on one core, the load generator on another where there are
-two. All get the same bytes on the same kind of connection; the generator reads no more of an
-answer than its length and type. Signed and sealed requests are prepared before the clock starts,
-so that it is the server's work that is measured.
+Each server is a separate process on one core, the load generator is on another if there are two.
+All get the same bytes on the same kind of connection; the generator reads only the length and type
+of an answer. Signed and sealed requests are prepared before the clock starts, so that only the
+server's work is measured.
 
 ``python -m bench.rpc mqis|impacket`` is such a server: it prints its port, and ends when its
-input does.
+input ends.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ CALLS: dict[str, tuple[SyntaxId, int, bytes]] = {
 
 
 class Caller(asyncio.Protocol):
-    """One connection that sends its next request when the last is answered."""
+    """A connection that sends its next request when the last one is answered."""
 
     def __init__(self, call: tuple[SyntaxId, int, bytes], level: int) -> None:
         self._interface, self._opnum, self._stub = call
@@ -95,7 +95,7 @@ class Caller(asyncio.Protocol):
         self._transport.write(self._machine.data_to_send())
 
     def prepare(self, count: int) -> None:
-        """Requests in their order; unprotected ones are all the same."""
+        """Prepares requests in their order; unprotected ones are all the same."""
         if self._channel is None:
             self._requests = [self._request()] * count
             return
@@ -155,7 +155,7 @@ class Caller(asyncio.Protocol):
 
 
 class Load:
-    """So many connections to a server, kept over the rounds."""
+    """Several connections to a server, kept over the rounds."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, port: int, name: str, clients: int, level: int
@@ -166,7 +166,7 @@ class Load:
         self._callers: list[Caller] = []
 
     def sample(self, seconds: float, most: int) -> Sample:
-        """A round; ``most`` is more than any server can answer in it."""
+        """Runs a round; ``most`` is more requests than any server can answer in it."""
         return self._loop.run_until_complete(self._sample(seconds, most))
 
     async def _sample(self, seconds: float, most: int) -> Sample:
@@ -197,7 +197,7 @@ class Load:
 
 
 def _cores() -> tuple[set[int], set[int]]:
-    """For the servers, and for the load; the same if there is only one."""
+    """The cores for the servers and for the load; the same if there is only one."""
     if not hasattr(os, "sched_getaffinity"):
         return set(), set()
     cores = sorted(os.sched_getaffinity(0))
@@ -206,7 +206,7 @@ def _cores() -> tuple[set[int], set[int]]:
 
 @contextmanager
 def _pinned(cores: set[int]) -> Iterator[None]:
-    """This process and those it starts, to some cores."""
+    """Keeps this process and those it starts to some cores during the block."""
     if not cores:
         yield
         return
@@ -219,7 +219,7 @@ def _pinned(cores: set[int]) -> Iterator[None]:
 
 
 def _server(run: Run, kind: str) -> int:
-    """Start a server of ``serve``; its port."""
+    """Starts a server of this module; returns its port."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.rpc", kind],
         stdin=subprocess.PIPE,
@@ -288,7 +288,7 @@ def _measure(
     contenders: dict[str, tuple[int, str, int, int]],
     most: int,
 ) -> dict[str, list[Sample]]:
-    """Rounds of (port, call, clients, level) by name."""
+    """Runs rounds of the contenders, which are (port, call, clients, level) by name."""
     loads = {name: Load(loop, *what) for name, what in contenders.items()}
     timed: dict[str, Callable[[], Sample]] = {
         name: (lambda load=load: load.sample(run.sample_s, most))  # type: ignore[misc]
@@ -313,7 +313,7 @@ def _unprotected(
 ) -> None:
     for call in CALLS:
         for clients in CLIENTS:
-            # impacket's class serves one client after the other, and knows one of the calls.
+            # impacket's class serves one client after the other, and has only one of the calls.
             takes_part = {
                 name: (port, call, 1 if name == "impacket" else clients, AuthLevel.NONE.value)
                 for name, port in ports.items()

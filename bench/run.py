@@ -1,4 +1,4 @@
-"""What an entry is, and what a run gives to it."""
+"""An entry of the benchmarks, and the run that it gets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of the benchmarks: how long, where, and what its entries share."""
+    """One run of the benchmarks: its duration, directory and shared resources."""
 
-    #: A slice that shows that everything runs; its numbers mean little.
+    #: A short run to show that everything works; its numbers mean little.
     quick: bool
-    #: Holds stores; removed at the end.
+    #: For stores; removed at the end.
     directory: Path
-    #: Tells whoever watches what is under way.
+    #: Shows the user the current step.
     say: Callable[[str], None]
     #: Closed when all entries are done.
     resources: ExitStack
@@ -33,14 +33,14 @@ class Run:
 
     @property
     def sample_s(self) -> float:
-        """How long one round of one contender takes."""
+        """The duration of one round of one contender."""
         return 0.05 if self.quick else 0.5
 
     def scaled(self, count: int, quick: int) -> int:
         return quick if self.quick else count
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
-        """What ``make`` gave the first entry that asked for it."""
+        """The result of ``make``, which runs once for all entries that ask for ``name``."""
         if name not in self._shared:
             self._shared[name] = make()
         found: T = self._shared[name]
@@ -49,7 +49,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """An entry: a module defines one, ``bench.__main__`` lists it."""
+    """An entry; a module defines it, and ``bench.__main__`` lists it."""
 
     name: str
     what: str

@@ -1,6 +1,6 @@
-"""A directory server of ours as a process: ``python -m bench.serving STORE``.
+"""A directory server as a process: ``python -m bench.serving STORE``.
 
-It prints its port, and ends when its input does. With MQIS_BENCH_PROFILE=NAME the event loop's and
+It prints its port, and ends when its input ends. With MQIS_BENCH_PROFILE=NAME the event loop's and
 the writer's thread write their profiles to NAME.loop and NAME.writer.
 """
 
@@ -28,7 +28,7 @@ from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.sqlite import SqliteStore
 
 PROFILE = "MQIS_BENCH_PROFILE"
-#: Clients without an account create more queues here than one owner may have elsewhere.
+#: Raises the limit of queues per owner, as anonymous clients create very many here.
 _SETTINGS = DirectorySettings(allowance=Allowance(max_owned=100_000_000))
 _STOPS_WITHIN_S = 20.0
 
@@ -53,7 +53,7 @@ def start(store: Path, resources: ExitStack) -> Served:
     resources.callback(process.stdin.close)
     port = process.stdout.readline()
     if not port:
-        raise RuntimeError("our directory server did not start")
+        raise RuntimeError("the mqis directory server did not start")
     return Served(process.pid, int(port))
 
 

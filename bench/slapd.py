@@ -1,7 +1,7 @@
-"""A private slapd: loopback only, in a directory of its own, gone at the end.
+"""A private slapd: on loopback only, in its own directory, removed at the end.
 
-Its back_mdb flushes every write before it answers, as it does unless told otherwise. Anybody may
-read and write, but each access is checked against the list that says so.
+Its back_mdb flushes every write before it answers, which is the default. Everyone may read and
+write, but slapd checks each access against the access list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.backends import Unavailable
 from mqis.runtime.freeports import free_port
 
-#: Debian has it where users do not look.
+#: Debian installs it outside the usual PATH of users.
 _PATH = "/usr/sbin:/usr/local/sbin:/usr/libexec:/usr/bin:/usr/local/bin:/opt/homebrew/sbin"
 _SCHEMA = Path("/etc/ldap/schema/core.schema")
 _MODULES = Path("/usr/lib/ldap")
@@ -46,7 +46,7 @@ def start(
     modules: Iterable[str] = ("back_mdb",),
     more: Iterable[str] = (),
 ) -> Slapd:
-    """Fill a database from LDIF, serve it; ``Unavailable`` where that is not possible.
+    """Fills a database from LDIF and serves it; raises ``Unavailable`` if that is not possible.
 
     Without ``content`` it starts empty. ``more`` are lines of the database's section.
     """
@@ -76,14 +76,14 @@ def start(
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """A digest of every entry by its name, number and time of its change included.
+    """A digest of every entry, by name; it includes the number and time of the entry's change.
 
-    Not the number of the last change of all, which a provider writes down at its end.
+    It leaves out contextCSN, which a provider writes when it ends.
     """
     slapcat = shutil.which("slapcat", path=_PATH)
     if slapcat is None:
         raise Unavailable("slapd: skipped: slapcat is not installed")
-    # Unfolded, so that a value is a line.
+    # Without folding, so that every value is one line.
     command = [slapcat, "-f", str(directory / "slapd.conf"), "-o", "ldif-wrap=no"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
         assert process.stdout is not None
@@ -101,7 +101,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 def _fill(slapadd: str, common: list[str], source: Path, content: Iterable[str]) -> None:
     with source.open("w", encoding="utf-8") as file:
         file.writelines(content)
-    # -w leaves the number of the last change, which consumers ask for.
+    # -w writes contextCSN, which consumers need.
     loaded = subprocess.run(
         [slapadd, *common, "-q", "-w", "-l", str(source)],
         capture_output=True,

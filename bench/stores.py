@@ -1,7 +1,7 @@
-"""Every store: durable creates alone and together, and reads; against doing without us.
+"""Measures every store: durable creates, single and concurrent, and reads.
 
-Writes are acknowledged through the group commit writer. Their peer runs the same operation on the
-same store, each in a transaction of its own. The peer of reads is the bare database.
+Writes go through the group commit writer. Their peer runs the same operations on the same store,
+each in its own transaction. The peer of reads is the bare database.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _writes(run: Run, backend: Backend, numbers: Iterator[int], results: Results
         one: lambda: grouped(store, numbers, 1, seconds),
         many: lambda: grouped(store, numbers, WRITERS, seconds),
     }
-    if backend.select is None:  # memory: a commit costs nothing that could be shared
+    if backend.select is None:  # memory: group commit saves nothing, as a commit costs nothing
         samples = contest(run.rounds, contenders)
         results.rows += [Row.of(backend.name, name, samples[name]) for name in (one, many)]
         return
@@ -91,9 +91,9 @@ def _writes(run: Run, backend: Backend, numbers: Iterator[int], results: Results
 
 
 def faster(first: list[Sample], second: list[Sample]) -> list[Sample]:
-    """The better of two ways to run the peer: which one it is depends on the machine.
+    """The faster of two ways to run the peer, which depends on the machine.
 
-    By their medians: the better of each round would choose what noise favoured.
+    Compares medians: choosing the better one of each round would choose noise.
     """
     return max(first, second, key=lambda rounds: median(s.per_second for s in rounds))
 
@@ -113,7 +113,10 @@ def grouped(store: Store, numbers: Iterator[int], writers: int, seconds: float) 
 def one_commit_per_write(
     store: Store, numbers: Iterator[int], threads: int, seconds: float
 ) -> Sample:
-    """As many tasks as ever; the store makes threads take turns, so one can do as much as all."""
+    """Writes by the same number of tasks, each write in its own commit, on some threads.
+
+    The store serialises threads, so one thread may be as fast as several.
+    """
 
     def write(number: int) -> None:
         with store.write() as transaction:
@@ -159,7 +162,7 @@ def read_rows(
     table: str,
     more: Mapping[str, Callable[[], object]] | None = None,
 ) -> list[Row]:
-    """Reads of the queues numbered from 0, whose identifiers are ``ids``, and of ``more``."""
+    """Measures reads of the queues with these identifiers, and the operations in ``more``."""
     single = reads(backend.store, ids)
     operations = {**single, **(more or {})}
     select = backend.select
@@ -180,7 +183,7 @@ def read_rows(
 
 
 def scattered_numbers(size: int) -> list[int]:
-    """Every number below ``size`` once, neighbours far apart, the same in every run."""
+    """All numbers below ``size`` in a fixed scattered order."""
     step = next(s for s in (7919, 7907, 7901) if size % s)
     return [index * step % size for index in range(size)]
 

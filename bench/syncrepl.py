@@ -1,6 +1,6 @@
-"""A slapd provider and its consumers (syncrepl, refreshAndPersist, RFC 4533) on this machine.
+"""A local slapd provider and its consumers (syncrepl, refreshAndPersist, RFC 4533).
 
-Each has a database that flushes every write; consumers log on with a name and a password.
+Each has a database that flushes every write; consumers authenticate with a name and a password.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ANY = ldap.present("objectClass")
 
 
 class Syncrepl:
-    """``replication.Side``: a provider, and consumers that are empty at first."""
+    """The ``replication.Side`` of slapd: a provider, and consumers that start empty."""
 
     name = "slapd"
 
@@ -52,7 +52,7 @@ class Syncrepl:
         return self._servers[0].version
 
     def start_authority(self) -> None:
-        """``Unavailable`` where there is no slapd."""
+        """Starts the provider; raises ``Unavailable`` if slapd is not installed."""
         self._start(
             "provider",
             twins.ldif(*self._filled),
@@ -70,7 +70,7 @@ class Syncrepl:
             self._start(f"consumer{number}", None, ("back_mdb",), (*_LOGON, syncrepl))
 
     def await_ready(self) -> None:
-        """They answer from their start on."""
+        """Does nothing: consumers answer as soon as they run."""
 
     def _start(
         self,
@@ -109,7 +109,7 @@ class Syncrepl:
     def create(self, peer: LdapPeer, request: bytes) -> Operation:
         return peer.ask(request, entries=0)
 
-    def look(self, peer: LdapPeer) -> Operation:
+    def read_last(self, peer: LdapPeer) -> Operation:
         queue = Queue(self._next - 1)
         request = ldap.search(queue.dn, ldap.BASE, _ANY, ("queueLabel",))
         return peer.ask(request, queue.label.encode())
@@ -117,7 +117,7 @@ class Syncrepl:
     # --- replicas ---------------------------------------------------------------------------------
 
     def equal(self) -> bool:
-        """By contextCSN, which a consumer has when it has everything up to it."""
+        """Compares contextCSN, which a consumer sets when it has everything up to it."""
         true, *copies = (self._last(line) for line in self._lines)
         return all(copy == true for copy in copies)
 
@@ -131,5 +131,5 @@ class Syncrepl:
         for name, copy in zip(names[1:], copies, strict=True):
             for entry in sorted(true.keys() | copy.keys()):
                 if true.get(entry) != copy.get(entry):
-                    raise LoadError(f"{name}: {entry} is not as the provider has it")
+                    raise LoadError(f"{name}: {entry} differs from the provider's")
         return len(true)

@@ -1,4 +1,4 @@
-"""A directory of 100,000 queues out to a file and back: export, import, restore."""
+"""Measures export, import and restore of a directory of 100,000 queues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.run import Bench, Run
 from mqis.admin.transfer import export_file, import_file
 from mqis.storage.sqlite import SqliteStore
 
-#: What an administrator waits for without going away.
+#: The aim: an administrator waits at most so long.
 PATIENCE_S = 30
 
 
@@ -50,7 +50,7 @@ def _import(store_path: Path, file: Path, *, restore: bool) -> int:
 
 
 def _insert(path: Path, large: Large) -> int:
-    """Rows that are rows already, one statement for each table, one commit."""
+    """Inserts finished rows into the bare database: one statement for each table, one commit."""
     SqliteStore(path).close()
     bare = sqlite3.connect(path, isolation_level=None)
     with closing(bare):

@@ -1,7 +1,7 @@
-"""The same queues in a directory of ours and in one of slapd's.
+"""The same queues for a directory of mqis and for one of slapd.
 
-A queue lies below its machine in both, has the same properties, and is found by the same indexes:
-name, identifier, machine, label, type. A hundred queues have one machine, a thousand one type.
+A queue is below its machine in both, has the same properties, and the same indexes: name,
+identifier, machine, label, type. A hundred queues have one machine, a thousand have one type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mqis.wire.security.sid import ANONYMOUS
 SUFFIX = "o=bench"
 PER_MACHINE, PER_TYPE = 100, 1_000
 SECURITY = DESCRIPTOR.to_bytes()
-#: As those give it who create queues here: callers without an account own what they make.
+#: The descriptor that the clients send: anonymous callers own the queues that they create.
 GIVEN = replace(DESCRIPTOR, owner=ANONYMOUS).to_bytes()
 _ENTROPY = SystemEntropy()
 
@@ -42,10 +42,10 @@ def type_of(number: int) -> Guid:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """All of its names have the same length, whatever the number."""
+    """A queue; the length of its names does not depend on its number."""
 
     number: int
-    #: Created while the clock runs: of a type that no lookup asks for.
+    #: Created during a measurement: it has a type that no lookup asks for.
     late: bool = False
 
     LATE_TYPE: ClassVar[Guid] = type_of(0xFFFFFF)
@@ -68,7 +68,7 @@ class Queue:
 
     @property
     def instance(self) -> bytes:
-        """Sent by LDAP clients alone: our server makes identifiers itself."""
+        """The identifier, which only LDAP clients send: mqis makes identifiers itself."""
         return b"identifies" + self.number.to_bytes(6, "big")
 
     @property
@@ -80,7 +80,7 @@ class Queue:
         return self.LATE_TYPE if self.late else type_of(self.number // PER_TYPE)
 
     def properties(self) -> dict[int, PropVariant]:
-        """What its creator sends; the server adds as many again."""
+        """The properties that a client sends; the server adds as many."""
         return props(
             {
                 PropId.Q_TYPE: self.type,
@@ -93,7 +93,7 @@ class Queue:
         )
 
     def attributes(self) -> list[tuple[str, bytes]]:
-        """The same, and what a server of ours adds: an LDAP client has to send all of it."""
+        """The same, and those that mqis adds, as an LDAP client has to send all of them."""
         return [
             ("objectClass", b"benchQueue"),
             ("cn", self.name.encode()),
@@ -117,7 +117,10 @@ class Queue:
 
 
 def fill(store: Store, machines: int, queues: int) -> list[Guid]:
-    """A site, machines on which everyone may create, and queues; the machines' identifiers."""
+    """Creates a site, machines that everyone may create queues on, and queues.
+
+    Returns the machines' identifiers.
+    """
     with store.write() as transaction:
         events = DirectoryEvents(transaction, NOW, _ENTROPY)
         psc = machine_name(0)
@@ -126,7 +129,7 @@ def fill(store: Store, machines: int, queues: int) -> list[Guid]:
 
 
 def populate(transaction: Transaction, site: Guid, machines: int, queues: int) -> list[Guid]:
-    """Those machines and queues in a site that is there."""
+    """Creates such machines and queues in an existing site."""
     events = DirectoryEvents(transaction, NOW, _ENTROPY, own_site=site)
     open_to_all = default_descriptor(ObjectType.MACHINE, None).to_bytes()
     ids = [
@@ -138,14 +141,14 @@ def populate(transaction: Transaction, site: Guid, machines: int, queues: int) -
     return ids
 
 
-#: Text that ignores case, octets, numbers: the attributes above by their syntax.
+#: The attributes above by their syntax: text that ignores case, octets, numbers.
 _TEXT = ("queuePath", "queueMachine", "queueLabel")
 _OCTETS = ("queueInstance", "queueType", "queueSecurity")
 INDEXED = ("queueInstance", "queueMachine", "queueType", "queueLabel")
 
 
 def schema() -> Iterator[str]:
-    """The lines of slapd.conf that declare a queue, under an arc that anybody may use (2.25)."""
+    """The lines of slapd.conf that declare a queue, under the free OID arc 2.25."""
     names = [name for name, _ in Queue(0).attributes() if name not in ("objectClass", "cn")]
     for number, name in enumerate(names, 1):
         matching, syntax = "integerMatch", 27
@@ -175,7 +178,7 @@ def ldif(machines: int, queues: int) -> Iterator[str]:
 
 
 def creates(first: int, encoding: str, message: Callable[[Queue], bytes]) -> Iterator[bytes]:
-    """``message`` for one queue after the other, each made from the first by exchanging names."""
+    """Yields ``message`` for successive queues, by replacing the names in the first one."""
     model = Queue(first, late=True)
     template, old = message(model), _spellings(model, encoding)
     for number in count(first):

@@ -1,1 +1,1 @@
-"""Programs to read and to start from; each runs by itself: ``python -m examples.shapes``."""
+"""Example programs; each can be run: ``python -m examples.shapes``."""

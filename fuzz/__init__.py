@@ -1,1 +1,1 @@
-"""Hostile bytes against everything that decodes."""
+"""Fuzzing of all decoders and protocol machines with hostile bytes."""

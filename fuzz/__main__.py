@@ -1,10 +1,10 @@
-"""Fuzz all targets for a time or a number of inputs.
+"""Fuzzes all targets for a time or a number of inputs.
 
     python -m fuzz [--seconds S | --inputs N] [--seed SEED] [TARGET ...]
 
-A target may answer with its own errors and with nothing else; an input that takes longer than a
-second or makes the process grow is a finding too. A finding is kept in .build/fuzz and ends the
-run with status 1; the same seed finds it again.
+A target may raise its own errors and no others. An input that takes longer than a second, or makes
+the process grow, is a finding too. A finding is saved in .build/fuzz and ends the run with status
+1; the same seed finds it again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fuzz.mutate import mutated
 from fuzz.targets import TARGETS, Target
 
 SLOW_S = 1.0
-#: Growth beyond this over a run of one target is a leak, not a cache that fills.
+#: More growth in a run of one target is a leak, not a cache that fills.
 GROWTH_KB = 64 * 1024
 FINDINGS = Path(".build/fuzz")
 BATCH = 500
@@ -47,7 +47,7 @@ def one(target: Target, data: bytes) -> None:
     except Exception as error:
         raise Finding(f"{type(error).__name__}: {error}") from error
     if time.process_time() - began > SLOW_S:
-        raise Finding(f"took {time.process_time() - began:.1f} s")
+        raise Finding(f"the input took {time.process_time() - began:.1f} s")
 
 
 def keep(target: Target, data: bytes) -> Path:
@@ -58,7 +58,7 @@ def keep(target: Target, data: bytes) -> Path:
 
 
 def budget(seconds: float | None, inputs: int | None) -> Iterator[int]:
-    """Batches until the time is up, of this process, or the inputs are done; one at least."""
+    """Yields batch sizes until the process's CPU time or the inputs are used up; at least one."""
     deadline = None if seconds is None else time.process_time() + seconds
     for done in count(0, BATCH):
         if inputs is not None and done >= inputs:
@@ -69,7 +69,7 @@ def budget(seconds: float | None, inputs: int | None) -> Iterator[int]:
 
 
 def fuzz(target: Target, seed: int, seconds: float | None, inputs: int | None) -> Iterator[int]:
-    """Run the corpus as it is, then mutations of it; yields how many inputs were run."""
+    """Runs the corpus unchanged, then mutations of it; yields the number of inputs run."""
     corpus, rng = target.corpus(), Random(f"{seed}/{target.name}")
     data = b""
     try:
@@ -88,20 +88,22 @@ def fuzz(target: Target, seed: int, seconds: float | None, inputs: int | None) -
     except Finding as finding:
         path = keep(target, data)
         cause = "".join(traceback.format_exception(finding.__cause__)) if finding.__cause__ else ""
-        raise Finding(f"{target.name}: {finding}\ninput kept in {path}\n{cause}") from finding
+        raise Finding(f"{target.name}: {finding}\ninput saved in {path}\n{cause}") from finding
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz")
     parser.add_argument("targets", nargs="*", metavar="TARGET")
-    parser.add_argument("--seconds", type=float, help="for all targets together")
-    parser.add_argument("--inputs", type=int, help="for each target")
+    parser.add_argument("--seconds", type=float, help="CPU time for all targets together")
+    parser.add_argument("--inputs", type=int, help="number of inputs for each target")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     known = {target.name: target for target in TARGETS}
     unknown = set(options.targets) - set(known)
     if unknown:
-        parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+        parser.error(
+            f"there is no target {', '.join(sorted(unknown))}; there are {', '.join(known)}"
+        )
     chosen = [known[name] for name in options.targets] or list(TARGETS)
     seconds = None if options.seconds is None else options.seconds / len(chosen)
     if seconds is None and options.inputs is None:

@@ -1,6 +1,6 @@
-"""Capture files and the streams in them against hostile bytes: damage is rows, never an error.
+"""Targets for capture files and their streams: damage gives error rows, never an exception.
 
-``python -m fuzz.capture_targets`` writes the corpus anew.
+``python -m fuzz.capture_targets`` writes the corpus again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mqis.wire.rpc.pdu import encode_pdu
 from mqis.wire.rpc.syntax import NDR20, SyntaxId
 from mqis.wire.seqnum import SequenceNumber
 
-#: Little room, so that what is too much comes soon.
+#: Low limits, so that inputs exceed them soon.
 _LIMITS = Limits(
     max_conversations=4,
     max_pending_bytes=4096,
@@ -56,7 +56,7 @@ _PLACE = Place(1, 24, 0)
 
 
 def pcap(data: bytes) -> None:
-    """A file is read or refused; every packet of it is a frame or refused."""
+    """Checks that a file and each of its packets is decoded or refused."""
     for packet in decode_capture(data):
         frame = decode_frame(packet.link_type, packet.data, packet.original)
         assert frame is None or frame.lost >= 0
@@ -64,7 +64,7 @@ def pcap(data: bytes) -> None:
 
 
 def capture(data: bytes) -> None:
-    """Every row is well-formed, whatever the file is."""
+    """Checks that every row is well-formed, whatever the file is."""
     packets = sum(1 for _ in walk_capture(data))
     for row in decode_rows(data, _LIMITS):
         assert not row.detail or json.loads(row.detail) is not None
@@ -74,7 +74,7 @@ def capture(data: bytes) -> None:
 
 
 def _dissected(kind: type[Dissector], data: bytes) -> None:
-    """Steps of a stream: side and whether bytes are missing, how many, the bytes."""
+    """Feeds a dissector; the input has steps of (side and gap flag, length, bytes)."""
 
     def tell(_side: int, _place: Place, length: int, meaning: Meaning) -> None:
         assert length >= 0
@@ -108,7 +108,7 @@ def mqqb_stream(data: bytes) -> None:
     _dissected(MqqbDissector, data)
 
 
-#: Name, function, and the errors that are an answer.
+#: Name, function, and the errors that it may raise.
 CAPTURE_TARGETS: tuple[tuple[str, Callable[[bytes], None], tuple[type[Exception], ...]], ...] = (
     ("pcap", pcap, (WireError,)),
     ("capture", capture, ()),
@@ -128,7 +128,7 @@ Parts = list[tuple[bool, bytes]]
 
 
 def _session() -> Parts:
-    """A queue manager sends two replication messages."""
+    """A session in which a queue manager sends two replication messages."""
 
     def message(number: int, body: bytes) -> bytes:
         header = UserHeader(_ONE, number, QueueName.of_direct("OS:psc1\\private$\\mqis_queue$"))
@@ -213,7 +213,7 @@ def _pcapng(frames: Iterable[bytes], order: str) -> bytes:
 
 
 def _fragmented(frame: bytes) -> list[bytes]:
-    """The datagram in two parts."""
+    """Splits a datagram into two IP fragments."""
     head, payload = frame[14:34], frame[34:]
     made = []
     for at, piece, more in ((0, payload[:32], 0x2000), (32, payload[32:], 0)):

@@ -1,7 +1,7 @@
-"""A whole multiplexer against a hostile partner: boxcars one behind the other.
+"""The target for a whole multiplexer with a hostile partner, which sends a series of boxcars.
 
-Only a boxcar whose header is wrong may be refused; whatever else comes, the machine goes on, tells
-of every connection's end once, and gives all its room back.
+Only a boxcar with a wrong header may be refused. Whatever else arrives, the machine continues,
+reports the end of every connection once, and releases all its room.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DENY, _PAUSE, _CLOSE = 2, 3, 4
 
 
 class _Upper:
-    """A layer above that does a bit of everything, by connection type and message type."""
+    """An upper layer that acts in all ways, depending on connection type and message type."""
 
     def __init__(self, multiplexer: Multiplexer) -> None:
         self.multiplexer = multiplexer
@@ -67,7 +67,7 @@ class _Upper:
                 self.multiplexer.disconnect(connection)
 
     def late(self, now: float) -> None:
-        """Decide and resume what was left."""
+        """Decides and resumes all that is still pending."""
         for connection in [*self.requested, *self.mine]:
             if connection.state is State.UNDECIDED:
                 self.multiplexer.accept(connection, now)
@@ -120,7 +120,7 @@ def multiplexer(data: bytes) -> None:
     assert (budget.queued, budget.unread) == (0, 0)
 
 
-#: Name, function, and the errors that are an answer: none.
+#: Name, function, and the errors that it may raise: none.
 CMP_TARGETS: tuple[tuple[str, Callable[[bytes], None], tuple[type[Exception], ...]], ...] = (
     ("multiplexer", multiplexer, ()),
 )

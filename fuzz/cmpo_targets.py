@@ -1,10 +1,9 @@
-"""A whole partner of MS-CMPO under hostile calls, answers, losses and silence.
+"""Targets for a whole MS-CMPO partner with hostile calls, answers, losses and silence.
 
-    python -m fuzz.cmpo_targets        write the corpus of these targets anew
+    python -m fuzz.cmpo_targets        write the corpus of these targets again
 
-The bytes are a script, a step after the other: what happens (u8), how much belongs to it (u16), and
-that. Whatever it is, the machine raises nothing, answers every call once, and has nothing left when
-all has been quiet for long enough.
+The input is a script of steps: kind (u8), length (u16), data. Whatever it is, the machine raises
+nothing, answers every call once, and holds nothing after a long enough silence.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from mqis.wire.ndr import ContextHandle, Syntax
 HIGH = NameObject("Machine_1", Guid.parse("b51996ef-c434-4f79-a288-56efd302fc8e"))
 LOW = NameObject("Machine_2", Guid.parse("a3afb37b-f64a-4e6c-9017-f6a96ba6f166"))
 HANDLE = ContextHandle(Guid(bytes(range(16))))
-#: The steps behind the eight methods.
+#: The kinds of steps after the eight methods.
 RETURN, FAIL, TIME, RUNDOWN, WANT, TEAR_DOWN, SEND, RELEASE = range(8, 16)
 STEPS = 16
 _SETTINGS = Settings(max_sessions=4, max_held=2)
@@ -46,7 +45,7 @@ class _Numbers:
 
 
 class _Above:
-    """Takes everything; keeps every other boxcar waiting for room."""
+    """An upper layer that accepts everything, but makes every other boxcar wait for room."""
 
     def __init__(self) -> None:
         self.up: set[Session] = set()
@@ -84,7 +83,7 @@ class _Above:
 
 
 class _World:
-    """The machine, and everything that a driver would keep of it."""
+    """The machine, and the state that its driver would keep."""
 
     def __init__(self, name: NameObject) -> None:
         self.above = _Above()
@@ -156,7 +155,7 @@ class _World:
         return self.known[raw[0] % len(self.known)] if self.known else None
 
     def _end(self, what: int, data: bytes) -> None:
-        """The oldest call ends as the bytes say."""
+        """Ends the oldest call as the bytes determine."""
         if not self.calls:
             return
         call = self.calls.pop(min(self.calls))
@@ -207,7 +206,7 @@ class _World:
             self.act()
 
     def finish(self) -> None:
-        """Nobody says anything any more, then the partners are gone."""
+        """Lets all timers run out in silence, then removes the partners."""
         for _ in range(40):
             self.now += 20.0
             self.machine.handle_timer(self.now)
@@ -225,7 +224,7 @@ class _World:
 
 
 def _check_answer(answer: Any) -> None:
-    """What errors may not carry (T-41 of the methods: no handle, no versions, no GUID)."""
+    """Checks that an error carries no handle, no versions and no GUID (T-41 of the methods)."""
     if isinstance(answer, ContextAnswer) and answer.result:
         assert answer == ContextAnswer(answer.result)
 
@@ -254,7 +253,7 @@ def secondary(data: bytes) -> None:
     _play(LOW, data)
 
 
-#: Name, function, and the errors that are an answer: none.
+#: Name, function, and the errors that it may raise: none.
 CMPO_TARGETS: tuple[tuple[str, Callable[[bytes], None], tuple[type[Exception], ...]], ...] = (
     ("cmpo-primary", primary, ()),
     ("cmpo-secondary", secondary, ()),
@@ -297,7 +296,7 @@ def _traffic() -> bytes:
 
 
 def _ends() -> Iterator[bytes]:
-    """How a session may end."""
+    """Scripts of the ways in which a session may end."""
     yield _step(RUNDOWN)
     yield _step(TIME, b"\x60")
     yield (

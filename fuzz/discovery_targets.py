@@ -1,4 +1,4 @@
-"""Both machines of discovery against hostile datagrams: whatever comes, they go on."""
+"""Targets for both discovery machines: they must survive any datagram."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _NETWORKS = ("10.0.0.1", "10.0.1.1")
 
 
 def server(data: bytes) -> None:
-    """A reply, to requests alone, which is one; over IP and over IPX."""
+    """Checks that only requests are answered, and with a valid reply; over IP and over IPX."""
     machine = DiscoveryServer(_OWN, limit=RateLimit(sources=4))
     for ipx in (False, True):
         reply = machine.answer(data, "10.0.0.7", 0.0, ipx=ipx)
         if reply is not None:
-            assert data[1] == 1, "something that is no request was answered"
+            assert data[1] == 1, "a datagram that is not a request was answered"
             assert TopologyServerReply.from_bytes(reply).correlation_id.raw == data[20:36]
 
 
 def client(data: bytes) -> None:
-    """The same datagram as often as it takes: the run ends, and its lists are those of a reply."""
+    """Feeds the same datagram until the run ends; checks that the lists are those of a reply."""
     machine = DiscoveryClient(_OWN)
     machine.get_directory_server_list([Network(n) for n in _NETWORKS], REQUEST_ID, 0.0)
     for now in range(100):
@@ -46,7 +46,7 @@ def client(data: bytes) -> None:
     assert all(machine.queue_manager.directory_servers)
 
 
-#: Name, function, and the errors that are an answer: none.
+#: Name, function, and the errors that it may raise: none.
 DISCOVERY_TARGETS: tuple[tuple[str, Callable[[bytes], None], tuple[type[Exception], ...]], ...] = (
     ("discovery-server", server, ()),
     ("discovery-client", client, ()),

@@ -1,4 +1,4 @@
-"""A journal segment that anything may have happened to, and the records in it."""
+"""Targets for damaged journal segments and records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mqis.wire.journal.segment import offsets
 
 
 def segment(data: bytes) -> None:
-    """A header that is refused is an answer; behind it everything has to be accounted for."""
+    """Checks that a header is decoded or refused, and that entries cover all bytes after it."""
     _, start = segment_header(data)
     entries(data, start)
 
@@ -47,18 +47,18 @@ def _body(entry: Whole) -> None:
 
 
 def run_of_records(data: bytes) -> None:
-    """A row of the outbox: all of it, or refused."""
+    """Checks that a row of the outbox is decoded completely or refused."""
     assert b"".join(record for _, record in split_records(data)) == data
 
 
 def sealed(data: bytes) -> None:
-    """Past the checksum, which hardly any mutation gets by: it is made to agree."""
+    """Corrects the checksum of the input first, as hardly any mutation would pass it."""
     length = (8 + len(data)).to_bytes(4, "little")
     record = length + crc32(data).to_bytes(4, "little") + data
     assert encode_record(*decode_record(record)) == record
 
 
-#: Name, function, and the errors that are an answer.
+#: Name, function, and the errors that it may raise.
 JOURNAL_TARGETS: tuple[tuple[str, Callable[[bytes], None], tuple[type[Exception], ...]], ...] = (
     ("journal-segment", segment, (WireError,)),
     ("journal-entries", entries, ()),

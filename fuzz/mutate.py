@@ -1,4 +1,4 @@
-"""From a valid input to a hostile one. Everything comes from one seeded source."""
+"""Mutates valid inputs into hostile ones, from one seeded random source."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _MUTATIONS: tuple[Mutation, ...] = (
 
 
 def mutated(corpus: Sequence[bytes], rng: Random) -> bytes:
-    """One input: now and then pure noise, else a valid one damaged a few times."""
+    """Returns one input: mostly a valid one with some mutations, sometimes random bytes."""
     if rng.random() < 0.02:
         return rng.randbytes(rng.randint(0, 256))
     data = bytearray(rng.choice(corpus))

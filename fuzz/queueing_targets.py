@@ -1,6 +1,6 @@
-"""A whole queue manager against a hostile stream, from either end of a connection.
+"""Targets for a whole queue manager with a hostile stream, at either end of a connection.
 
-Nothing is an answer here: whatever comes, the machine has to go on by itself.
+No error is allowed: the machine has to continue whatever arrives.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mqis.wire.guid import Guid
 #: The names in the corpus.
 HERE = Guid.parse("f0f1f2f3-0001-0002-0003-040506070809")
 _PIECE = 61
-#: A window that few messages fill: what waits behind it matters, how much does not.
+#: A small window, which few messages fill, so that messages have to wait.
 _LIMITS = Limits(max_buffered=1 << 16, window=8)
 
 
@@ -32,7 +32,7 @@ def _drain(manager: QueueManager) -> list[Effect]:
 
 
 def _feed(manager: QueueManager, connection: int, data: bytes) -> None:
-    """In pieces, with the timers between them, then long silence."""
+    """Feeds the bytes in pieces, with timers between them, then a long silence."""
     now = 0.0
     for at in range(0, len(data), _PIECE):
         now += 0.1
@@ -70,7 +70,7 @@ def ping(data: bytes) -> None:
     assert answer is None or len(answer) == 24
 
 
-#: Name, function, and the errors that are an answer: none.
+#: Name, function, and the errors that it may raise: none.
 QUEUEING_TARGETS: tuple[tuple[str, Callable[[bytes], None], tuple[type[Exception], ...]], ...] = (
     ("queueing-acceptor", acceptor, ()),
     ("queueing-initiator", initiator, ()),

@@ -1,9 +1,9 @@
-"""RPC under hostile bytes: decoders, stubs, and the association machines of both sides.
+"""Targets for RPC: decoders, stubs, and the association machines of both sides.
 
-    python -m fuzz.rpc_targets        write the corpus of these targets anew
+    python -m fuzz.rpc_targets        write the corpus of these targets again
 
-A machine takes anything without an exception, keeps no more than it is allowed to, and is closed
-after garbage. In which pieces bytes come, and what is done with calls, follows from the bytes.
+A machine accepts any bytes without an exception, stays within its limits, and is closed after
+garbage. The bytes themselves determine how they are split, and how calls are answered.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mqis.wire.rpc.verification import Verification, find_verification, header_c
 ECHO = Interface("echo", SyntaxId(Guid.parse("11111111-0000-0000-0000-000000000001"), 1), 4)
 OTHER = Interface("other", SyntaxId(Guid.parse("22222222-0000-0000-0000-000000000001"), 1), 4)
 LIMITS = Limits(max_calls=4, max_stub=20_000, max_contexts=8, max_security_contexts=4)
-#: Ends every PDU that has begun, and begins one that cannot be.
+#: Completes any unfinished PDU, and begins an invalid one.
 GARBAGE = b"\xff" * (MAX_FRAG + 16)
 
 
@@ -73,7 +73,7 @@ def _check(condition: bool, what: str) -> None:
 
 
 class _Server:
-    """A connection whose calls are answered now, later, with a fault, or after a callback."""
+    """A server's connection; calls are answered now, later, with a fault, or after a callback."""
 
     def __init__(self, rng: Random) -> None:
         self.machine = ServerConnection(_endpoint(), "peer", 0.0)
@@ -112,7 +112,7 @@ class _Server:
         if action == 0:
             return []
         if action == 1:
-            with suppress(ValueError, RpcFault):  # one is under way, or they nest too deep
+            with suppress(ValueError, RpcFault):  # one is pending, or they nest too deep
                 self.machine.callback(call, 1, bytes(self._rng.randrange(8000)))
             return []
         self._open.remove(call)
@@ -138,7 +138,7 @@ def run_server(data: bytes) -> None:
 
 
 class _Client:
-    """An association with a few calls on it; callbacks are answered in some way."""
+    """A client's association with a few calls; callbacks are answered in different ways."""
 
     def __init__(self, rng: Random, auth_type: int | None) -> None:
         self.machine = ClientConnection(max_stub=20_000)
@@ -173,7 +173,7 @@ def _channel(auth_type: int) -> Channel:
 
 
 def _answered_type(data: bytes) -> int | None:
-    """The authentication that the first PDU is an answer to, so that it can be a right one."""
+    """The authentication type that the first PDU answers, so that the client can use the same."""
     with suppress(WireError):
         auth = decode_pdu(data[: Header.decode(data).frag_length]).auth
         if auth is not None and auth.type in (AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS):
@@ -184,7 +184,7 @@ def _answered_type(data: bytes) -> int | None:
 def run_client(data: bytes) -> None:
     rng = Random(data)
     client = _Client(rng, _answered_type(data))
-    for _ in range(2):  # the answers to the bind come alone: calls are made when they are there
+    for _ in range(2):  # the answers to the bind come first: calls are made after them
         size = Header.decode(data).frag_length if len(data) >= HEADER_SIZE else 0
         client.feed(data[:size])
         data = data[size:]
@@ -204,7 +204,7 @@ _FORMS = ((Syntax.NDR20, False), (Syntax.NDR20, True), (Syntax.NDR64, False))
 
 
 def _stubs(description: InterfaceDescription) -> Callable[[bytes], None]:
-    """Every operation's request and response, in every form."""
+    """Returns a target that decodes every operation's request and response, in every form."""
 
     def run(data: bytes) -> None:
         for operation in description.operations:
@@ -218,7 +218,7 @@ def _stubs(description: InterfaceDescription) -> Callable[[bytes], None]:
     return run
 
 
-#: Name, function, and the errors that are an answer.
+#: Name, function, and the errors that it may raise.
 RPC_TARGETS: tuple[tuple[str, Callable[[bytes], object], tuple[type[Exception], ...]], ...] = (
     ("pdu", decode_pdu, (WireError,)),
     ("tower", Tower.from_bytes, (WireError,)),
@@ -290,7 +290,7 @@ def _stub_seeds() -> Iterator[tuple[str, bytes]]:
 
 
 def _conversations() -> Iterator[tuple[bytes, bytes]]:
-    """What goes to a server and to a client, for a bind and three calls as above."""
+    """The bytes to a server and to a client, for a bind and three calls as above."""
     for auth_type in (None, AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS):
         for ask in (False, True):
             link = _conversation(auth_type, ask=ask)
@@ -321,7 +321,7 @@ def _conversation(auth_type: AuthType | None, *, ask: bool) -> Link:
 
 
 def _to_server_by_hand() -> bytes:
-    """What no client of ours sends: features, more contexts, cancels, all in one connection."""
+    """Bytes that mqis' client never sends: features, more contexts and cancels."""
     element = bodies.ContextElement(0, ECHO.syntax, (NDR20, NDR64))
     features = bodies.ContextElement(1, ECHO.syntax, (feature_syntax(3),))
     other = bodies.ContextElement(2, OTHER.syntax, (NDR64,))

@@ -1,4 +1,4 @@
-"""What is fuzzed: every decoder that ``mqis decode`` offers, with the corpus kept for it.
+"""The targets: every decoder of ``mqis decode`` and the protocol machines, each with its corpus.
 
 The corpus of a target is ``fuzz/corpus/NAME/*``: valid inputs, and inputs that once broke it.
 """
@@ -24,7 +24,7 @@ CORPUS = Path(__file__).parent / "corpus"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A function that takes any bytes, and the errors that are an answer."""
+    """A function that takes any bytes, and the errors that it may raise."""
 
     name: str
     run: Callable[[bytes], object]
@@ -33,7 +33,9 @@ class Target:
     def corpus(self) -> list[bytes]:
         found = [path.read_bytes() for path in sorted((CORPUS / self.name).glob("*"))]
         if not found:
-            raise FileNotFoundError(f"no corpus in {CORPUS / self.name}: put a valid input there")
+            raise FileNotFoundError(
+                f"there is no corpus in {CORPUS / self.name}: put a valid input there"
+            )
         return found
 
 

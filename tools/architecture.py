@@ -1,8 +1,8 @@
-"""Draws the layers and what each imports, from the imports themselves, as docs/architecture.svg.
+"""Draws the layers and their imports, read from the code, as docs/architecture.svg.
 
 Usage: python tools/architecture.py [--check]
 
-``--check`` only says whether the picture in the repository is the one of this code.
+``--check`` only checks whether the picture in the repository is up to date.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ marker path { fill: #7a8da1; stroke: none }
 
 
 def layers(package: Path) -> dict[str, set[str]]:
-    """layer -> the layers that its modules import, lazily or not."""
+    """The layers that the modules of each layer import, lazily or not."""
     found: dict[str, set[str]] = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
@@ -68,7 +68,7 @@ class Place:
 
 
 def arrange(imports: Mapping[str, set[str]]) -> tuple[dict[str, Place], tuple[float, float]]:
-    """What imports nothing lies at the bottom; each layer above all that it imports."""
+    """Places each layer above all that it imports, and layers without imports at the bottom."""
     graph = nx.DiGraph()
     graph.add_nodes_from(sorted(imports))
     graph.add_edges_from((a, b) for a in sorted(imports) for b in sorted(imports[a]))
@@ -83,7 +83,7 @@ def arrange(imports: Mapping[str, set[str]]) -> tuple[dict[str, Place], tuple[fl
     for n, row in enumerate(rows):
         y = tall - _MARGIN - _HEIGHT - n * (_HEIGHT + _GAP_Y)
         width = len(row) * (_WIDTH + _GAP_X) - _GAP_X
-        # Every other row a little aside, so that arrows over several rows pass between boxes.
+        # Shifts every other row, so that arrows over several rows pass between boxes.
         aside = (n % 2) * (_WIDTH + _GAP_X) / 2 - (_WIDTH + _GAP_X) / 4
         for k, name in enumerate(row):
             places[name] = Place((wide - width) / 2 + k * (_WIDTH + _GAP_X) + aside, y)
@@ -128,7 +128,8 @@ def main() -> int:
         if PICTURE.exists() and PICTURE.read_text(encoding="utf-8") == made:
             return 0
         print(
-            "docs/architecture.svg is of other code: python tools/architecture.py", file=sys.stderr
+            "docs/architecture.svg is out of date: run python tools/architecture.py",
+            file=sys.stderr,
         )
         return 1
     PICTURE.write_text(made, encoding="utf-8")

@@ -1,10 +1,10 @@
-"""Known vulnerabilities in what the locks install: ``make audit``.
+"""Reports known vulnerabilities in the packages that the locks install: ``make audit``.
 
     python tools/audit.py PIP_AUDIT LOCK...
 
-pip-audit ends well even if it could ask nobody, so its report is read: a package that nothing is
-known about counts as such. Exit status 0: all were asked about and none has a known vulnerability;
-1: some have; 2: the service does not answer, or not about all.
+pip-audit exits with 0 even if it cannot reach the service, so this reads its report and counts the
+packages that it skipped. Exit status 0: all packages were checked and none has a known
+vulnerability; 1: some have; 2: the service did not answer, or not for all packages.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: How long the service may take to answer about one package.
+#: The time limit of the service for one package.
 _TIMEOUT_S = "15"
 
 
 @dataclass(slots=True)
 class Report:
     asked: set[str] = field(default_factory=set)
-    #: Package and version -> why nothing is known about it.
+    #: By package and version: the reason why it was not checked.
     unknown: dict[str, str] = field(default_factory=dict)
-    #: Package and version, vulnerability, versions that are without it.
+    #: Package and version, vulnerability, versions that fix it.
     found: list[tuple[str, str, str]] = field(default_factory=list)
 
     def add(self, content: dict[str, Any]) -> None:
-        """What pip-audit says of one lock."""
+        """Adds pip-audit's report about one lock."""
         for entry in content["dependencies"]:
             name = f"{entry['name']} {entry.get('version', '')}".strip()
             if name in self.asked:
@@ -41,21 +41,21 @@ class Report:
                 fixed = ", ".join(vulnerability["fix_versions"]) or "none yet"
                 self.found.append((name, vulnerability["id"], fixed))
 
-    def tell(self) -> tuple[str, int]:
+    def summary(self) -> tuple[str, int]:
         """The lines to print, and the exit status."""
         lines = [f"{name}: {id_}; fixed in {fixed}" for name, id_, fixed in self.found]
         if lines:
             return "\n".join(lines), 1
         if not self.asked or len(self.unknown) == len(self.asked):
-            return "the vulnerability service does not answer: nothing is known", 2
+            return "the vulnerability service does not answer: nothing was checked", 2
         if self.unknown:
             names = ", ".join(sorted(self.unknown))
-            return f"nothing is known about {names}", 2
+            return f"not checked: {names}", 2
         return f"{len(self.asked)} packages, none with a known vulnerability", 0
 
 
 def audit(pip_audit: str, lock: Path) -> dict[str, Any] | None:
-    """The report about one lock; None if there is none."""
+    """Runs pip-audit on one lock; returns its report, None if it made none."""
     done = subprocess.run(
         [
             *(pip_audit, "--disable-pip", "--require-hashes", "--progress-spinner", "off"),
@@ -76,10 +76,10 @@ def main(pip_audit: str, locks: list[str]) -> int:
     for lock in locks:
         content = audit(pip_audit, Path(lock))
         if content is None:
-            print(f"{lock}: the vulnerability service does not answer: nothing is known")
+            print(f"{lock}: the vulnerability service does not answer: nothing was checked")
             return 2
         report.add(content)
-    text, status = report.tell()
+    text, status = report.summary()
     print(text)
     return status
 

@@ -1,6 +1,6 @@
-"""Five directory servers in three sites, as processes on this computer, with links to cut.
+"""Runs five directory servers in three sites as local processes, with links that can be cut.
 
-Every server finds every other through a proxy of its own, so each link can fail for itself.
+Every server reaches each other one through a separate proxy, so each link can fail on its own.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ START_S = 60.0
 
 
 class Link:
-    """The way from one server to another, which can be cut for a while."""
+    """A proxy from one server to another, which can be cut for a while."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -108,7 +108,7 @@ class Link:
 
 @dataclass
 class Server:
-    """One server: its files outlive its processes."""
+    """One server; its files outlive its processes."""
 
     name: str
     site: str
@@ -128,7 +128,7 @@ class Server:
         return self.home / "directory.db"
 
     async def start(self) -> None:
-        """Until it says that it is ready."""
+        """Starts the process and waits until it is ready."""
         log = (self.home / "log").open("ab")
         with log:
             process = await asyncio.create_subprocess_exec(
@@ -152,7 +152,7 @@ class Server:
         self.process = process
 
     async def kill(self) -> None:
-        """As a power failure would."""
+        """Ends the process with SIGKILL."""
         process, self.process = self.process, None
         if process is not None and process.returncode is None:
             process.send_signal(signal.SIGKILL)
@@ -169,14 +169,14 @@ class Server:
 
 @dataclass
 class Enterprise:
-    """All of them, and the links between."""
+    """All servers, and the links between them."""
 
     servers: dict[str, Server]
     links: dict[tuple[str, str], Link]
 
     @classmethod
     async def build(cls, directory: Path, signing: str) -> Enterprise:
-        """The PEC has the directory; the others get theirs by replication."""
+        """Makes the servers; the PEC has the directory, the others get it by replication."""
         ports = free_ports(2 * len(SERVERS))
         servers = {
             name: Server(name, site, role, directory / name, ports[2 * n], ports[2 * n + 1])
@@ -213,7 +213,7 @@ class Enterprise:
             "server": {"name": server.name, "role": server.role, "site": server.site},
             "store": {"url": "sqlite:directory.db"},
             "rpc": {"port": server.rpc_port, "mapper": False},
-            "security": {"administrators": ["S-1-1-0"]},  # this computer's own, behind loopback
+            "security": {"administrators": ["S-1-1-0"]},  # everyone: it listens on loopback only
             "replication": {
                 "port": server.queue_port,
                 "pec": PEC,
@@ -254,7 +254,7 @@ class Enterprise:
     # --- judging ----------------------------------------------------------------------------------
 
     def faults(self) -> list[str]:
-        """What is wrong with stores and journals, of servers that have ended."""
+        """Faults of the stores and journals; the servers must have ended."""
         found = []
         for server in self.servers.values():
             with closing(open_store(str(server.store))) as store:
@@ -264,7 +264,7 @@ class Enterprise:
         return found
 
     def differences(self) -> list[str]:
-        """Where the replicas differ; stores are read as they are, running or not."""
+        """Differences between the replicas; also works while servers run."""
         copies = {name: copy_of(server.store) for name, server in self.servers.items()}
         first = copies[PEC]
         return [
@@ -276,7 +276,7 @@ Copy = dict[str, object]
 
 
 def copy_of(path: Path) -> Copy:
-    """What replicas have to agree on: every object, and the last number of every partition."""
+    """The content that replicas have to agree on: all objects, and each partition's last number."""
     held: Copy = {}
     with closing(open_store(str(path))) as store, store.read() as view:
         for kind in ObjectType:
@@ -296,7 +296,7 @@ def _compare(ours: Copy, theirs: Copy) -> str:
 
 
 def _fill(store: Store, servers: dict[str, Server], keys: dict[str, MachineKey]) -> dict[str, Guid]:
-    """What joining would have created, at once."""
+    """Creates in one step the objects that joining servers would create."""
     pec = servers[PEC]
     found(store, ENTERPRISE, pec.site, pec.name)
     sites: dict[str, Guid] = {}

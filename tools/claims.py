@@ -1,4 +1,4 @@
-"""What the README says of conformance, against what was counted.
+"""Compares the README's claims about conformance with the counted results.
 
 Its table has a row for each specification, with a cell like ``436 of 441``.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tools.ledger import Count, Counts
 
-#: How the row of a specification, or of our own rules, begins -> the tables of its requirements.
+#: By the beginning of a row of the README's table: the tables of its requirements.
 SPECIFICATIONS = {
     "MS-MQDS": ("mqds-client", "mqds-server"),
     "MC-MQDSRP": ("mqdsrp",),
@@ -23,14 +23,14 @@ _CELL = re.compile(r"\|\s*([\d,]+ of [\d,]+)\s*\|")
 
 
 def figures(counts: Counts, tables: tuple[str, ...]) -> str:
-    """Proved of all, those that are waived among them."""
+    """``proved of all``; all includes waived requirements."""
     of_all = [count for table in tables for count in counts.get(table, {}).values()]
     total = sum(of_all, Count())
     return f"{total.covered:,} of {total.covered + total.open + total.waived:,}"
 
 
 def wrong_claims(readme: str, counts: Counts) -> Iterator[str]:
-    """Each row that does not say what was counted."""
+    """Describes each row whose numbers differ from the counted ones."""
     for name, tables in SPECIFICATIONS.items():
         if counts.keys().isdisjoint(tables):
             continue
@@ -38,4 +38,4 @@ def wrong_claims(readme: str, counts: Counts) -> Iterator[str]:
         cell = None if row is None else _CELL.search(row[0])
         said, counted = None if cell is None else cell[1], figures(counts, tables)
         if said != counted:
-            yield f"README.md: {name} says {said or 'nothing'}, counted are {counted}"
+            yield f"README.md: {name} has {said or 'no numbers'}, but the ledger has {counted}"

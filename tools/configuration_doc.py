@@ -1,7 +1,7 @@
-"""docs/configuration.md, from the sections of the configuration: every key, as the code has it.
+"""Writes docs/configuration.md from the configuration's sections: every key, as the code has it.
 
 python tools/configuration_doc.py            writes it
-python tools/configuration_doc.py --check    says whether it is up to date (exit status 1)
+python tools/configuration_doc.py --check    exits with 1 if it is out of date
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ file itself.
 
 *live*: a server that runs rereads the key at SIGHUP; all others want a restart.
 """
-#: What checks say of a value that is none; the rest of the sentence is about that value.
+#: Patterns for the messages with which checks refuse a value, and the description of valid values.
 _SAYS = (
     (r"wants a list, (.*), got .*", r"`\1`"),
     (r"wants (?:a )?(.*), got .*", r"\1"),
@@ -68,7 +68,7 @@ def _sentence(text: str) -> str:
 
 
 def what_it_wants(check: Check) -> str:
-    """In the words of the check itself: those that it refuses a senseless value with."""
+    """The description of valid values, taken from the check's message for an invalid one."""
     said = ""
     for senseless in (object(), "\0 no such value"):
         try:

@@ -2,9 +2,9 @@
 
 Usage: python tools/conformance.py [--json | --open TABLE]
 
-Results of a full test run of exactly this tree are reused, otherwise the tests are run first, with
-their output on stderr. Exit status: 0, or 1 if tests fail or the README says what is not so, or 2
-if there is nothing to report from.
+Results of a full test run of exactly this tree are reused; otherwise the tests are run first, with
+their output on stderr. Exit status: 0; 1 if tests fail or the README's numbers are wrong; 2 if
+there are no results.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ WIDTH = 116
 
 
 def is_current(results: Results | None, tree: TreeState) -> bool:
-    """Whether these are results of all tests of exactly this tree."""
+    """Returns whether these are results of all tests of exactly this tree."""
     if results is None or not results.full or not tree.known:
         return False
     return TreeState(results.commit, results.dirty) == tree
 
 
 def run_tests(root: Path) -> Results:
-    """All tests, afresh. Only what this very run recorded counts."""
+    """Runs all tests; only results of this run count."""
     path = root / RESULTS
     path.unlink(missing_ok=True)
     in_parts = root / "tools" / "run_tests.py"
@@ -64,7 +64,7 @@ def run_tests(root: Path) -> Results:
     subprocess.run(command, cwd=root, stdout=sys.stderr, check=False)
     results = load_results(path)
     if results is None:
-        raise LedgerError("the tests did not run to their end, see above")
+        raise LedgerError("the tests did not finish; see their output above")
     return results
 
 
@@ -76,7 +76,7 @@ def current_results(root: Path) -> Results:
 
 
 def percentage(total: Count) -> str:
-    """Covered of all that is not waived, rounded down: 100 % means all."""
+    """The percentage of covered requirements among those not waived, rounded down."""
     wanted = total.covered + total.open
     return f"{total.covered * 1000 // wanted / 10:.1f} %" if wanted else "-"
 
@@ -122,13 +122,13 @@ def report(root: Path, *, json_only: bool, open_of: str | None) -> int:
     requirements = load_tables(root / TABLES)
     tables = {row.table for row in requirements.values()}
     if open_of is not None and open_of not in tables:
-        raise LedgerError(f"no table {open_of!r}, there are {', '.join(sorted(tables))}")
+        raise LedgerError(f"there is no table {open_of!r}; there are {', '.join(sorted(tables))}")
     waivers = load_waivers(root / TABLES, requirements)
     results = current_results(root)
     covered = covered_ids(results.tests.values())
     check_waivers_needed(waivers, covered)
     counts = count(requirements, covered, waivers)
-    # A pipe has no width of its own.
+    # A pipe has no width, so it gets a fixed one.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     if json_only:
         print(json.dumps(as_json(counts), indent=2))
@@ -151,7 +151,7 @@ def _readme(root: Path) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Which requirements do the tests prove?")
+    parser = argparse.ArgumentParser(description="Reports the requirements that the tests prove.")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the counts as JSON only")
     form.add_argument("--open", metavar="TABLE", help="list the open rows of one table")

@@ -1,4 +1,4 @@
-"""A ratchet for the coverage of ``wire`` and ``protocol``: it may rise, never fall.
+"""A ratchet for the coverage of ``wire`` and ``protocol``: it may rise and never fall.
 
 Usage: coverage json -o .build/coverage.json; python tools/coverage_floor.py [--raise]
 
@@ -31,12 +31,12 @@ WORST = 5
 
 
 class ReportError(Exception):
-    """The report or the floor cannot be used."""
+    """The report or the floor cannot be read or does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Lines and branches together, as coverage.py counts them. Tenths keep floats out of it."""
+    """Coverage of lines and branches together, as coverage.py counts them."""
 
     covered: int = 0
     total: int = 0
@@ -50,7 +50,7 @@ class Coverage:
 
     @property
     def tenths(self) -> int:
-        """Tenths of a percent, rounded down; nothing to cover is covered."""
+        """Tenths of a percent, rounded down; 1000 if there is nothing to cover."""
         return self.covered * 1000 // self.total if self.total else 1000
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ Files = dict[str, Coverage]
 
 
 def read_report(report: Mapping[str, Any]) -> dict[str, Files]:
-    """package -> file -> coverage."""
+    """The coverage of each file, by package."""
     found: dict[str, Files] = {package: {} for package in PACKAGES}
     for name, entry in report["files"].items():
         for package in PACKAGES:
@@ -69,13 +69,13 @@ def read_report(report: Mapping[str, Any]) -> dict[str, Files]:
                 found[package][name] = _coverage(name, entry["summary"])
     for package, files in found.items():
         if not files:
-            raise ReportError(f"the report has no file of mqis/{package}")
+            raise ReportError(f"the coverage report has no file of mqis/{package}")
     return found
 
 
 def _coverage(name: str, summary: Mapping[str, int]) -> Coverage:
     if "num_branches" not in summary:
-        raise ReportError(f"{name}: measured without branches")
+        raise ReportError(f"{name}: coverage was measured without branches; use --branch")
     return Coverage(
         summary["covered_lines"] + summary["covered_branches"],
         summary["num_statements"] + summary["num_branches"],
@@ -83,14 +83,14 @@ def _coverage(name: str, summary: Mapping[str, int]) -> Coverage:
 
 
 def read_floor(floor: Mapping[str, float]) -> dict[str, int]:
-    """package -> tenths of a percent."""
+    """The floor of each package in tenths of a percent."""
     if set(floor) != set(PACKAGES):
         raise ReportError(f"the floor is for {', '.join(floor)}, not {', '.join(PACKAGES)}")
     return {package: round(floor[package] * 10) for package in PACKAGES}
 
 
 def worst_files(files: Files) -> list[tuple[str, Coverage]]:
-    """Those that miss most, for whoever has to write the tests."""
+    """The files with the most uncovered lines and branches."""
     missing = [(name, c) for name, c in files.items() if c.missing]
     return sorted(missing, key=lambda item: (-item[1].missing, item[0]))[:WORST]
 
@@ -126,7 +126,7 @@ def check(report_path: Path, floor_path: Path, *, lift: bool) -> int:
     _print_table(totals, floor)
     fallen = [p for p in PACKAGES if totals[p].tenths < floor[p]]
     for package in fallen:
-        print(f"mqis/{package} fell below its floor. The files that miss most:")
+        print(f"mqis/{package} fell below its floor. The files with the lowest coverage:")
         for name, coverage in worst_files(packages[package]):
             print(f"  {name}: {coverage} %, {coverage.missing} lines and branches missing")
     if lift:
@@ -139,7 +139,7 @@ def check(report_path: Path, floor_path: Path, *, lift: bool) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Has the coverage fallen?")
+    parser = argparse.ArgumentParser(description="Checks that the coverage has not fallen.")
     parser.add_argument("--raise", dest="lift", action="store_true", help="lift the floor")
     parser.add_argument("--report", type=Path, default=REPORT, help="made by `coverage json`")
     parser.add_argument("--floor", type=Path, default=FLOOR)

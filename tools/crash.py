@@ -1,4 +1,4 @@
-"""Kills a process that writes to a store, again and again, and looks for lost writes.
+"""Kills a process that writes to a store, repeatedly, and looks for lost writes.
 
 Usage: python tools/crash.py [--rounds 200] [--seed N] [--writers 16] [--directory DIR]
 
@@ -8,16 +8,16 @@ Each round starts ``tools/crash_worker.py`` on the store, kills it with SIGKILL 
 instant, opens the store again, runs its own check, and compares all that it holds with all that
 was acknowledged in this round and those before. The store lives on from round to round. In half
 of the rounds a copy is examined, so that the next worker finds the files as the kill left them;
-opening and closing the store would have tidied them up. Some kills come while the store is being
-opened, and some while a new one is being made.
+opening and closing the store would repair them. Some kills come while the store is being opened,
+and some while a new one is being created.
 
 A killed process loses its memory, but not what it has handed to the kernel. So this shows that
 an acknowledged write was committed, that half a commit is undone, and that recovery works, also
 when it is killed itself. It does not show that anything reached the disk: see
 ``tools/flushcheck.py``.
 
-The seed fixes what the workers do and when they are killed, but not how far they get until then:
-the same seed does not give the same run.
+The seed determines the workers' operations and the time of the kills, but not how far they get
+until then: the same seed does not give the same run.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from mqis.storage.sqlite import SqliteStore
 from tools.crash_history import Content, History
 
 WORKER = Path(__file__).resolve().with_name("crash_worker.py")
-#: A worker that says nothing for this long hangs.
+#: A worker without output for this long counts as hung.
 SILENCE_S = 30.0
 
 
 @unique
 class Kill(Enum):
-    """When a worker is killed: after which line, how long after it at least and at most.
+    """The time of a kill: the line that triggers it, the least and the longest delay after it.
 
-    And of which store: the one that lives on, or a new one.
+    And the store: the one of all rounds, or a new one.
     """
 
     BUSY = ("ack", 0.005, 0.400, "old")
@@ -83,11 +83,14 @@ class Summary:
 
 
 class WorkerError(Exception):
-    """The worker did not live until it was killed."""
+    """The worker ended or hung before it was killed."""
 
 
 def kill_worker(command: Sequence[str], trigger: str, delay_s: float) -> list[str]:
-    """Start a worker, kill it ``delay_s`` after its first ``trigger`` line; all it said."""
+    """Starts a worker and kills it ``delay_s`` after its first ``trigger`` line.
+
+    Returns all its lines.
+    """
     with (
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, bufsize=0) as process,
@@ -109,7 +112,7 @@ def kill_worker(command: Sequence[str], trigger: str, delay_s: float) -> list[st
 def _listen(
     process: subprocess.Popen[bytes], fd: int, trigger: str, delay_s: float
 ) -> tuple[bytes, bool]:
-    """What the worker said up to its end, and whether that end was our doing."""
+    """Returns the worker's output up to its end, and whether it was killed."""
     said, killed, kill_at = b"", False, None
     silent_at = monotonic() + SILENCE_S
     while True:
@@ -134,7 +137,7 @@ def _verbs(said: bytes) -> set[str]:
 
 
 def examine(path: Path, history: History) -> list[str]:
-    """Open the store again: everything that is wrong with it, in itself and given its history."""
+    """Opens the store again; describes all its faults, by its own check and by its history."""
     try:
         store = SqliteStore(path)
     except StorageError as error:
@@ -151,7 +154,7 @@ def examine(path: Path, history: History) -> list[str]:
 
 
 def examine_copy(path: Path, history: History) -> list[str]:
-    """The same on a copy, which leaves the store as the kill left it."""
+    """Examines a copy, which leaves the store as the kill left it."""
     with tempfile.TemporaryDirectory(dir=path.parent) as directory:
         for file in path.parent.glob(f"{path.name}*"):
             shutil.copy(file, directory)
@@ -160,7 +163,7 @@ def examine_copy(path: Path, history: History) -> list[str]:
 
 @dataclass(slots=True)
 class Crasher:
-    """The rounds on one store, and a new store for each round that wants one."""
+    """Runs rounds on one store, and on a new store for each round that needs one."""
 
     directory: Path
     seed: int
@@ -174,7 +177,7 @@ class Crasher:
         self.random = Random(self.seed)
 
     def round(self) -> list[str]:
-        """One worker started, killed and examined; what was found wrong."""
+        """Starts and kills one worker and examines the store; returns the faults."""
         self.summary.rounds += 1
         number, kill = self.summary.rounds, Kill.of_round(self.summary.rounds)
         trigger, at_least_s, at_most_s, store = kill.value
@@ -207,7 +210,7 @@ class Crasher:
         return [sys.executable, str(WORKER), str(path), *options, *self.worker_options]
 
     def run(self, rounds: int, progress: Callable[[Summary], None] | None = None) -> Summary:
-        """So many rounds, or as many as it takes to find something wrong."""
+        """Runs so many rounds; stops at the first fault."""
         for _ in range(rounds):
             self.summary.faults = self.round()
             if progress is not None:
@@ -258,7 +261,7 @@ def main() -> int:
         )
         return 1
     shutil.rmtree(directory)
-    console.print("nothing that was acknowledged is missing, and nothing else is there")
+    console.print("the store holds everything that was acknowledged, and nothing else")
     return 0
 
 

@@ -1,9 +1,9 @@
-"""What a store must hold after its writers were killed. Pure: it is told lines and contents.
+"""Computes the content that a store must have after its writers were killed; does no I/O.
 
-Each task has at most one operation under way, and no two tasks touch the same queue. So after a
-kill every queue is known exactly, but for one operation of each task, which may have been done or
-not; the store itself says which, because nothing can have come after it. From then on that is
-known too, and hence who holds each sequence number from the first to the last.
+Each task has at most one pending operation, and no two tasks touch the same queue. So after a kill
+every queue is known exactly, except for one operation of each task, which may have been done or
+not. The store itself shows which, because nothing can have followed it. From then on that is known
+too, and so is the operation of each sequence number from the first to the last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tools.crash_worker import OPERATIONS, SITE, queue
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Everything that a store holds."""
+    """The whole content of a store."""
 
     last_seq: int
     live: Mapping[Guid, DirectoryObject]
@@ -51,14 +51,14 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An operation that a task was about to submit, in words of the worker's line."""
+    """An operation that a task was about to submit, from the worker's line."""
 
     task: int
     name: str
     id: Guid
     label: str
     after: int
-    """The highest number that anybody had been told when this was submitted."""
+    """The highest number that was acknowledged to any task when this was submitted."""
 
     def __str__(self) -> str:
         return f"{self.name} of queue {self.id} (round.task.step {self.label})"
@@ -66,7 +66,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What the last operation on a queue left behind."""
+    """The result of the last operation on a queue."""
 
     attempt: Attempt
     seq: int
@@ -78,7 +78,7 @@ class Version:
 
 @dataclass(slots=True)
 class History:
-    """The operations on one store over all rounds, and what must have become of them."""
+    """The operations on one store over all rounds, and their required results."""
 
     versions: dict[Guid, Version] = field(default_factory=dict)
     numbers: dict[int, Attempt] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class History:
     _highest: int = 0
 
     def hear(self, line: str) -> None:
-        """Take in one line of the worker; ``open`` and ``opened`` say nothing about content."""
+        """Processes one line of the worker; ``open`` and ``opened`` do not affect the content."""
         verb, *words = line.split()
         if verb == "try":
             task, name, id_, label = words
@@ -126,7 +126,7 @@ class History:
         self.versions[attempt.id] = Version(attempt, seq)
 
     def settle(self, content: Content) -> list[str]:
-        """Everything that ``content``, read after a kill, lacks or has too much."""
+        """Describes everything that ``content``, read after a kill, lacks or has in excess."""
         for attempt in self.pending.values():
             seq = _seq_if_done(attempt, content)
             if seq is not None:
@@ -144,7 +144,7 @@ class History:
 
     def _uncalled_for(self, content: Content) -> Iterator[str]:
         for id_ in (content.live.keys() | content.dead.keys()) - self.versions.keys():
-            yield f"not asked for: of queue {id_} the store holds {content.describe(id_)}"
+            yield f"never requested: of queue {id_} the store holds {content.describe(id_)}"
 
     def _number_faults(self, content: Content) -> Iterator[str]:
         for seq in sorted(set(range(1, content.last_seq + 1)) - self.numbers.keys()):
@@ -157,7 +157,7 @@ class History:
 
 
 def _seq_if_done(attempt: Attempt, content: Content) -> int | None:
-    """The number of an operation that nobody heard the end of, if the store shows it."""
+    """The number of an unacknowledged operation if the store shows that it was done."""
     if attempt.name == "delete":
         gone = content.dead.get(attempt.id)
         return None if gone is None else gone.seq.value

@@ -1,4 +1,4 @@
-"""The process that ``tools/crash.py`` kills: many tasks change one store, and say so on stdout.
+"""The process that ``tools/crash.py`` kills: many tasks change one store, and report on stdout.
 
 Every line is written by one call, so that a pipe carries all of it or nothing:
 
@@ -13,8 +13,8 @@ Without ``--groups`` it runs until it is killed. With it, every task runs one op
 a group is one commit, and a group's lines are all written before the next group starts, so that a
 trace of system calls shows which flush belongs to which acknowledgement (``tools/flushcheck.py``).
 
-``--broken-early-ack`` and ``--synchronous-off`` break what the two checks look for, to see that
-they find it. Nothing in mqis itself has such switches.
+``--broken-early-ack`` and ``--synchronous-off`` introduce the faults that the two checks look for,
+to show that they find them. mqis itself has no such switches.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from mqis.wire.seqnum import SequenceNumber
 
 SITE = Guid.parse("5175c4a5-0000-4000-8000-000000000001")
 MACHINE = Guid.parse("3ac41e0a-0000-4000-8000-000000000001")
-#: How many queues a task keeps: enough to have a choice, few enough to delete often.
+#: The number of queues of a task: enough to have a choice, few enough to delete often.
 FEWEST, MOST = 4, 16
 
 Operation = Callable[[Transaction], SequenceNumber]
 
 
 def queue(id_: Guid, label: str, seq: SequenceNumber) -> DirectoryObject:
-    """The queue that an operation leaves; its label decides everything else that it holds.
+    """The queue that results from an operation; its label determines all its other values.
 
     Descriptors differ in size up to more than one database page, so that updates move rows around.
     """
@@ -123,7 +123,7 @@ OPERATIONS: dict[str, Callable[[Guid, str], Operation]] = {
 
 
 class UnflushedStore(SqliteStore):
-    """The fault to be found: commits return without a flush."""
+    """A store with a fault: commits return without a flush."""
 
     def _connect(self) -> Session:
         session = super()._connect()
@@ -139,7 +139,7 @@ def say(line: str) -> None:
 
 @dataclass(slots=True)
 class Client:
-    """A task that changes queues nobody else touches, one operation after the other."""
+    """A task that changes its own queues, one operation after the other."""
 
     number: int
     writer: GroupCommitWriter
@@ -164,7 +164,7 @@ class Client:
             say(f"ack {self.number} {name} {id_} {seq.value}")
 
     def _ack(self, name: str, id_: Guid, operation: Operation, transaction: Transaction) -> None:
-        """The fault to be found: this speaks inside the transaction, before the commit."""
+        """The fault: acknowledges inside the transaction, before the commit."""
         seq = operation(transaction)
         say(f"ack {self.number} {name} {id_} {seq.value}")
 
@@ -189,7 +189,7 @@ class Client:
 
 
 async def run_group(writer: GroupCommitWriter, clients: Sequence[Client]) -> None:
-    """One operation of each client, all in one commit.
+    """Runs one operation of each client, all in one commit.
 
     An operation that changes nothing holds the writer up until all the others wait behind it.
     """

@@ -1,4 +1,4 @@
-"""The Grafana dashboard, as a list of panels: deploy/grafana/mqis.json is made from it."""
+"""The Grafana dashboard as a list of panels, from which deploy/grafana/mqis.json is made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """``queries``: expression and legend each."""
+    """A panel; ``queries`` are pairs of expression and legend."""
 
     title: str
     unit: str
@@ -49,12 +49,12 @@ ROWS = (
         "Servers",
         (
             Panel(
-                "Servers that serve",
+                "Running servers",
                 "short",
                 ((f"sum(mqis_server_serving{{{_I}}})", "serving"),),
                 "stat",
             ),
-            Panel("Which they are", "short", (_now("mqis_server_info", ""),), "table"),
+            Panel("Server information", "short", (_now("mqis_server_info", ""),), "table"),
             Panel("What runs", "short", (_now("mqis_build_info", ""),), "table"),
             Panel("Memory", "bytes", (_now("process_resident_memory_bytes"),)),
             Panel("CPU", "percentunit", (_rate("process_cpu_seconds_total"),)),
@@ -66,7 +66,7 @@ ROWS = (
         (
             Panel("Calls", "reqps", (_rate("mqis_rpc_calls_total", "interface, operation"),)),
             Panel(
-                "Time of a call",
+                "Duration of calls",
                 "s",
                 (
                     _quantile("mqis_rpc_call_duration_seconds", 0.5, "operation"),
@@ -74,7 +74,7 @@ ROWS = (
                 ),
             ),
             Panel(
-                "Calls that failed",
+                "Failed calls",
                 "reqps",
                 (_rate("mqis_rpc_call_failures_total", "operation, result"),),
             ),
@@ -121,7 +121,7 @@ ROWS = (
                 ),
             ),
             Panel(
-                "Operations in a commit",
+                "Operations per commit",
                 "short",
                 (
                     (
@@ -135,14 +135,14 @@ ROWS = (
                 ),
             ),
             Panel(
-                "Time of a flush",
+                "Duration of flushes",
                 "s",
                 (
                     _quantile("mqis_store_flush_duration_seconds", 0.5),
                     _quantile("mqis_store_flush_duration_seconds", 0.99),
                 ),
             ),
-            Panel("Operations that wait", "short", (_now("mqis_store_waiting_operations"),)),
+            Panel("Waiting operations", "short", (_now("mqis_store_waiting_operations"),)),
         ),
     ),
     Row(
@@ -160,16 +160,16 @@ ROWS = (
                         "{{partition}} at {{instance}}",
                     ),
                 ),
-                text="The last number of any server, less that of this one. Scrapes are not of one "
-                "moment, so a change or two may show that are no lag.",
+                text="The highest number of any server minus that of this one. Servers are not "
+                "scraped at the same moment, so a change or two may show without any lag.",
             ),
             Panel(
-                "Changes that neighbours lack",
+                "Changes that neighbours have not acknowledged",
                 "short",
                 (_now("mqis_replication_lag_changes", "{{partition}} to {{neighbour}}"),),
             ),
             Panel(
-                "Age of the oldest of them",
+                "Age of the oldest unacknowledged change",
                 "s",
                 (_now("mqis_replication_lag_seconds", "{{partition}} to {{neighbour}}"),),
             ),
@@ -224,7 +224,7 @@ ROWS = (
                 ),
             ),
             Panel(
-                "Time of a forwarded change",
+                "Duration of forwarded changes",
                 "s",
                 (
                     _quantile("mqis_replication_forward_duration_seconds", 0.5),
@@ -287,7 +287,7 @@ ROWS = (
                 ),
             ),
             Panel(
-                "Messages that were not taken, or did not arrive",
+                "Refused and undelivered messages",
                 "ops",
                 (
                     _rate(

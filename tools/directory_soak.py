@@ -1,20 +1,20 @@
-"""Loads a directory server with many clients at once, and looks for errors, leaks and lost writes.
+"""Loads a directory server with many concurrent clients; looks for errors, leaks and lost writes.
 
 Usage: python tools/directory_soak.py [--clients 500] [--seconds 60] [--kill] [--seed N]
 
-The server is a process of its own (``tools/directory_soak_server.py``) on a new SQLite store. Each
-client is a connection of its own, every fourth one authenticated by NTLM at level integrity. It
-reads, looks up, creates, changes and deletes queues of its own as fast as it gets answers, and
-checks every answer against what it did before. At the end all of them leave, some by closing their
-handles, some without a word, and the server's counters have to go back to zero.
+The server is a separate process (``tools/directory_soak_server.py``) on a new SQLite store. Each
+client has its own connection; every fourth one is authenticated by NTLM at level integrity. It
+reads, looks up, creates, changes and deletes its own queues as fast as it gets answers, and checks
+every answer against its earlier operations. At the end all clients leave, some after closing their
+handles, some without, and the server's counters have to return to zero.
 
 With ``--kill`` the server gets SIGKILL under that load. The store is opened again, and every
-client's queues are compared with what was acknowledged: what was under way when the server died
-may have happened or not, but all of it or nothing. The server is started again on the same store,
-takes new clients, and knows nothing of the old ones' handles.
+client's queues are compared with what was acknowledged. An operation that was pending at the kill
+may have happened or not, but only as a whole. The server is started again on the same store,
+accepts new clients, and does not know the old clients' handles.
 
-The exit status is 1 if anything was wrong. A killed process loses its memory but not what it gave
-to the kernel: that acknowledged writes are on the disk is what ``tools/flushcheck.py`` shows.
+The exit status is 1 if there was a fault. A killed process loses its memory but not what it gave to
+the kernel; ``tools/flushcheck.py`` shows that acknowledged writes are on the disk.
 """
 
 from __future__ import annotations
@@ -68,28 +68,28 @@ MACHINE = "ams-app1"
 PREFIX = f"{MACHINE}\\soak-"
 NULL = PropVariant(VarType.NULL, None)
 EQ = 4
-#: Queues that a client keeps: enough to have a choice, few enough to delete often.
+#: The number of queues of a client: enough to have a choice, few enough to delete often.
 MOST_QUEUES = 8
 #: An answer that takes this long counts as an error.
 TIMEOUT_S = 60.0
-#: How long the server may take to notice that everybody has left.
+#: The time limit of the server to notice that all clients have left.
 QUIET_S = 10.0
-#: How often each thing is done.
+#: The weights of the operations.
 MIX = {"read": 55, "lookup": 15, "create": 12, "change": 10, "delete": 8}
 
 
 def quota_of(label: str) -> int:
-    """Label and quota are always written together, and one follows from the other."""
+    """The quota that belongs to a label; both are always written together."""
     return zlib.crc32(label.encode())
 
 
 @dataclass(slots=True)
 class Kept:
-    """A queue as a client knows it: acknowledged, and what may have become of it since."""
+    """A queue as a client knows it: its acknowledged label, and possible later ones."""
 
-    #: None: it is acknowledged to be gone, or was never acknowledged to be there.
+    #: None: the deletion is acknowledged, or the creation never was.
     label: str | None = None
-    #: What an operation without an answer would have made of it.
+    #: The label that an unanswered operation may have set.
     pending: tuple[str | None, ...] = ()
 
     @property
@@ -99,7 +99,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Report:
-    """What all clients saw together."""
+    """The results of all clients together."""
 
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     errors: Counter[str] = field(default_factory=Counter)
@@ -111,7 +111,7 @@ class Report:
 
 
 class Soaker:
-    """One client: what it does, and what the server must have because of it."""
+    """One client: its operations, and the queues that the server must have because of them."""
 
     def __init__(self, number: int, rpc: RpcClient, seed: int, report: Report) -> None:
         self._number = number
@@ -120,9 +120,9 @@ class Soaker:
         self._report = report
         self._auth = ContextHandle.NULL
         self._made = 0
-        #: By path, in the case in which it was created.
+        #: By path, in its original upper and lower case.
         self.queues: dict[str, Kept] = {}
-        #: A lookup that is never ended, to be found gone after a kill.
+        #: A lookup that is never ended; it must be gone after a kill.
         self.lookup = ContextHandle.NULL
 
     async def _call(
@@ -143,7 +143,7 @@ class Soaker:
         self.lookup = (await self._call(dscomm.LOOKUP_BEGIN, everything)).handle
 
     async def run(self, until: Callable[[], bool]) -> None:
-        """Do things until told to stop; every one is timed."""
+        """Runs random operations, each of them timed, until ``until`` returns true."""
         while not until():
             kind, deed = self._choose()
             began = perf_counter()
@@ -168,7 +168,7 @@ class Soaker:
         return kind, deeds[kind]
 
     async def _read(self, path: str | None) -> None:
-        """One of its own queues, or one of the demonstration's."""
+        """Reads one of its own queues, or one of the demonstration's."""
         wanted = path or f"{MACHINE}\\orders"
         ids = (PropId.Q_LABEL, PropId.Q_QUOTA)
         request = dscomm.GetProps(ObjectType.QUEUE, wanted, ids, (NULL, NULL), self._auth, 64)
@@ -177,7 +177,7 @@ class Soaker:
             self._expect(path, got.values[0].value, got.values[1].value)
 
     async def _look_up(self, path: str | None) -> None:
-        """By label, which is the client's own: begin, the rows, the end of them, end."""
+        """Looks up one of its own queues by its label, which is unique to the client."""
         label = self.queues[path].label if path else "Incoming orders"
         assert label is not None
         constant = label
@@ -230,7 +230,7 @@ class Soaker:
         return f"{self._number} {self._random.getrandbits(64):x}"
 
     async def leave(self) -> None:
-        """Every third client closes its handles; the others leave that to rundown."""
+        """Disconnects; every third client closes its handles first, the others rely on rundown."""
         if self._number % 3 == 0:
             await self._call(dscomm.LOOKUP_END, dscomm.HandleGiven(self.lookup))
             await self._call(dscomm.CLOSE_SERVER_HANDLE, dscomm.HandleGiven(self._auth))
@@ -240,7 +240,7 @@ class Soaker:
 
 
 class SoakError(Exception):
-    """An answer that is not the right one."""
+    """A wrong answer of the server."""
 
 
 def _properties(label: str) -> dict[int, PropVariant]:
@@ -269,7 +269,7 @@ class ServerProcess:
         return found
 
     async def quiet(self) -> dict[str, int]:
-        """The counters when they are zero, or what is left of them in the end."""
+        """Waits until the counters are zero; returns the last counters after the time limit."""
         deadline = perf_counter() + QUIET_S
         while any((counters := await self.counters()).values()) and perf_counter() < deadline:
             await asyncio.sleep(0.05)
@@ -279,7 +279,7 @@ class ServerProcess:
         self.process.kill()
         code = await self.process.wait()
         if code != -signal.SIGKILL:
-            raise SoakError(f"the server ended by itself, with {code}")
+            raise SoakError(f"the server ended before it was killed, with status {code}")
 
 
 @asynccontextmanager
@@ -321,7 +321,7 @@ async def connect(port: int, number: int, seed: int, report: Report) -> Soaker:
 
 
 async def connect_all(port: int, clients: int, seed: int, report: Report) -> list[Soaker]:
-    """In groups, as a listener's queue is finite."""
+    """Connects the clients in groups, as a listener's queue is finite."""
     found: list[Soaker] = []
     for start in range(0, clients, 50):
         numbers = range(start, min(start + 50, clients))
@@ -334,7 +334,7 @@ async def connect_all(port: int, clients: int, seed: int, report: Report) -> lis
 
 
 async def soak(path: Path, clients: int, seconds: float, seed: int) -> tuple[Report, list[str]]:
-    """Load, then silence: what was seen, and everything that was wrong."""
+    """Loads the server, then lets all clients leave; returns the results and the faults."""
     report = Report()
     async with server(path) as running:
         soakers = await connect_all(running.port, clients, seed, report)
@@ -356,7 +356,7 @@ async def soak(path: Path, clients: int, seconds: float, seed: int) -> tuple[Rep
 async def soak_and_kill(
     path: Path, clients: int, seconds: float, seed: int
 ) -> tuple[Report, list[str]]:
-    """Load, SIGKILL, and a look at what is left of it."""
+    """Loads the server, kills it and examines the store; returns the results and the faults."""
     report = Report()
     dead = asyncio.Event()
     async with server(path) as running:
@@ -375,10 +375,10 @@ async def soak_and_kill(
         old = dscomm.LookupNext(soakers[0].lookup, 8, revived._auth, 64)
         try:
             await revived._call(dscomm.LOOKUP_NEXT, old, {"size": 8})
-            faults.append("a lookup of before the kill is still there")
+            faults.append("a lookup from before the kill still exists")
         except RpcFault as fault:
             if fault.status != FaultStatus.CONTEXT_MISMATCH:
-                faults.append(f"a lookup of before the kill ends in {fault}")
+                faults.append(f"a lookup from before the kill ends in {fault}")
         for _ in range(20):
             _, deed = revived._choose()
             await deed()
@@ -411,7 +411,7 @@ async def _gathered(runs: Iterator[Awaitable[None]], report: Report) -> None:
 
 
 def examine(path: Path, soakers: list[Soaker]) -> list[str]:
-    """What the store holds against what the clients were told."""
+    """Compares the store with the clients' acknowledged operations; describes the differences."""
     store = SqliteStore(path)
     faults = store.check()
     with store.read() as view:
@@ -425,7 +425,7 @@ def examine(path: Path, soakers: list[Soaker]) -> list[str]:
         elif found is not None and found.value(PropId.Q_QUOTA) != quota_of(str(label)):
             faults.append(f"{queue} is half-written: {dict(found.properties)}")
     known = expected.keys()
-    faults += [f"{q} is there, but nobody made it" for q in held if _is_ours(q) and q not in known]
+    faults += [f"{q} exists, but no client made it" for q in held if _is_ours(q) and q not in known]
     store.close()
     return faults
 
@@ -469,7 +469,7 @@ async def run(options: argparse.Namespace, path: Path) -> tuple[Report, list[str
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Many clients at one directory server")
+    parser = argparse.ArgumentParser(description="Loads one directory server with many clients.")
     parser.add_argument("--clients", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1801)

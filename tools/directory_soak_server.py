@@ -2,8 +2,8 @@
 
 Usage: python tools/directory_soak_server.py STORE
 
-It says ``listening PORT`` on stdout, then answers each line of stdin with its counters as one line
-of JSON, and ends at the end of stdin.
+It prints ``listening PORT`` on stdout, then answers each line of stdin with its counters as one
+line of JSON, and ends at the end of stdin.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_CLIENTS = 4096
 
 
 class SoakServer:
-    """A server that lets everybody do everything: the soak is about load, not about rights."""
+    """A server that allows everything to everyone: the soak tests load, not rights."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._writer = GroupCommitWriter(store)
@@ -53,7 +53,7 @@ class SoakServer:
         )
 
     async def fill(self) -> None:
-        """The demonstration enterprise, if the store is new."""
+        """Fills a new store with the demonstration enterprise."""
         with self.context.view() as view:
             if view.count(ObjectType.ENTERPRISE):
                 return

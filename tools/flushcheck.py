@@ -1,4 +1,4 @@
-"""Checks in a trace of system calls that nothing was acknowledged before it was flushed.
+"""Checks a trace of system calls: no write may be acknowledged before it was flushed.
 
 Usage: strace -f -qq -y -s 256 -e trace=CALLS -o TRACE python tools/crash_worker.py STORE ...
        python tools/flushcheck.py TRACE STORE [--new]        (CALLS: see ``CALLS`` below)
@@ -14,21 +14,20 @@ kernel was asked to write it:
 3. With ``--new`` (the store did not exist): the directory was flushed after the files were
    made, so that their names are on the disk too.
 
-What that proves: the process had the kernel's word that everything was on stable storage before
-it told anybody. Strace holds a thread at the entry and at the exit of a call until it has written
-it down, so the order of lines is the order of events wherever one caused the other.
+What that proves: the kernel had confirmed that everything was on stable storage before the process
+acknowledged it. Strace stops a thread at the entry and at the exit of a call until it has recorded
+it, so the order of lines is the order of events wherever one caused the other.
 
-What it does not prove: that kernel and drive keep their word; that what was written is the right
-thing, or can be read back after a crash (``tools/crash.py`` looks at that); anything about runs
-other than the traced one. It sees writes through descriptors only: a writable shared mapping of
-the files is reported as a violation, because writes through it leave no trace; the shared-memory
-index (-shm) and the rollback journal (-journal) are left out, because SQLite rebuilds the one and
-needs the other only until the log exists; io_uring is not looked for.
+What it does not prove: that kernel and drive really store the data; that the data are right, or can
+be read back after a crash (``tools/crash.py`` tests that); anything about runs other than the
+traced one. It sees writes through descriptors only: a writable shared mapping of the files is
+reported as a violation, because writes through it leave no trace; the shared-memory index (-shm)
+and the rollback journal (-journal) are left out, because SQLite rebuilds the one and needs the
+other only until the log exists; io_uring is not looked for.
 
-Rule 1 asks for more than is needed where commits overlap: the log may hold unflushed frames of
-the next commit while the previous one is being acknowledged, and that is reported although
-nothing is wrong with it. The worker's ``--groups`` keeps commits apart. The check is never wrong
-in the other direction for that reason.
+Rule 1 is too strict where commits overlap: the log may hold unflushed frames of the next commit
+while the previous one is acknowledged, and that is reported although it is correct. The worker's
+``--groups`` keeps commits apart. Overlap never hides a violation.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _TEXT = re.compile(r'\d+<[^>]*>, "(?P<text>(?:try|ack)(?: [^\s"\\]+){3,})\\n", \
 
 
 class Event(NamedTuple):
-    """A call entered (``result`` None) or left."""
+    """The entry (``result`` is None) or exit of a call."""
 
     line: int
     thread: str
@@ -66,7 +65,7 @@ class Event(NamedTuple):
 
 
 def events(lines: Iterable[str]) -> Iterator[Event]:
-    """Entries and exits of calls in order. A line that is none of the known forms is an error."""
+    """Yields entries and exits of calls in order; raises ``ValueError`` for an unknown line."""
     under_way: dict[str, Event] = {}
     for number, line in enumerate(lines, start=1):
         match = _LINE.fullmatch(line.strip())
@@ -93,14 +92,14 @@ def events(lines: Iterable[str]) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class File:
-    """Which changes of one file are not yet known to be on the disk."""
+    """The changes of one file, and how many of them are flushed."""
 
     changes: int = 0
     flushes: int = 0
     under_way: set[str] = field(default_factory=set)
-    """Threads inside a change; a flush that begins meanwhile may miss it."""
+    """Threads inside a change; a flush that begins meanwhile may not cover it."""
     returned: int = 0
-    """How many changes had returned when none was under way last, from the first one on."""
+    """The number of changes that had returned when last no change was in progress."""
     flushed: int = 0
     flushing: dict[str, int] = field(default_factory=dict)
 
@@ -129,7 +128,7 @@ class File:
 
 @dataclass(slots=True)
 class Report:
-    """What a trace showed. Without acknowledgements it showed nothing."""
+    """The result for a trace; it proves nothing without acknowledgements."""
 
     store: File = field(default_factory=File)
     log: File = field(default_factory=File)
@@ -149,7 +148,7 @@ class _Checker:
         self.report = Report()
         self._files = {store: self.report.store, f"{store}-wal": self.report.log}
         self._directory = str(Path(store).parent)
-        # The names in the directory are a file of their own: making one changes it.
+        # The directory is treated as a file that creating another file changes.
         self._names = File()
         self._made: set[str] = set() if new else set(self._files)
         self._tries: dict[str, int] = {}
@@ -174,7 +173,7 @@ class _Checker:
         return self._names if path == self._directory else self._files.get(path)
 
     def _open(self, event: Event) -> None:
-        """The first opening that may make a file is taken for the one that does."""
+        """Takes the first opening that can create a file for the one that creates it."""
         opened = _DESCRIPTOR.match(event.result or "")
         if opened is None or "O_CREAT" not in event.arguments:
             return
@@ -196,7 +195,7 @@ class _Checker:
             return
         said = _TEXT.fullmatch(event.arguments)
         if said is None:
-            raise ValueError(f"line {event.line} is cut off, or tells of several operations")
+            raise ValueError(f"line {event.line} is cut off, or reports several operations")
         verb, *words = said["text"].split()
         operation = " ".join(words[:3])
         if verb == "try":
@@ -208,7 +207,7 @@ class _Checker:
         self.report.acknowledgements += 1
         tried_at = self._tries.pop(operation, None)
         if tried_at is None:
-            self._violation(event, f"'{operation}' is acknowledged, but nobody tried it")
+            self._violation(event, f"'{operation}' is acknowledged, but no task tried it")
         elif self._changes() == tried_at:
             self._violation(event, f"'{operation}' is acknowledged before anything was written")
         for path, file in {**self._files, self._directory: self._names}.items():
@@ -224,7 +223,7 @@ class _Checker:
 
 
 def check(lines: Iterable[str], store: str, *, new: bool = False) -> Report:
-    """Apply the rules above to the lines of ``strace -f -y``; ``store`` is the path it shows."""
+    """Applies the rules above to the lines of ``strace -f -y``; ``store`` is the path it shows."""
     checker = _Checker(store, new=new)
     for event in events(lines):
         checker.take(event)
@@ -232,7 +231,7 @@ def check(lines: Iterable[str], store: str, *, new: bool = False) -> Report:
 
 
 def strace(output: Path, command: Iterable[str]) -> list[str]:
-    """The command that traces ``command`` the way ``check`` wants it."""
+    """The command that traces ``command`` with the options that ``check`` needs."""
     return ["strace", "-f", "-qq", "-y", "-s256", f"-etrace={CALLS}", "-o", str(output), *command]
 
 

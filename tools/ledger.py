@@ -1,7 +1,7 @@
 """The conformance ledger: requirement tables, waivers and test results, loaded and counted.
 
-Pure apart from reading the files it is pointed at. ``tests/plugins/conformance.py`` writes the
-results, ``tools/conformance.py`` shows the counts; docs/conformance/README.md has the rules.
+``tests/plugins/conformance.py`` writes the results, ``tools/conformance.py`` shows the counts;
+docs/conformance/README.md has the rules.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Outcome = Literal["passed", "failed", "skipped"]
 
 
 class LedgerError(Exception):
-    """A table, a waiver or a result file is wrong: which, and why."""
+    """A table, a waiver or a result file is wrong; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What the ledger needs of a row; the other columns are for readers and test writers."""
+    """The columns of a row that the ledger needs; the others are for readers."""
 
     table: str
     id: str
@@ -39,7 +39,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What one test, or one case of a parametrised test, claims and how it ended."""
+    """The requirements that one test (or case of a parametrised test) claims, and its outcome."""
 
     ids: tuple[str, ...]
     outcome: Outcome
@@ -48,7 +48,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One full run of the tests. ``commit`` and ``dirty`` say of which tree."""
+    """The results of one full run of the tests; ``commit`` and ``dirty`` identify the tree."""
 
     commit: str | None
     dirty: str | None
@@ -62,7 +62,7 @@ class Results:
 
     @property
     def lacking(self) -> bool:
-        """Whether something that would count was skipped, for want of a program or a right."""
+        """True if tests that count were skipped, because a program or a right was missing."""
         return any(t.ids and not t.interop and t.outcome == "skipped" for t in self.tests.values())
 
 
@@ -82,7 +82,7 @@ Counts = dict[str, dict[str, Count]]
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a table with the place of each. No quoting: a tab always separates."""
+    """The rows of a table, each with its file and line. A tab always separates; no quoting."""
     lines = path.read_text(encoding="utf-8").splitlines()
     if not lines or tuple(lines[0].split("\t")) != columns:
         raise LedgerError(f"{path}:1: the header is not {', '.join(columns)}")
@@ -94,7 +94,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str,
 
 
 def load_tables(directory: Path) -> dict[str, Requirement]:
-    """Every requirement by its id; each ``*.tsv`` but the waivers is a table."""
+    """All requirements by id; each ``*.tsv`` except the waivers is a table."""
     requirements: dict[str, Requirement] = {}
     for path in sorted(directory.glob("*.tsv")):
         if path.name == WAIVERS:
@@ -115,7 +115,7 @@ def load_tables(directory: Path) -> dict[str, Requirement]:
 
 
 def load_waivers(directory: Path, requirements: Mapping[str, Requirement]) -> dict[str, str]:
-    """The reason of each waived id."""
+    """The reasons of waived requirements, by id."""
     waivers: dict[str, str] = {}
     for place, row in _rows(directory / WAIVERS, WAIVER_COLUMNS):
         if row["id"] not in requirements:
@@ -129,7 +129,7 @@ def load_waivers(directory: Path, requirements: Mapping[str, Requirement]) -> di
 
 
 def load_results(path: Path) -> Results | None:
-    """The last full run, or None where there is none that can be read."""
+    """The results of the last full run; None if there are none or they cannot be read."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         tests = {
@@ -142,12 +142,12 @@ def load_results(path: Path) -> Results | None:
 
 
 def results_of(root: Path, part: str) -> Path:
-    """Where one part of the tests leaves what it came to."""
+    """The file with the results of one part of the tests."""
     return (root / RESULTS).with_suffix(f".{part}.json")
 
 
 def save_results(path: Path, results: Results) -> None:
-    """Whole or not at all: a reader never sees half a file."""
+    """Writes the results atomically: a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(asdict(results), indent=1) + "\n", encoding="utf-8")
@@ -155,7 +155,7 @@ def save_results(path: Path, results: Results) -> None:
 
 
 def covered_ids(tests: Iterable[CaseResult]) -> set[str]:
-    """The ids that a passing test of our own proves; interop tests may be skipped elsewhere."""
+    """The ids that passing tests prove; interop tests do not count, as they may be skipped."""
     return {id_ for t in tests if t.outcome == "passed" and not t.interop for id_ in t.ids}
 
 
@@ -167,13 +167,16 @@ def open_rows(
 
 def check_waivers_needed(waivers: Mapping[str, str], covered: set[str]) -> None:
     if needless := sorted(covered & waivers.keys()):
-        raise LedgerError(f"{WAIVERS}: tests prove what is waived: {', '.join(needless)}")
+        raise LedgerError(
+            f"{WAIVERS}: tests prove these requirements, remove their waivers: "
+            f"{', '.join(needless)}"
+        )
 
 
 def count(
     requirements: Mapping[str, Requirement], covered: set[str], waivers: Mapping[str, str]
 ) -> Counts:
-    """table -> level -> count, the levels in their usual order and only those that occur."""
+    """The counts by table and level; levels in their usual order, only those that occur."""
     counts: Counts = {}
     for level in LEVELS:
         for row in requirements.values():

@@ -1,4 +1,4 @@
-"""Write the seeds of the fuzz corpus: one valid input or more for each decoder.
+"""Writes the seeds of the fuzz corpus: one or more valid inputs for each decoder.
 
     python tools/make_corpus.py
 
@@ -23,7 +23,7 @@ from mqis.wire.security.sid import ADMINISTRATORS, EVERYONE
 
 CORPUS = Path(__file__).resolve().parents[1] / "fuzz/corpus"
 
-#: Where a decoder's input stands in an object.
+#: The properties whose values are inputs of a decoder.
 _PROPERTIES = {
     "descriptor": (PropId.Q_SECURITY, PropId.QM_SECURITY, PropId.S_SECURITY, PropId.E_SECURITY),
     "publickeys": (PropId.QM_ENCRYPT_PKS, PropId.QM_SIGN_PKS, PropId.S_PSC_SIGNPK),

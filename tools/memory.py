@@ -1,4 +1,4 @@
-"""How much memory a process and all that it started have, and the most of it over a while."""
+"""Measures the memory of a process and its descendants, and its peak."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Peak:
 
 
 def memory_mib() -> int:
-    """Of this process and everything below it; what several share is counted once."""
+    """The memory of this process and its descendants; shared memory counts once."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -41,14 +41,14 @@ def memory_mib() -> int:
 
 @contextmanager
 def watched_memory() -> Iterator[Peak]:
-    """The most that there was while the block ran; 0 where the system does not tell."""
+    """Measures the peak while the block runs; 0 if the system does not report memory."""
     peak, over = Peak(), threading.Event()
 
-    def look() -> None:
+    def poll() -> None:
         while not over.wait(_SAMPLE_S):
             peak.mib = max(peak.mib, memory_mib())
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=poll, daemon=True)
     told = Path("/proc/self/smaps_rollup").exists()
     if told:
         peak.mib = memory_mib()

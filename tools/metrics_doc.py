@@ -1,4 +1,4 @@
-"""Writes what follows from the catalogue of metrics: docs/metrics.md and the Grafana dashboard.
+"""Writes docs/metrics.md and the Grafana dashboard from the catalogue of metrics.
 
 Usage: python tools/metrics_doc.py [--check]
 
@@ -43,7 +43,7 @@ def _row(metric: Metric) -> str:
 
 
 def document(current: str) -> str:
-    """``current`` with its tables made anew."""
+    """Returns ``current`` with its tables replaced."""
     before, _, rest = current.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"

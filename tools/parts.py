@@ -1,6 +1,6 @@
-"""The tests in parts, each a process of its own, of which some run at a time.
+"""Divides the tests into parts, which run in separate processes.
 
-Together they are all of them: ``rest`` is whatever the others do not name.
+Together they are all tests: ``rest`` has all that the others do not name.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Directories without tests of their own.
+#: Directories without tests.
 _HELPERS = frozenset({"__pycache__", "data", "plugins", "strategies"})
-#: The longest first, so that the last ones to end are short.
+#: The longest parts first, so that the last ones are short.
 _NAMED = {
     "layers": ("protocol", "wire"),
     "pipeline": ("pipeline",),
@@ -35,20 +35,20 @@ _NAMED = {
     "sockets": ("interop", "runtime/*"),
 }
 _REST = "rest"
-#: Coverage is asked of wire and protocol. Tracing more than doubles what a test takes, so only
-#: their own tests are traced, and those that prove them through the interfaces above them.
+#: Only wire and protocol need coverage. Tracing more than doubles a test's time, so only their own
+#: tests are traced, and those that test them through the interfaces above.
 _TRACED = frozenset({"layers", "interfaces"})
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     paths: tuple[Path, ...]
-    #: Whether coverage is measured.
+    #: Coverage is measured.
     traced: bool
 
 
 def parts(root: Path) -> Mapping[str, Part]:
-    """name -> the directories and files of tests that belong to it."""
+    """The parts by name, each with its directories and files of tests."""
     tests = root / "tests"
     named = {name for names in _NAMED.values() for name in names}
     opened = {name.partition("/")[0] for name in named if "/" in name}
@@ -69,7 +69,7 @@ def _children(directory: Path, without: Iterable[str] = ()) -> list[Path]:
 
 
 def _part_of(name: str) -> str:
-    """By its own name, else by the one that stands for all beside it."""
+    """The part that names the directory, else the one for all others beside it."""
     for wanted in (name, f"{name.partition('/')[0]}/*"):
         for part, names in _NAMED.items():
             if wanted in names:

@@ -1,16 +1,16 @@
-"""The pipeline finds what was planted in a large enterprise, and nothing else.
+"""Checks that the pipeline finds all faults planted in a large enterprise, and nothing else.
 
 Usage: python tools/pipeline_proof.py [--servers 200] [--changes 1000000] [--faults 10] [--seed 1]
                                       [--directory DIR] [--memory 4g] [--json]
 
-Journals and exports of so many servers are generated with faults whose places are known; then the
-pipeline ingests them, audits the replicas and looks for gaps. Every fault has to be in its tables
-with its cause, and there has to be nothing in them that was not planted: precision and recall 1.
-Exit status 1 if not, with what is missing and what is too much.
+Journals and exports of so many servers are generated with known faults; then the pipeline ingests
+them, audits the replicas and looks for gaps. Every fault has to be in its tables with its cause,
+and nothing else: precision and recall 1. If not, it prints the missing and wrong findings, and the
+exit status is 1.
 
-A million changes that each go to 200 servers would be 200 million records, so only the last ones
-do (``--live``). Of those before most servers hear by a synchronisation, which brings the objects as
-they are then. All changes are in the journals of their authorities.
+A million changes that are each sent to 200 servers would be 200 million records, so only the last
+ones are (``--live``). Most servers get the earlier ones by synchronisation, as final objects. All
+changes are in the journals of their authorities.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One kind of findings beside what was planted."""
+    """One kind of findings, compared with the planted faults."""
 
     what: str
     planted: int
@@ -78,7 +78,7 @@ class Judged:
 
 @dataclass
 class Proof:
-    """What it took, and what came of it."""
+    """The result: times, memory and judged findings."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     judged: list[Judged] = field(default_factory=list)
@@ -139,13 +139,13 @@ def prove(plan: Plan, directory: Path, memory: str, console: Console) -> Proof:
 
 
 def planted(plan: Plan, directory: Path, told: Callable[[int, int], None]) -> Manifest:
-    """What is to be found; what was made by the same plan before is used again."""
+    """Generates the enterprise, unless the directory has it already; returns its manifest."""
     manifest = directory / "manifest.json"
     if not manifest.exists():
         generate(plan, directory, told)
     found: Manifest = json.loads(manifest.read_text(encoding="ascii"))
     if found["plan"] != asdict(plan):
-        raise SystemExit(f"{directory} was made by another plan; name another directory")
+        raise SystemExit(f"{directory} was made with other options; name another directory")
     return found
 
 
@@ -226,7 +226,7 @@ def as_json(proof: Proof) -> str:
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
-    """Three of five servers are PSCs, each of a site; two of three sites have a BSC."""
+    """The plan: three of five servers are PSCs, one a site; two of three sites have a BSC."""
     sites = -(-arguments.servers * 3 // 5)
     return Plan(
         sites=sites,

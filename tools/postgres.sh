@@ -5,8 +5,8 @@
 #                                 to connect: host=127.0.0.1 port=... user=mqis dbname=postgres
 #   tools/postgres.sh stop DIR    stop it; DIR stays
 #
-# Anyone on this machine may connect, so it is for data that may be lost and seen. Commits are
-# flushed as on a real server. Exit codes: 1 it failed, 2 wrong usage, 3 PostgreSQL is missing.
+# Anyone on this machine may connect, so use it only for test data. Commits are flushed as on a real
+# server. Exit codes: 1 it failed, 2 wrong usage, 3 PostgreSQL is missing.
 set -euo pipefail
 
 fail() { echo "postgres.sh: $2" >&2; exit "$1"; }
@@ -50,7 +50,7 @@ setting() { sed -n "s/^$1 = //p" "$data/postgresql.conf" | tail -n 1; }
 
 if [[ $action == stop ]]; then
     [[ -d $data ]] && cd "$dir" && running || exit 0
-    # Without a last checkpoint: what is committed is in the log, and the next start reads it.
+    # No final checkpoint: the log has everything committed, and the next start replays it.
     as_server "$bin/pg_ctl" -D "$data" -m immediate -w stop >/dev/null
     exit 0
 fi

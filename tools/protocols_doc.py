@@ -1,9 +1,9 @@
-"""Writes docs/protocols.md: where each section of the specifications is implemented and tested.
+"""Writes docs/protocols.md: the source files and tests of each section of the specifications.
 
 Usage: python tools/protocols_doc.py [--check]
 
-A source file belongs to a section that its comments cite, a test to one whose requirements it
-names; so the table is as good as the citations, and nobody keeps it by hand.
+A source file belongs to the sections that its comments cite, a test to those whose requirements it
+names. So the table is as good as the citations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "protocols.md"
 SECTIONS = ROOT / "docs" / "spec" / "sections.tsv"
 
-#: The specification that a bare section number means, by where it stands.
+#: The specification that a bare section number refers to, by directory.
 _HOME = {
     "wire/mqds": "MS-MQDS",
     "protocol/directory": "MS-MQDS",
@@ -62,7 +62,7 @@ name; `make conformance` counts these. Departures from the text are in [errata.m
 
 
 def prose(path: Path) -> Iterator[str]:
-    """Comments and strings of a module: where sections are cited."""
+    """The comments and strings of a module, which cite sections."""
     source = io.StringIO(path.read_text(encoding="utf-8"))
     for token in tokenize.generate_tokens(source.readline):
         if token.type in (tokenize.COMMENT, tokenize.STRING):
@@ -120,12 +120,14 @@ def _short(path: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="only say whether it is up to date")
+    parser.add_argument("--check", action="store_true", help="only check whether it is up to date")
     made = page()
     if parser.parse_args().check:
         if PAGE.exists() and PAGE.read_text(encoding="utf-8") == made:
             return 0
-        print("docs/protocols.md is of other code: python tools/protocols_doc.py", file=sys.stderr)
+        print(
+            "docs/protocols.md is out of date: run python tools/protocols_doc.py", file=sys.stderr
+        )
         return 1
     PAGE.write_text(made, encoding="utf-8")
     return 0

@@ -1,11 +1,11 @@
-"""Replication on real servers while they are killed and their links are cut.
+"""Tests replication of real servers while they are killed and their links are cut.
 
 Usage: python tools/replication_chaos.py [--changes 10000] [--seconds 0] [--seed N] [--keep DIR]
 
 Five servers in three sites run as processes. Clients change queues at all of them; every few
-seconds one server is killed with SIGKILL and comes back, and links are cut. At the end everything
-is healed, and then all replicas have to be equal, and every change that was acknowledged has to be
-there; stores and journals have to be whole. Exit status 1, with what is wrong and the seed, if not.
+seconds one server is killed with SIGKILL and restarted, and links are cut. At the end all faults
+are ended. Then all replicas have to be equal and have every acknowledged change, and stores and
+journals have to be whole. If not, it prints the faults and the seed, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from tools.chaos_enterprise import HOST, SERVERS, Enterprise, Server, copy_of
 
-#: What a server says when it does not know whether the authority has made a change.
+#: The errors of a server that does not know whether the authority has made a change.
 _UNKNOWN = (
     HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER,
     HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE,
 )
 WORKERS = 12
-#: Between two failures, and how long each lasts.
+#: Ranges of the time between two kills or cuts, and of the duration of each.
 KILL_EVERY_S, DOWN_S = (2.0, 5.0), (0.2, 2.0)
 CUT_EVERY_S, CUT_S = (0.5, 2.0), (0.2, 3.0)
 HEAL_S = 180.0
 
-#: A label, or None for no such queue.
+#: The label of a queue; None if there is no such queue.
 State = str | None
 
 
 @dataclass
 class Ledger:
-    """What clients were told, and how often what happened."""
+    """The answers that clients got, and counts of events."""
 
-    #: The states that a queue may be in; more than one where an answer did not come.
+    #: The states that a queue may be in; more than one if an answer is missing.
     expected: dict[str, set[State]] = field(default_factory=dict)
     acknowledged: int = 0
     unknown: int = 0
@@ -71,7 +71,7 @@ class Ledger:
 
 
 class Worker:
-    """A client with queues of its own, so that it knows what they have to be."""
+    """A client that changes only its own queues, so that it knows their state."""
 
     def __init__(
         self, number: int, enterprise: Enterprise, ledger: Ledger, rng: random.Random
@@ -89,7 +89,7 @@ class Worker:
         while ledger.acknowledged < wanted and time.monotonic() < until:
             try:
                 await self._step()
-            except (MqisError, OSError):  # before anything was asked for
+            except (MqisError, OSError):  # the connection failed, nothing was requested
                 await self._leave()
                 await asyncio.sleep(0.1)
         await self._leave()
@@ -111,20 +111,20 @@ class Worker:
         path = f"{machine}\\q{self._number}-{self._made}"
         label = f"{self._made}"
         values = _labelled(label)
-        if await self._ask(path, label, client.create(ObjectType.QUEUE, path, values)):
+        if await self._change(path, label, client.create(ObjectType.QUEUE, path, values)):
             self._queues[path] = label
 
     async def _label(self, client: DirectoryClient, path: str) -> None:
         label = f"{self._rng.randrange(1_000_000)}"
         values = _labelled(label)
-        await self._ask(path, label, client.set(ObjectType.QUEUE, values, path=path))
+        await self._change(path, label, client.set(ObjectType.QUEUE, values, path=path))
 
     async def _delete(self, client: DirectoryClient, path: str) -> None:
-        if await self._ask(path, None, client.delete(ObjectType.QUEUE, path=path)):
+        if await self._change(path, None, client.delete(ObjectType.QUEUE, path=path)):
             self._queues.pop(path, None)
 
-    async def _ask(self, path: str, state: State, call: object) -> bool:
-        """Make a change; what is not known to have failed may have been made."""
+    async def _change(self, path: str, state: State, call: object) -> bool:
+        """Makes a change and records its outcome; an unanswered change may have been made."""
         try:
             await call  # type: ignore[misc]
         except DirectoryError as error:
@@ -142,7 +142,7 @@ class Worker:
         return True
 
     def _forget(self, path: str, state: State) -> None:
-        """Nobody touches this queue again: it may be as it was, or as it was to be."""
+        """Leaves the queue alone from now on: it may have the old or the new state."""
         self._ledger.maybe(path, state)
         self._queues.pop(path, None)
 
@@ -164,7 +164,7 @@ def _labelled(label: str) -> dict[int, PropVariant]:
     return props({PropId.Q_LABEL: label})
 
 
-# --- what goes wrong ------------------------------------------------------------------------------
+# --- faults ---------------------------------------------------------------------------------------
 
 
 async def killer(enterprise: Enterprise, ledger: Ledger, rng: random.Random) -> None:
@@ -196,7 +196,7 @@ def _mend(link: object) -> None:
 
 
 def wrong(ledger: Ledger, pec: Server) -> list[str]:
-    """Acknowledged changes that are not there."""
+    """Describes the acknowledged changes that the PEC does not have."""
     held: dict[str, str] = {}
     for key, value in copy_of(pec.store).items():
         if key.startswith("queue "):
@@ -210,7 +210,7 @@ def wrong(ledger: Ledger, pec: Server) -> list[str]:
 
 
 async def converge(enterprise: Enterprise) -> tuple[float, list[str]]:
-    """Seconds until all replicas are equal, or what they differ in when the time is up."""
+    """Returns the seconds until all replicas are equal, and differences after the time limit."""
     began = time.monotonic()
     while differences := await asyncio.to_thread(enterprise.differences):
         if time.monotonic() - began > HEAL_S:
@@ -221,7 +221,7 @@ async def converge(enterprise: Enterprise) -> tuple[float, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run showed."""
+    """The results of a run."""
 
     ledger: Ledger
     seconds: float
@@ -232,7 +232,7 @@ class Outcome:
 async def chaos(
     directory: Path, changes: int, seconds: float, seed: int, signing: str = "require"
 ) -> Outcome:
-    """Until ``changes`` are acknowledged or ``seconds`` have passed (0: no limit)."""
+    """Runs until ``changes`` are acknowledged or ``seconds`` have passed (0: no limit)."""
     rng = random.Random(seed)
     enterprise = await Enterprise.build(directory, signing)
     ledger = Ledger()
@@ -279,7 +279,7 @@ async def _heal(enterprise: Enterprise) -> None:
     for link in enterprise.links.values():
         link.up = True
     for server in enterprise.servers.values():
-        # The one that was being started when trouble ended has to begin again.
+        # A server whose start was interrupted when the faults ended has to start again.
         if server.process is None or server.process.returncode is not None:
             await server.kill()
             await server.start()
@@ -288,7 +288,7 @@ async def _heal(enterprise: Enterprise) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--changes", type=int, default=10_000, help="acknowledged changes")
-    parser.add_argument("--seconds", type=float, default=0.0, help="at most; 0: as it takes")
+    parser.add_argument("--seconds", type=float, default=0.0, help="time limit; 0: none")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--signing", choices=("none", "accept", "require"), default="require")
     parser.add_argument("--keep", type=Path, help="a new directory for stores and logs")
@@ -302,12 +302,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"seed {options.seed}: {ledger.acknowledged} changes acknowledged, {ledger.unknown} "
         f"without an answer, {ledger.refused} refused, in {outcome.seconds:.0f} s with "
         f"{ledger.kills} kills and {ledger.cuts} cuts; "
-        f"equal {outcome.healed_s:.1f} s after the last"
+        f"all replicas equal {outcome.healed_s:.1f} s after the last"
     )
     for fault in outcome.faults[:20]:
         print(f"WRONG: {fault}")
     if outcome.faults:
-        print(f"{len(outcome.faults)} faults; again with --seed {options.seed}")
+        print(f"{len(outcome.faults)} faults; repeat with --seed {options.seed}")
     return 1 if outcome.faults else 0
 
 

@@ -1,4 +1,4 @@
-"""Runs all tests, four parts at a time, and puts together what they recorded.
+"""Runs all tests, four parts at a time, and merges their results.
 
 Usage: python tools/run_tests.py [--coverage] [--at-once 4]
 
@@ -38,7 +38,7 @@ def _data(name: str) -> str:
 
 
 def run_parts(root: Path, *, coverage: bool, at_once: int) -> bool:
-    """Whether every test of every part passed."""
+    """Runs the parts; returns whether every test passed."""
     (root / ".build").mkdir(exist_ok=True)
     began = time.monotonic()
     passed = True
@@ -64,7 +64,7 @@ def _run(root: Path, name: str, words: list[str]) -> tuple[int, Path]:
 
 
 def merge(found: Mapping[str, Results | None]) -> Results | None:
-    """What all parts recorded as one; None if one is missing or of another tree."""
+    """Merges the results of all parts; None if one is missing or of another tree."""
     known = [results for results in found.values() if results is not None]
     if len(known) < len(found) or len({(r.commit, r.dirty) for r in known}) != 1:
         return None

@@ -2,8 +2,8 @@
 # Samba's raw protocol tests against our RPC server: tools/samba_raw.sh [--kerberos] [TEST ...]
 # Samba's torture tests of mapper and management:    tools/samba_raw.sh --torture
 #
-# Prints "ok NAME", "failed NAME reason" or "skipped NAME" for each. Which fail and why is in
-# docs/interop.md. The exit code tells whether they could be run: 0, or 77 if not here.
+# Prints "ok NAME", "failed NAME reason" or "skipped NAME" for each. docs/interop.md lists the failing
+# ones and the reasons. Exit code: 0 if the tests could be run, 77 if not.
 #
 # Needs Debian's python3-samba, which has the tests, and port 135 of a loopback address (root, or
 # CAP_NET_BIND_SERVICE). --kerberos sets up a KDC in a temporary directory: krb5-kdc,
@@ -88,7 +88,7 @@ END
     keytab=(--keytab "$work/keytab")
 fi
 
-# The server ends when its input does, so it cannot outlive this script.
+# The server ends when its input ends, so it cannot outlive this script.
 mkfifo "$work/input"
 "$python" tools/samba_raw_server.py "$address" "${keytab[@]}" \
     < "$work/input" > "$work/server" 2> "$work/server-errors" &

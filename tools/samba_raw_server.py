@@ -1,8 +1,8 @@
-"""The server that Samba's raw protocol tests talk to: port 135 of an address of its own.
+"""The server for Samba's raw protocol tests, at port 135 of a separate loopback address.
 
-Their port is fixed, so this needs root, or CAP_NET_BIND_SERVICE, and an address where nobody else
-listens there. It offers what the tests bind: the endpoint mapper, management, and of netlogon the
-one call that they make. It prints a line when it listens and ends when its input does.
+The tests' port is fixed, so this needs root or CAP_NET_BIND_SERVICE, and an address where the port
+is free. It offers the interfaces that the tests bind: the endpoint mapper, management, and the one
+call of netlogon that they make. It prints a line when it listens and ends when its input ends.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from mqis.wire.security.sid import Sid
 
 PORT = 135
 NETLOGON = SyntaxId(Guid.parse("12345678-1234-abcd-ef00-01234567cffb"), 1)
-#: NetrServerReqChallenge, which the tests call for any answer that is not a fault.
+#: NetrServerReqChallenge; the tests accept any answer that is not a fault.
 REQ_CHALLENGE = 4
 
 
 class Netlogon:
-    """As much of netlogon as tests need that take any service with authentication."""
+    """The part of netlogon that tests need which use any service with authentication."""
 
     interface = Interface("netlogon", NETLOGON, 49)
 

@@ -1,18 +1,18 @@
-"""``mqis up`` with five servers under mixed load and random kills, for as long as you like.
+"""Runs ``mqis up`` with five servers under mixed load and random kills, as long as you like.
 
 Usage: python tools/soak_enterprise.py [--minutes 30] [--seed N] [--keep DIR] [--no-kills]
            [--no-audit]
 
 Clients with an account create, change, delete and look up queues through all servers, so most
-changes are forwarded; every now and then a server is killed with SIGKILL, some of them by the hand
-of a stranger, and its supervisor brings it back. The last two fifths are without kills. At the end:
+changes are forwarded. From time to time a server is killed, half of the time by its supervisor,
+which restarts it. The last two fifths are without kills. At the end:
 
-- every change that was acknowledged is there, and nothing else;
+- every acknowledged change exists, and nothing else;
 - all replicas are equal, stores and journals are whole;
 - the memory of no server grows once its caches are full: the slope is measured and printed;
-- the pipeline's audit over all journals and exports finds no difference (where Spark is installed).
+- the pipeline's audit over all journals and exports finds no difference (if Spark is installed).
 
-Exit status 1, with what is wrong and the seed, if not.
+If not, it prints the faults and the seed, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from tools.chaos_enterprise import Copy, copy_of
 from tools.replication_chaos import Ledger, State
 
 QUEUE = ObjectType.QUEUE
-#: What a server says when it does not know whether the authority has made a change.
+#: The errors of a server that does not know whether the authority has made a change.
 UNKNOWN = (
     HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER,
     HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE,
@@ -72,22 +72,23 @@ UNKNOWN = (
 WORKERS = 10
 #: Machines whose queues are changed: one in each site, so that every server forwards.
 MACHINES = ("C14", "ams-desk1", "ber-app1")
-#: Queues that a worker keeps; beyond, it deletes, so that the directory stays as large as it is.
+#: The number of queues of a worker; above it, the worker deletes, so that the directory stays
+#: small.
 MOST_QUEUES = 60
 KILL_EVERY_S = (8.0, 20.0)
-#: The last part of a run is without kills: a server has to live for a while to show that its
-#: memory is flat.
+#: The share of a run that is without kills, at its end: a server has to run for a while to show
+#: that its memory does not grow.
 CALM = 0.4
 SAMPLE_S = 2.0
-#: Objects that a server keeps in memory. Few, so that this is full soon, and what grows then leaks.
+#: The size of a server's object cache: small, so that it is full soon and later growth is a leak.
 REMEMBERED = 2048
-#: A process that has seen fewer changes still fills its caches: about three of four changes leave
-#: an object to remember.
+#: A process that has seen fewer changes may still fill its caches: about three of four changes add
+#: an object to the cache.
 FULL = 2 * REMEMBERED
-#: And how long it has to be watched from then on.
+#: The time that it has to be watched from then on.
 WATCHED_S = 30.0
 HEAL_S = 180.0
-#: More than this is no noise.
+#: A steeper slope is more than noise.
 MAX_SLOPE_MB_H = 60.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -97,13 +98,13 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass
 class Load:
-    """What all clients share."""
+    """The state that all clients share."""
 
     nodes: Nodes
     user: Secret
     ledger: Ledger = field(default_factory=Ledger)
     done: Counter[str] = field(default_factory=Counter)
-    #: Changes that a server had made by another one.
+    #: By server: the number of changes made through it.
     through: Counter[str] = field(default_factory=Counter)
 
     async def connect(self, node: NodePlace) -> DirectoryClient:
@@ -114,7 +115,7 @@ class Load:
 
 
 class Worker:
-    """A client with queues of its own, so that it knows what they have to be."""
+    """A client that changes only its own queues, so that it knows their state."""
 
     def __init__(self, number: int, load: Load, rng: random.Random) -> None:
         self._number = number
@@ -129,7 +130,7 @@ class Worker:
         while time.monotonic() < until:
             try:
                 await self._step(await self._connected())
-            except (MqisError, OSError):  # before anything was asked for
+            except (MqisError, OSError):  # the connection failed, nothing was requested
                 await self._leave()
                 await asyncio.sleep(0.2)
             if self._rng.random() < 0.03:
@@ -142,7 +143,7 @@ class Worker:
             await self._look(client)
         elif len(self._queues) >= MOST_QUEUES or (self._queues and choice < 0.40):
             path = self._rng.choice(sorted(self._queues))
-            if await self._ask("delete", path, None, client.delete(QUEUE, path=path)):
+            if await self._change("delete", path, None, client.delete(QUEUE, path=path)):
                 self._queues.pop(path, None)
         elif not self._queues or choice < 0.65:
             await self._create(client)
@@ -150,18 +151,18 @@ class Worker:
             path = self._rng.choice(sorted(self._queues))
             label = f"{self._rng.randrange(1_000_000)}"
             call = client.set(QUEUE, _labelled(label), path=path)
-            if await self._ask("update", path, label, call):
+            if await self._change("update", path, label, call):
                 self._queues[path] = label
 
     async def _create(self, client: DirectoryClient) -> None:
         self._made += 1
         path = f"{self._rng.choice(MACHINES)}\\q{self._number}-{self._made}"
         label = f"{self._made}"
-        if await self._ask("create", path, label, client.create(QUEUE, path, _labelled(label))):
+        if await self._change("create", path, label, client.create(QUEUE, path, _labelled(label))):
             self._queues[path] = label
 
     async def _look(self, client: DirectoryClient) -> None:
-        """By label, or one of our own by its path; it may not be here yet."""
+        """Looks up a queue by label, or one of its own by path; the server may not have it yet."""
         if self._queues and self._rng.random() < 0.5:
             path = self._rng.choice(sorted(self._queues))
             with suppress(DirectoryError):
@@ -171,17 +172,17 @@ class Worker:
                 pass
         self._load.done["lookup"] += 1
 
-    async def _ask(
+    async def _change(
         self, what: str, path: str, state: State, call: Coroutine[Any, Any, object]
     ) -> bool:
-        """Make a change; what is not known to have failed may have been made."""
+        """Makes a change and records its outcome; an unanswered change may have been made."""
         ledger = self._load.ledger
         try:
             await call
         except DirectoryError as error:
             if error.hresult in UNKNOWN:
                 self._forget(path, state)
-            else:  # such as a queue that has not come to this server yet
+            else:  # for example, the queue has not been replicated to this server yet
                 ledger.refused += 1
                 await asyncio.sleep(0.05)
             return False
@@ -195,7 +196,7 @@ class Worker:
         return True
 
     def _forget(self, path: str, state: State) -> None:
-        """Nobody touches this queue again: it may be as it was, or as it was to be."""
+        """Leaves the queue alone from now on: it may have the old or the new state."""
         self._load.ledger.maybe(path, state)
         self._queues.pop(path, None)
 
@@ -226,7 +227,7 @@ async def killer(run: Path, ledger: Ledger, rng: random.Random, until: float) ->
         node = rng.choice(load_nodes(run).nodes)
         if node.pid is None:
             continue
-        with suppress(NodesError, ProcessLookupError):  # it is just coming back
+        with suppress(NodesError, ProcessLookupError):  # it is just restarting
             if rng.random() < 0.5:
                 await asyncio.to_thread(ask, run, "kill", node.name)
             else:
@@ -239,18 +240,18 @@ async def killer(run: Path, ledger: Ledger, rng: random.Random, until: float) ->
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A process at a moment."""
+    """The memory of a process at one time."""
 
-    #: Seconds since it was first seen.
+    #: Seconds since the process was first seen.
     age: float
     size: int
-    #: That it has made or applied.
+    #: The number of changes that it has made or applied.
     changes: float
 
 
 @dataclass
 class Memory:
-    """What each process took, and when."""
+    """Samples of the memory of all processes."""
 
     #: server -> pid -> samples
     lives: dict[str, dict[int, list[Sample]]] = field(default_factory=dict)
@@ -267,16 +268,16 @@ class Memory:
             return
         now = time.monotonic()
         age = now - self._began.setdefault(told.pid, now)
-        # One that just started, and has no directory yet, has counted none.
+        # A server that has just started and has no directory yet has no such counter.
         changes = sum(told.counters.get(f"changes_{what}", 0) for what in ("made", "applied"))
         lives = self.lives.setdefault(node.name, {})
         lives.setdefault(told.pid, []).append(Sample(age, size, changes))
 
     def slope(self, server: str) -> float | None:
-        """Bytes a second, of processes whose caches are full; None: nobody lived that long.
+        """Growth in bytes a second of processes with full caches; None if no process ran so long.
 
-        A server remembers the objects that it has read last, a fixed number of them. Until it has
-        seen as many it grows, and that is no leak.
+        A server caches a fixed number of the objects that it has read last. Until the cache is full
+        the process grows, which is no leak.
         """
         points = []
         for life in self.lives.get(server, {}).values():
@@ -317,12 +318,12 @@ class Outcome:
     restarts: int = 0
     objects: int = 0
     faults: list[str] = field(default_factory=list)
-    #: What the pipeline said, or why it was not asked.
+    #: The result of the pipeline's audit, or why it did not run.
     audit: str = ""
 
 
 def judge(outcome: Outcome, nodes: Nodes) -> None:
-    """Of servers that have ended."""
+    """Examines stores and journals, and adds the faults; the servers must have ended."""
     copies = {node.name: copy_of(Path(node.store)) for node in nodes}
     first_name, first = next(iter(copies.items()))
     outcome.objects = len(first)
@@ -341,7 +342,7 @@ def judge(outcome: Outcome, nodes: Nodes) -> None:
 
 
 def lost(ledger: Ledger, held: Copy) -> list[str]:
-    """Acknowledged changes that are not there."""
+    """Describes the acknowledged changes that are missing."""
     labels: dict[str, str] = {}
     for key, value in held.items():
         if key.startswith("queue "):
@@ -356,14 +357,14 @@ def lost(ledger: Ledger, held: Copy) -> list[str]:
 
 
 def audit(run: Path, nodes: Nodes) -> tuple[str, list[str]]:
-    """The pipeline's own opinion, and the faults in it."""
+    """Runs the pipeline's audit; returns a summary and the faults."""
     try:
         from mqis.pipeline.jobs.audit import audit as job  # noqa: PLC0415
         from mqis.pipeline.jobs.ingest import ingest  # noqa: PLC0415
         from mqis.pipeline.session import Engine, session  # noqa: PLC0415
         from mqis.pipeline.tables import Tables  # noqa: PLC0415
     except ImportError:
-        return "not asked: Spark is not installed ('make pipeline')", []
+        return "not run: Spark is not installed ('make pipeline')", []
     exports = run / "exports"
     exports.mkdir(exist_ok=True)
     for node in nodes:
@@ -402,7 +403,10 @@ def mqis(*words: str) -> None:
 async def soak(
     directory: Path, seconds: float, seed: int, show: Console, *, kills: bool = True
 ) -> Outcome:
-    """Up, load and kills, healing, down, judging; without the audit."""
+    """Starts the servers, loads and kills them, waits for agreement, stops and examines them.
+
+    Does not run the audit.
+    """
     rng = random.Random(seed)
     run = directory / "run"
     plan = directory / "enterprise.toml"
@@ -460,7 +464,7 @@ async def _progress(load: Load, seconds: float, show: Console) -> None:
 
 
 async def _healed(run: Path, outcome: Outcome) -> float:
-    """Seconds until everybody is up and lacks nothing."""
+    """Returns the seconds until all servers run and no replica is behind."""
     began = time.monotonic()
     collector = Collector.of_run(run)
     while True:
@@ -506,7 +510,7 @@ def tell(outcome: Outcome, nodes: Nodes, show: Console) -> None:
         f"{outcome.seconds:.0f} s: {ledger.acknowledged:,} changes acknowledged "
         f"({ledger.acknowledged / max(outcome.seconds, 1):.0f}/s; {kinds}), {ledger.unknown} "
         f"without an answer, {ledger.refused} refused; {ledger.kills} kills, {outcome.restarts} "
-        f"restarts; equal {outcome.healed_s:.1f} s after the last; {outcome.objects:,} objects; "
+        f"restarts; equal {outcome.healed_s:.1f} s after the load; {outcome.objects:,} objects; "
         f"audit: {outcome.audit}"
     )
 
@@ -516,8 +520,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--keep", type=Path, help="a new directory for everything")
-    parser.add_argument("--no-kills", action="store_true", help="shows memory best")
-    parser.add_argument("--no-audit", action="store_true", help="without the pipeline")
+    parser.add_argument("--no-kills", action="store_true", help="no kills; best for memory")
+    parser.add_argument("--no-audit", action="store_true", help="do not run the pipeline's audit")
     options = parser.parse_args(arguments)
     show = Console(width=None if sys.stdout.isatty() else 160)
     with tempfile.TemporaryDirectory(prefix="mqis-soak-") as made:
@@ -536,7 +540,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for fault in outcome.faults[:20]:
         show.print(f"WRONG: {fault}", markup=False)
     if outcome.faults:
-        show.print(f"{len(outcome.faults)} faults; again with --seed {options.seed}")
+        show.print(f"{len(outcome.faults)} faults; repeat with --seed {options.seed}")
     else:
         show.print(f"seed {options.seed}: nothing was lost, all replicas are equal")
     return 1 if outcome.faults else 0

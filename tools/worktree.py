@@ -1,4 +1,4 @@
-"""Which tree is this? The commit and a digest of everything that differs from it."""
+"""The identity of a source tree: its commit, and a digest of all that differs from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class TreeState:
-    """Equal states hold equal files. Without git nothing is known, and nothing equals it."""
+    """The state of a tree. Equal states have equal files; without git, no state equals another."""
 
     commit: str | None
     dirty: str | None
@@ -25,7 +25,7 @@ UNKNOWN = TreeState(None, None)
 
 
 def tree_state(root: Path) -> TreeState:
-    """The state of the checkout that ``root`` lies in, ignored files aside."""
+    """The state of the checkout that contains ``root``, without ignored files."""
     try:
         top = Path(_git(root, "rev-parse", "--show-toplevel").decode().rstrip("\n"))
         commit = _git(top, "rev-parse", "--verify", "HEAD").decode().strip()
@@ -46,6 +46,6 @@ def _git(root: Path, *arguments: str) -> bytes:
 
 
 def _add(digest: hashlib._Hash, part: bytes) -> None:
-    """With its length in front, so that parts cannot flow into each other."""
+    """Adds a part with its length before it, so that the boundaries of parts count."""
     digest.update(len(part).to_bytes(8, "big"))
     digest.update(part)

@@ -1,1 +1,1 @@
-"""A capture file without listening on an interface: proxies remember what passes through them."""
+"""Makes a capture file without listening on an interface: proxies record their traffic."""

@@ -1,7 +1,6 @@
-"""Proxies that remember, and the capture file of what they have seen.
+"""Proxies that record their traffic, and the capture file made from it.
 
-Everything runs on one computer; in the file every server has an address of its own, and the port
-that it would have.
+Everything runs on one computer; in the file every server has its own address and its usual port.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Conversation:
 
 
 class Recorder:
-    """The memory of all proxies."""
+    """The recorded conversations of all proxies."""
 
     def __init__(self) -> None:
         self.conversations: list[Conversation] = []
@@ -45,7 +44,7 @@ class Recorder:
         return self.conversations[-1]
 
     def pcap(self) -> bytes:
-        """In the order of time, as a capture would have it."""
+        """The capture file, with its packets in the order of time."""
         frames = [frame for each in self.conversations for frame in each.frames()]
         return write_pcap(sorted(frames, key=lambda frame: frame[0]), nanoseconds=True)
 
@@ -53,7 +52,8 @@ class Recorder:
     async def proxy(
         self, target: int, server: tuple[str, int], client: str, port: int = 0
     ) -> AsyncIterator[int]:
-        """A port to connect to instead of ``target``; the rest is how the file has it."""
+        """Yields a port to connect to instead of ``target``; ``server`` and ``client`` are the
+        addresses in the file."""
         tasks: set[asyncio.Task[None]] = set()
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -47,7 +47,7 @@ WAIT_S = 180.0
 
 
 async def record(directory: Path) -> Recorder:
-    """Everything that is said; ``directory`` is for the servers' files."""
+    """Records all conversations; ``directory`` is for the servers' files."""
     recorder = Recorder()
     async with asyncio.timeout(2 * WAIT_S):
         await enterprise(recorder, directory)
@@ -59,7 +59,7 @@ async def record(directory: Path) -> Recorder:
 
 
 async def enterprise(recorder: Recorder, directory: Path) -> None:
-    """Replication passes through proxies, because each server finds the other only there."""
+    """Runs two servers and a client; each server has only a proxy's address of the other."""
     ports = free_ports(4)
     queues, proxies = ports[:2], ports[2:]
     hosts = {"pec1": f"{HOST}:{proxies[0]}", "psc1": f"{HOST}:{proxies[1]}"}
@@ -84,7 +84,7 @@ async def enterprise(recorder: Recorder, directory: Path) -> None:
 
 
 async def change(pec: ServerAddress, psc: DirectoryServer) -> None:
-    """A queue at the PEC, until the other server has it."""
+    """Creates a queue at the PEC and waits until the other server has it."""
     async with await DirectoryClient.connect([pec]) as client:
         label: dict[int, PropVariant] = props({PropId.Q_LABEL: "Orders of today"})
         await client.create(ObjectType.QUEUE, QUEUE, label)
@@ -99,7 +99,7 @@ async def change(pec: ServerAddress, psc: DirectoryServer) -> None:
                 await asyncio.sleep(0.02)
             else:
                 return
-    raise TimeoutError(f"{QUEUE} has not come to the other server")
+    raise TimeoutError(f"{QUEUE} was not replicated to the other server")
 
 
 def _found(home: Path, port: int, hosts: dict[str, str]) -> Config:
@@ -112,7 +112,7 @@ def _found(home: Path, port: int, hosts: dict[str, str]) -> Config:
         "store": {"url": url},
         "rpc": {"mapper_port": 0},
         "discovery": {"enabled": True, "port": 0, "networks": [NETWORK]},
-        # Everybody may change it: who may do what is not what is shown here.
+        # Everyone may change it: this example is not about access rights.
         "security": {"accounts": str(home / "accounts.toml"), "administrators": ["S-1-1-0"]},
         "replication": {"port": port, "key": str(home / "key")},
         "hosts": dict(hosts),
@@ -121,7 +121,7 @@ def _found(home: Path, port: int, hosts: dict[str, str]) -> Config:
 
 
 async def _joined(pec: ServerAddress, home: Path, port: int, config: Config) -> Config:
-    """What ``mqis join`` does: objects for the new server, and what it has to know."""
+    """Joins a server as ``mqis join`` does: creates its objects and its configuration."""
     home.mkdir(parents=True)
     key = MachineKey.open(home / "key")
     first = MachineKey.open(Path(config.replication.key))
@@ -173,7 +173,7 @@ class _Asker(asyncio.DatagramProtocol):
 
 
 async def discover(recorder: Recorder, port: int) -> None:
-    """A client of no site asks who serves the directory."""
+    """A client without a site discovers the directory servers."""
     conversation = recorder.opened(CLIENT, (PEC, QUEUES), udp=True)
     loop = asyncio.get_running_loop()
     transport, asker = await loop.create_datagram_endpoint(_Asker, remote_addr=(HOST, port))

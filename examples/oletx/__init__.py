@@ -1,1 +1,1 @@
-"""A transaction is propagated from one transaction manager to another: MS-CMP section 4."""
+"""Propagates a transaction from one transaction manager to another: MS-CMP section 4."""

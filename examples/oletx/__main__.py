@@ -37,7 +37,7 @@ MAPPERS = {MACHINE_1: 21351, MACHINE_2: 21352}
 
 
 class Watched(OleTxEndpoint):
-    """An endpoint that shows the boxcars it gets."""
+    """An endpoint that prints the boxcars it receives."""
 
     def receive(self, session: Session, messages: int, boxcar: bytes, now: float) -> int | None:
         show(session.name, boxcar)
@@ -71,13 +71,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.oletx", description=__doc__)
     parser.add_argument("what", nargs="?", choices=("both", "serve", "propagate"), default="both")
     parser.add_argument(
-        "--from-secondary", action="store_true", help="Machine_2 asks: PokeW comes first"
+        "--from-secondary", action="store_true", help="Machine_2 begins, so PokeW comes first"
     )
     return parser.parse_args()
 
 
 async def both(asking: NameObject, asked: NameObject) -> Mtag:
-    """Two endpoints in this process, on ports that are free."""
+    """Runs both endpoints in this process, on free ports."""
     resolver = MapperResolver()
     subordinate = Subordinate()
     async with (
@@ -91,7 +91,7 @@ async def both(asking: NameObject, asked: NameObject) -> Mtag:
 
 
 async def serve(name: NameObject) -> None:
-    """Until Ctrl-C."""
+    """Serves until Ctrl-C."""
     subordinate = Subordinate()
     port = MAPPERS[name]
     async with Watched(name, mapper_port=port, resolver=_resolver(MAPPERS)) as endpoint:

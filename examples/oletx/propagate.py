@@ -28,7 +28,7 @@ class Mtag(IntEnum):
 
 
 class IsolationLevel(IntEnum):
-    """OLETX_ISOLATION_LEVEL."""
+    """The isolation level of a transaction (OLETX_ISOLATION_LEVEL)."""
 
     UNSPECIFIED = 0xFFFFFFFF
     CHAOS = 0x00000010
@@ -54,20 +54,22 @@ class Propagate(Structure):
         at = reader.offset
         text, zero, _ = reader.bytes(DESCRIPTION_SIZE).partition(b"\0")
         if not zero:
-            raise WireError("szDesc has no zero", at)
+            raise WireError("szDesc is not terminated by a zero", at)
         return cls(transaction, isolation, text.decode("latin-1"))
 
     def encode(self, writer: Writer) -> None:
         text = self.description.encode("latin-1")
         if len(text) >= DESCRIPTION_SIZE or b"\0" in text:
-            raise ValueError(f"a description has up to {DESCRIPTION_SIZE - 1} characters")
+            raise ValueError(
+                f"the description is too long: it has at most {DESCRIPTION_SIZE - 1} characters"
+            )
         writer.guid(self.transaction)
         writer.u32(self.isolation)
         writer.bytes(text.ljust(DESCRIPTION_SIZE, b"\0"))
 
 
 class Subordinate:
-    """Takes transactions from its partners. ``accept`` is a handler for the connection type."""
+    """Accepts transactions from partners; ``accept`` is a handler for the connection type."""
 
     def __init__(self) -> None:
         self.transactions: dict[Guid, Propagate] = {}
@@ -83,7 +85,7 @@ class Subordinate:
 
 
 async def propagate(endpoint: OleTxEndpoint, partner: NameObject, transaction: Propagate) -> Mtag:
-    """Ask a partner to take part in a transaction.
+    """Asks a partner to take part in a transaction.
 
     The request for the connection and the message share a boxcar, as in 4.1.2.
     """

@@ -1,7 +1,7 @@
-"""Questions of your own, in SQL over journals as they lie: python -m examples.pipeline.ask JOURNALS
+"""Queries journals with SQL, without ingesting them: python -m examples.pipeline.ask JOURNALS
 
-Nothing is ingested: the source reads segment files, and ``carried`` decodes the bodies of those
-records that a question is about.
+The source reads segment files, and ``carried`` decodes the bodies of the records that a query
+selects.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from mqis.pipeline.session import Engine, session
 from mqis.pipeline.transforms.bodies import NEEDED, carried
 from mqis.pipeline.transforms.expressions import type_label
 
-#: Who made how many changes in which hour.
+#: The number of changes that each server made in each hour, the most first.
 BUSIEST = """
     SELECT server, date_trunc('hour', time) AS hour, count(*) AS changes
     FROM records WHERE kind = 2 AND state = 1
     GROUP BY ALL ORDER BY changes DESC LIMIT 5
 """
-#: The labels that queues were given last; Q_LABEL is property 108.
+#: The latest labels of queues; Q_LABEL is property 108.
 LABELS = """
     SELECT server, time, filter(properties, p -> p.propid = 108)[0].text AS label
     FROM changes WHERE exists(properties, p -> p.propid = 108)

@@ -1,6 +1,6 @@
-"""Five servers, some faults, and an audit that finds them: python -m examples.pipeline.audit
+"""Generates five servers with faults, and audits them: python -m examples.pipeline.audit
 
-Everything goes to a directory that is removed at the end; name one to keep it.
+Everything is written to a directory that is removed at the end; name one to keep it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(directory: Path) -> None:
             print(f"{row.server}: {row.type} {row.id} is {row.difference}: {row.cause}{where}")
         report(tables, directory / "report.html")
     assert done.differences == len(made.faults)
-    print(f"the same with charts: {directory / 'report.html'}")
+    print(f"report with charts: {directory / 'report.html'}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Starts a server and calls it, one call of each kind; ``serve`` and ``call`` do one of both."""
+"""Starts a server and calls it, one call of each kind; ``serve`` and ``call`` do only one part."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _arguments() -> argparse.Namespace:
         "--mapper-port",
         type=int,
         default=MAPPER_PORT,
-        help="of the endpoint mapper, of serve and call (%(default)s)",
+        help="port of the endpoint mapper, for serve and call (%(default)s)",
     )
     parser.add_argument("--auth", choices=AUTH_TYPES, default="negotiate", help="(%(default)s)")
     parser.add_argument("--level", choices=LEVELS, default="privacy", help="(%(default)s)")
@@ -75,7 +75,7 @@ async def _call(arguments: argparse.Namespace, mapper_port: int, console: Consol
         table.add_column("answer", no_wrap=True, max_width=max(12, console.width - 72))
         for sample in SAMPLES:
             answer, took = await _timed(client.call(sample.operation, sample.request, sample.given))
-            right = "" if answer == sample.answer else "[red]not what was expected: [/]"
+            right = "" if answer == sample.answer else "[red]unexpected: [/]"
             table.add_row(sample.operation.name, sample.name, took, right + escape(show(answer)))
         for row in await _conversation(client):
             table.add_row(*map(escape, row))
@@ -92,7 +92,7 @@ async def _connected(
 
 
 async def _conversation(client: ShapesClient) -> list[tuple[str, str, str, str]]:
-    """Calls that hang together: a handle, callbacks, a fault."""
+    """Makes the calls that depend on each other: a handle, callbacks, a fault."""
     opened, took = await _timed(client.call(idl.OPEN_PILE, idl.PileAsked(5)))
     rows = [("open_pile", "a context handle", took, str(opened.handle.uuid))]
     for count in (3, 3):

@@ -1,4 +1,4 @@
-"""The client's side of "shapes": find the server, connect, call."""
+"""The client's side of "shapes": finds the server, connects, calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 async def find_port(address: str, mapper_port: int, interface: SyntaxId) -> int:
-    """Ask the endpoint mapper where an interface is."""
+    """Asks the endpoint mapper for the port of an interface."""
     tower = epmapper.TowerOctets(Tower.tcp(interface, 0, "0.0.0.0").to_bytes())
     asked = epmapper.MapAsked(None, tower, ContextHandle.NULL, 4)
     async with await RpcClient.connect(address, mapper_port, [epmapper.SYNTAX]) as client:
@@ -34,22 +34,22 @@ async def find_port(address: str, mapper_port: int, interface: SyntaxId) -> int:
     ports = [Tower.from_bytes(t.octets).port for t in found.towers if t is not None]
     port = next((port for port in ports if port), None)
     if port is None:
-        raise LookupError(f"{address}:{mapper_port} knows of no {interface}")
+        raise LookupError(f"the endpoint mapper at {address}:{mapper_port} has no {interface}")
     return port
 
 
 def credentials(auth_type: int, level: int, password: str = PASSWORD) -> Credentials:
-    """Those of the example's account."""
+    """The credentials of the example's account."""
     who = initiator.Credentials(USER, DOMAIN, password)
     return Credentials(initiator.PyspnegoInitiator(who), auth_type, level, "host/shapes")
 
 
 class ShapesClient:
-    """Calls of the interface. It answers the callback too."""
+    """A client of the interface, which also answers the callback."""
 
     def __init__(self) -> None:
         self._client: RpcClient | None = None
-        #: How often the callback is to call the server again before it answers.
+        #: The number of times that the callback calls the server again before it answers.
         self.nest = 0
         self.callbacks = 0
 
@@ -87,7 +87,7 @@ class ShapesClient:
     async def call(
         self, operation: Operation[Q, R], request: Q, given: Mapping[str, int] | None = None
     ) -> R:
-        """``given``: what the answer owes to the request, as the service tells by ``sizes``."""
+        """Makes a call; ``given`` has array sizes of the answer that the request determines."""
         return await invoke(self.rpc, idl.SHAPES, operation, request, given=given or {})
 
     async def consult(self, number: int) -> int:
@@ -108,7 +108,7 @@ class ShapesClient:
 
 
 def show(value: Any) -> str:
-    """A value as short as can be, for a person to recognise."""
+    """A short text of a value, for people."""
     if isinstance(value, bytes):
         return f"{len(value):,} bytes" if len(value) > 16 else f"<{value.hex(' ')}>"
     if is_dataclass(value) and type(value).__str__ is object.__str__:

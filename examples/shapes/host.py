@@ -1,4 +1,4 @@
-"""A process that serves "shapes": an endpoint mapper, and the service on a port of its own."""
+"""A process that serves "shapes": an endpoint mapper, and the service on another port."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Host:
 async def hosted(
     address: str = "127.0.0.1", port: int = 0, mapper_port: int = 0
 ) -> AsyncIterator[Host]:
-    """Both servers, listening; a port that is 0 becomes one that is free."""
+    """Runs both servers during the block; port 0 means any free port."""
     account = Account(DOMAIN, USER, Sid.parse("S-1-5-21-1-2-3-1000"), nt_hash(PASSWORD))
     authenticator = PyspnegoAuthenticator(MemoryAccounts([account]), "SHAPES", DOMAIN)
     registry = EndpointRegistry()
     service, entropy = ShapesService(), SystemEntropy()
     management = ManagementService(lambda: server.endpoint, principal=f"{DOMAIN}\\{USER}")
-    # It tells callers who they are, at every level; a server that grants rights asks for more.
+    # It accepts every level, as it only tells callers who they are; real servers require more.
     server = RpcServer(
         [service, management],
         entropy,

@@ -1,8 +1,8 @@
 """The interface of ``shapes.idl``, as descriptions.
 
-Each operation is a pair of dataclasses, what goes in and what comes out, and a description of how
-they travel. A description may name a count that the dataclass has no field for: it is written and
-checked, never handled.
+Each operation is a pair of dataclasses, for the request and the response, and a description of
+their encoding. A description may name a count that the dataclass has no field for: the codec writes
+and checks it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ MAX_ITEMS = 10_000
 
 
 class Colour(IntEnum):
-    """enum: 16 bits in NDR20, 32 in NDR64."""
+    """An enum: 16 bits in NDR20, 32 in NDR64."""
 
     RED = 1
     GREEN = 2
@@ -74,7 +74,7 @@ class Colour(IntEnum):
 
 
 class Corner(IntEnum):
-    """[v1_enum]: 32 bits in both, and codes may be negative."""
+    """A [v1_enum]: 32 bits in both, and codes may be negative."""
 
     SHARP = -1
     ROUND = 70_000
@@ -82,7 +82,7 @@ class Corner(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Every simple type, in an order that leaves gaps."""
+    """Every simple type, in an order that needs padding."""
 
     flag: bool
     i8: int
@@ -131,7 +131,7 @@ class NumbersCall:
 
 
 _NUMBERS = Parameters(NumbersCall, numbers=NUMBERS_STRUCT)
-#: Gives back what it got.
+#: Returns its argument.
 NUMBERS: Operation[NumbersCall, NumbersCall] = Operation(0, "numbers", _NUMBERS, _NUMBERS)
 
 
@@ -143,7 +143,7 @@ class Arrays:
     fixed: tuple[int, ...]
     conformant: tuple[int, ...]
     varying: tuple[int, ...]
-    #: How large the array is of which ``both`` fills the beginning.
+    #: The size of the array that ``both`` fills the beginning of.
     room: int
     both: bytes
 
@@ -159,7 +159,7 @@ _ARRAYS = Parameters(
     length=U32,
     both=ConformantVarying(BYTE, size_is="room", length_is="length"),
 )
-#: Each array backwards.
+#: Returns each array reversed.
 ARRAYS: Operation[Arrays, Arrays] = Operation(1, "arrays", _ARRAYS, _ARRAYS)
 
 
@@ -181,7 +181,7 @@ _STRINGS = Parameters(
     maybe=Unique(WSTRING),
     label=VaryingString(32),
 )
-#: Each string in upper case.
+#: Returns each string in upper case.
 STRINGS: Operation[Strings, Strings] = Operation(2, "strings", _STRINGS, _STRINGS)
 
 
@@ -193,7 +193,7 @@ class Pointers:
     ref: int
     unique: int | None
     full: int | None
-    #: On the wire this may point to where ``full`` does.
+    #: On the wire this may point to the same referent as ``full``.
     shared: int | None
 
 
@@ -202,7 +202,7 @@ class PointersAnswer:
     unique: int | None
     total: int
     nulls: int
-    #: Whether ``full`` and ``shared`` hold the same number.
+    #: True if ``full`` and ``shared`` have the same number.
     same: bool
 
 
@@ -232,7 +232,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Its pointers' referents follow the whole structure, depth first."""
+    """A structure whose pointers' referents follow all of it, depth first."""
 
     name: str | None
     origin: Point
@@ -258,7 +258,7 @@ class FiguresAsked:
 
 @dataclass(frozen=True, slots=True)
 class FiguresGiven:
-    """The chain the other way round, and the names on the way."""
+    """The reversed chain, and the names in it."""
 
     last: Figure | None
     names: tuple[str | None, ...]
@@ -279,7 +279,7 @@ FIGURES: Operation[FiguresAsked, FiguresGiven] = Operation(
 
 @dataclass(frozen=True, slots=True)
 class Polyline:
-    """A conformant structure: the maximum count stands before all of it."""
+    """A conformant structure: the maximum count comes before all of it."""
 
     closed: bool
     width: int
@@ -301,7 +301,7 @@ class PolylineCall:
 
 
 _POLYLINE = Parameters(PolylineCall, line=Ref(POLYLINE))
-#: The line with its points backwards, closed if it was open.
+#: Returns the line with its points reversed, closed if it was open.
 POLYLINE_CALL: Operation[PolylineCall, PolylineCall] = Operation(
     5, "polyline", _POLYLINE, _POLYLINE
 )
@@ -325,7 +325,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A structure with a union whose discriminant is a field of its own."""
+    """A structure with a union whose discriminant is another field."""
 
     body: Choice
 
@@ -337,7 +337,7 @@ _ARMS: dict[int, Description[Any] | None] = {
     Kind.POLYGON: Unique(POLYLINE),
 }
 SHAPE = Struct(Shape, kind=Enum(Kind), body=Union(Enum(Kind), _ARMS, switch_is="kind"))
-#: An encapsulated one: the tag stands only in the union, here at 16 bits for a 1-byte arm.
+#: An encapsulated union: the tag is only in the union, here with 16 bits for a 1-byte arm.
 MARK = Union(U16, {1: U8, 2: U32, 3: Unique(WSTRING)}, default=None)
 
 
@@ -382,7 +382,7 @@ class PropertiesGiven:
     types: tuple[VarType, ...]
 
 
-#: The values backwards, and the types of them without what they hold.
+#: Returns the values reversed, and their types.
 PROPERTIES: Operation[PropertiesAsked, PropertiesGiven] = Operation(
     7,
     "properties",
@@ -404,7 +404,7 @@ PROPERTIES: Operation[PropertiesAsked, PropertiesGiven] = Operation(
 
 @dataclass(frozen=True, slots=True)
 class PileOpened:
-    """A pile of numbers that the server keeps for whoever holds the handle."""
+    """A pile of numbers that the server keeps for the holder of the handle."""
 
     handle: ContextHandle
 
@@ -422,7 +422,7 @@ class TakeAsked:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """[out, size_is(count), length_is(*taken)]: as many as were asked for, or what is left."""
+    """The numbers taken ([out, size_is(count), length_is(*taken)]): at most ``count``."""
 
     numbers: tuple[int, ...]
 
@@ -461,7 +461,7 @@ class Octets:
 
 
 _OCTETS = Parameters(Octets, size=U32, octets=Unique(Conformant(BYTE, size_is="size")))
-#: The octets backwards: many fragments there and back.
+#: Returns the octets reversed, in many fragments both ways.
 MIRROR: Operation[Octets, Octets] = Operation(11, "mirror", _OCTETS, _OCTETS)
 
 
@@ -473,7 +473,7 @@ class SquaresAsked:
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """[out, size_is(count)]: the request says how many there are."""
+    """The squares ([out, size_is(count)]); the request has their number."""
 
     squares: tuple[int, ...]
 
@@ -495,7 +495,7 @@ _NUMBER_CALL = Parameters(Number, number=I32)
 #: Asks the client for the double (``DOUBLE_IT``) and adds one. A client may call it again from
 #: within that callback.
 CONSULT: Operation[Number, Number] = Operation(13, "consult", _NUMBER_CALL, _NUMBER_CALL)
-#: Ends in a fault of that status.
+#: Returns a fault with that status.
 FAIL: Operation[Number, Number] = Operation(
     14, "fail", Parameters(Number, number=U32), _NUMBER_CALL
 )
@@ -508,7 +508,7 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whom the server takes the caller for, and how the call is protected."""
+    """The caller's name as the server knows it, and the call's protection."""
 
     name: str | None
     level: int
@@ -521,7 +521,7 @@ WHO_AM_I: Operation[Nothing, Caller] = Operation(
     Parameters(Caller, name=Unique(WSTRING), level=U32),
 )
 
-#: A callback: the server calls, the client answers. Numbered apart.
+#: A callback: the server calls, the client answers. Callbacks have their own numbers.
 DOUBLE_IT: Operation[Number, Number] = Operation(0, "double_it", _NUMBER_CALL, _NUMBER_CALL)
 
 SHAPES = InterfaceDescription(

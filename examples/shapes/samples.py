@@ -1,4 +1,4 @@
-"""One call of each kind, with the answer that has to come."""
+"""One call of each kind, with the expected answer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _PROPERTIES = (
 
 
 def chain(*names: str | None) -> Figure | None:
-    """Figures in this order, each pointing to the next."""
+    """A chain of figures in this order, each pointing to the next."""
     first = None
     for number, name in reversed(list(enumerate(names))):
         first = Figure(name, Point(number, -number), _OUTLINE[:number], first)

@@ -15,10 +15,10 @@ from mqis.wire.rpc.syntax import NDR64
 
 
 class ShapesService(TypedService):
-    """Answers; what it keeps is the piles that clients have open."""
+    """The service; its only state is the clients' open piles."""
 
     def __init__(self) -> None:
-        #: Piles that nobody has closed, and how many died with their clients.
+        #: The number of open piles, and of those that were run down with their clients.
         self.open_piles = 0
         self.rundowns = 0
         super().__init__(
@@ -41,7 +41,7 @@ class ShapesService(TypedService):
                 idl.FAIL: self._fail,
                 idl.WHO_AM_I: self._who_am_i,
             },
-            # An array in the answer whose size the request gave: told here, checked by the client.
+            # The sizes of arrays in the answer that the request determines; the client checks them.
             sizes={
                 idl.PROPERTIES.opnum: lambda request: {"count": len(request.values)},
                 idl.TAKE.opnum: lambda request: {"count": request.count},
@@ -125,7 +125,7 @@ class ShapesService(TypedService):
         return idl.Squares(tuple(number * number for number in numbers))
 
     async def _consult(self, call: IncomingCall, request: idl.Number) -> idl.Number:
-        """A handler that waits, for a callback or anything else, is a coroutine function."""
+        """Waits for a callback; a handler that waits is a coroutine function."""
         syntax = Syntax.NDR64 if call.transfer == NDR64 else Syntax.NDR20
         stub = idl.DOUBLE_IT.request.encode(request, syntax)
         answer, big_endian = await call.call_back(idl.DOUBLE_IT.opnum, stub)

@@ -112,7 +112,7 @@ def test_entries_are_listed_and_unknown_ones_refused() -> None:
 
     refused = bench("nonsense")
     assert refused.returncode == 2
-    assert "no entry nonsense; there are stores, " in refused.stderr
+    assert "there is no entry nonsense; there are stores, " in refused.stderr
 
 
 def sample(per_second: int) -> Sample:

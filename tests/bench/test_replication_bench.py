@@ -120,9 +120,9 @@ class TestSyncrepl:
             with closing(authority), closing(consumer):
                 [request] = side.creates(1)
                 with pytest.raises(LoadError, match="LDAP result 32"):  # noSuchObject
-                    consumer.run(side.look(consumer.peer))
+                    consumer.run(side.read_last(consumer.peer))
                 authority.run(side.create(authority.peer, request))
-                replication._until_shown(consumer, side.look)
+                replication._until_shown(consumer, side.read_last)
                 replication._await_equal(side, 30)
                 assert side.compare() == 13
 

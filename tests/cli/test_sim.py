@@ -58,5 +58,8 @@ def test_journals_of_a_seed(tmp_path: Path) -> None:
 
 
 def test_wrong_options() -> None:
-    assert run("sim", "--mutate", "E99").exit_code == 2
+    refused = run("sim", "--mutate", "E99")
+    assert refused.exit_code == 2
+    said = " ".join(refused.output.replace("│", " ").split())
+    assert "E12: deletions leave no tombstone" in said
     assert run("sim", "--seed", "1", "--steps", "one").exit_code == 2

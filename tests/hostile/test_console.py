@@ -344,7 +344,7 @@ def test_an_object_that_the_visitor_may_not_read_is_not_there(
 def test_sites_that_the_visitor_may_not_read_are_not_on_the_map(attacked: Attacked) -> None:
     """Authenticated users may read the sites of this enterprise, others may not."""
     anonymous = attacked.visitor().get("/map?from=ams-desk1&to=chi-app1").html
-    assert "There is no site here that you may read" in anonymous
+    assert "There is no site that you may read" in anonymous
     assert "Amsterdam" not in anonymous
     assert "Amsterdam" in attacked.visitor(BOB, BOBS_PASSWORD).get("/map").html
 
@@ -393,7 +393,7 @@ def test_what_a_change_set_is_for_those_who_may_read_the_permissions(attacked: A
     about = f"kind=change&object={attacked.shy}"
     eventually(lambda: bool(records(bob, about)))
     text = bob.get(f"/journal/{PEC}/{records(bob, about)[-1]}").text
-    assert "What a change set is for those who may read" in text
+    assert "Only users who may read the object and its permissions" in text
     assert "security" not in text.split("Body, decoded")[1].lower()
 
 

@@ -33,9 +33,9 @@ def test_a_healed_seed_differs_in_nothing(spark: SparkSession, run: Run, tmp_pat
 def test_a_rule_back_to_the_letter_is_found(spark: SparkSession, tmp_path: Path) -> None:
     """Without tombstones what was deleted stays where the deletion was not heard (E12)."""
     with mutated("E12"), simulated(13, tmp_path) as world:
-        world._suffer()
+        world._run_fault_phase()
         with pytest.raises(Violation):
-            world._heal()
+            world._run_healing_phase()
         seen = look(world, tmp_path / "seen")
     assert seen.wrong
     found, _ = audited(spark, tmp_path / "journals", seen, tmp_path / "tables")

@@ -96,7 +96,7 @@ def test_a_whole_directory_is_an_export(
 
 
 def test_points_that_are_none_are_refused(tables: Tables) -> None:
-    with pytest.raises(PipelineError, match="at a time, or at a number"):
+    with pytest.raises(PipelineError, match="needs either a time, or a partition"):
         rebuild(tables, Path("nowhere"))
     early = datetime(2000, 1, 1, tzinfo=UTC)
     with pytest.raises(PipelineError, match="begin later"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from mqis.pipeline.jobs.hygiene import hygiene
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.routes import Failed, Routed, routes, what_if
 from mqis.pipeline.jobs.traffic import traffic
+from mqis.pipeline.report import report
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
+from mqis.pipeline.transforms.hygiene import Check
 from mqis.protocol.directory.export_format import Header, format_entry, format_header
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
 from mqis.protocol.directory.service import ServiceBits
@@ -26,6 +29,7 @@ from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.seqnum import SequenceNumber
+from tests.cli.commands import run
 
 OPEN, SHUT = "O:BAG:BAD:(A;;GA;;;WD)", "O:BAG:BAD:(A;;GA;;;BA)"
 
@@ -146,6 +150,20 @@ def test_hygiene(routed: Tables) -> None:
     }
     assert sum(counted.values()) == len(found)
     assert routed.read("directory").count() == len(objects())
+
+
+def test_hygiene_findings_are_explained(routed: Tables, tmp_path: Path) -> None:
+    hygiene(routed)
+    rows = routed.read("hygiene").select("check", "explanation").collect()
+    assert {row.explanation for row in rows} == {Check[row.check.upper()].value for row in rows}
+    shown = run("pipeline", "hygiene", "--tables", str(routed.directory))
+    assert shown.exit_code == 0, shown.output
+    report(routed, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    said = " ".join(shown.output.split())  # a narrow terminal wraps lines
+    for row in rows:
+        assert escape(row.explanation) in page
+        assert f": {row.explanation}" in said
 
 
 def test_traffic_with_and_without_a_link(routed: Tables, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def scenario(seed: int) -> Scenario:
 def simulated(seed: int, directory: Path) -> Iterator[World]:
     world = World(scenario(seed), Trace(keep=False), directory, directory / "journals")
     with closing(world):
-        world._build()
+        world._build_enterprise()
         yield world
 
 
@@ -97,7 +97,7 @@ def until_it_differs(world: World) -> None:
     for number, step in enumerate(whole.steps):
         world.network.weather = whole.weather
         world.run_until(max(world.now, start + step.at))
-        world._take(step)
+        world._perform(step)
         if number > len(whole.steps) // 3 and len(wrong_in(world)) > 2:
             left = tuple(replace(s, at=s.at - step.at) for s in whole.steps[number + 1 :])
             world.scenario = replace(whole, steps=left, fault_s=whole.fault_s - step.at)
@@ -148,8 +148,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         middle = look(world, directory / "middle")
         snapshots(world)
         shutil.copytree(directory / "journals", directory / "then")
-        world._suffer()
-        world._heal()
+        world._run_fault_phase()
+        world._run_healing_phase()
         end = look(world, directory / "end")
     for place in (directory / "journals").iterdir():
         retain(place, 1)

@@ -43,7 +43,7 @@ def store(*changes: object, last_seq: int = 10, purged_seq: int = 0) -> MemorySt
 
 def look(history: History, at: MemoryStore, me: Server) -> None:
     with at.read() as view:
-        history.look(view, me)
+        history.observe(view, me)
     history.keep()
 
 
@@ -84,7 +84,7 @@ def test_what_was_not_committed_does_not_count() -> None:
     history = History()
     at = store(queue(7, seq=5))
     with at.read() as view:
-        history.look(view, PSC)
+        history.observe(view, PSC)
     history.drop()
     assert history.of(SITE).versions == {}
     look(history, at, PSC)

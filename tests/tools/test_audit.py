@@ -24,7 +24,7 @@ def entry(name: str, *, skipped: bool = False, vulns: tuple[str, ...] = ()) -> d
     [
         ([entry("a"), entry("b")], 0, "2 packages, none with a known vulnerability"),
         ([entry("a"), entry("b", vulns=("CVE-1",))], 1, "b 1.0: CVE-1; fixed in 2.0"),
-        ([entry("a"), entry("b", skipped=True)], 2, "nothing is known about b"),
+        ([entry("a"), entry("b", skipped=True)], 2, "not checked: b"),
         ([entry("a", skipped=True)], 2, "the vulnerability service does not answer"),
         ([], 2, "the vulnerability service does not answer"),
     ],
@@ -32,7 +32,7 @@ def entry(name: str, *, skipped: bool = False, vulns: tuple[str, ...] = ()) -> d
 def test_what_a_report_means(entries: list[dict[str, Any]], status: int, told: str) -> None:
     report = audit.Report()
     report.add({"dependencies": entries})
-    text, code = report.tell()
+    text, code = report.summary()
     assert code == status
     assert text.startswith(told)
 

@@ -95,7 +95,7 @@ def test_the_last_operation_may_be_done_or_not(
 @pytest.mark.parametrize("extra", [held(B, "x", 2), gone(B, 2)])
 def test_what_nobody_asked_for_is_named(extra: DirectoryObject | DeletedObject) -> None:
     faults = history(*CREATE).settle(content(2, held(A, "c", 1), extra))
-    assert f"not asked for: of queue {B}" in faults[0]
+    assert f"never requested: of queue {B}" in faults[0]
 
 
 def test_a_skipped_number_is_named() -> None:

@@ -107,7 +107,7 @@ def test_acknowledgement_before_its_own_write() -> None:
 
 
 def test_acknowledgement_of_what_nobody_tried() -> None:
-    assert "nobody tried it" in reason(WRITE, SYNC, ACK)
+    assert "no task tried it" in reason(WRITE, SYNC, ACK)
 
 
 def test_names_of_new_files_are_flushed() -> None:

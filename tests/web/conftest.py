@@ -37,6 +37,12 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     _table(directory, "lag", lag)
     _table(directory, "divergence", {"server": ["ber-dir1"] * 2, "cause": ["lost", "lost"]})
+    hygiene: dict[str, list[object]] = {
+        "check": ["writable"] * 3,
+        "explanation": ["everyone may send to the queue"] * 3,
+        "type": ["queue"] * 3,
+    }
+    _table(directory, "hygiene", hygiene)
     return directory
 
 

@@ -249,7 +249,7 @@ def test_alice_creates_changes_and_deletes(watched: Watched, enterprise: Enterpr
     page.get_by_label("Path").fill("ams-app2\\browser")
     page.get_by_label("Label", exact=True).fill("made in a browser")
     page.get_by_role("button", name="Create").click()
-    sync_api.expect(page.get_by_role("status")).to_contain_text("The queue is there.")
+    sync_api.expect(page.get_by_role("status")).to_contain_text("The queue was created.")
     page.get_by_label("Property").select_option("label")
     page.get_by_label("New value").fill("changed in a browser")
     page.get_by_role("button", name="Set").click()

@@ -74,7 +74,7 @@ def test_what_is_not_there(administrator: Visitor, path: str, status: int) -> No
 def test_a_wrong_method_is_said(visitor: Visitor) -> None:
     answer = visitor.post("/map", {})
     assert answer.status == 405
-    assert "not for this kind of request" in answer.text
+    assert "does not accept this kind of request" in answer.text
     assert visitor.ask("HEAD", "/map").status == 200
 
 

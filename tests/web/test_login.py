@@ -130,7 +130,7 @@ def test_the_administrator_creates_sets_and_deletes(
         page = made.location.partition("?")[0]
         assert enterprise.run(enterprise.label(path)) == "made here"
         shown = visitor.get(made.location)
-        assert "The queue is there." in shown.text
+        assert "The queue was created." in shown.text
         assert "transaction yes" in shown.text
         change = visitor.submit(page, f"{page}/set", {"property": "label", "value": "changed"})
         assert change.status == 303, change.text

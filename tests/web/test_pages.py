@@ -219,7 +219,7 @@ def test_journals_are_filtered_and_paged(visitor: Visitor) -> None:
     applied = visitor.get(f"/journal?server={PSC}&state=applied&what=create+site")
     states = re.findall(r'<span class="tag [a-z]*">(\w+)</span>', applied.html)
     assert set(states) <= {"applied"}
-    assert "nothing" in visitor.get(f"/journal?server={PSC}&peer=nobody").text
+    assert "no records found" in visitor.get(f"/journal?server={PSC}&peer=nobody").text
 
 
 def test_a_record_is_decoded(administrator: Visitor) -> None:
@@ -241,6 +241,12 @@ def test_tables_are_listed_and_summed_up(administrator: Visitor) -> None:
     assert "The last audit found differences" in text
     assert "ber-dir1 lost 2" in text
     assert "12.500" in administrator.get("/pipeline/table/lag").text
+
+
+def test_hygiene_findings_are_explained(administrator: Visitor) -> None:
+    assert "everyone may send to the queue queue 3" in administrator.get("/pipeline").text
+    rows = administrator.get("/pipeline/table/hygiene").text
+    assert "writable everyone may send to the queue queue" in rows
 
 
 def test_the_report_may_do_nothing_but_look_good(administrator: Visitor) -> None:

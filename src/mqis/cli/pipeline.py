@@ -90,11 +90,11 @@ def _tables(place: Place, *inputs: str) -> Iterator[Tables]:
         raise NoSparkError(
             "the pipeline needs Spark: run 'make pipeline', or install mqis[pipeline]"
         ) from None
-    from mqis.pipeline.session import Engine, is_much, session  # noqa: PLC0415
+    from mqis.pipeline.session import Engine, is_large, session  # noqa: PLC0415
     from mqis.pipeline.tables import Tables  # noqa: PLC0415
     from mqis.pipeline.watching import watched  # noqa: PLC0415
 
-    large = is_much(place.tables, *inputs)
+    large = is_large(place.tables, *inputs)
     engine = Engine(place.master, place.remote, place.tuned, place.memory, large=large)
     target = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
@@ -151,8 +151,8 @@ def run(
     _say_ingested(done["ingest"], place.tables)
     if "audit" in done:
         _say_audited(done["audit"], rows)
-        findings = sum(done["hygiene"].values())
-        say(f"{counted(findings, 'finding')} of hygiene; tables hygiene, routes, what_if")
+        _say_hygiene(done["hygiene"])
+        say("tables hygiene, routes, what_if")
     if "lag" in done:
         _say_lag(done["lag"])
     if "conversations" in done:
@@ -238,13 +238,13 @@ def hygiene(
     with _tables(place) as opened:
         from mqis.pipeline.jobs.hygiene import hygiene as job  # noqa: PLC0415
 
-        job(opened)
+        found = job(opened)
         rows = [row.asDict() for row in opened.read("hygiene").collect()]
     if json:
         print_json(rows)
     else:
-        say(counted(len(rows), "finding"), "bold")
-        _print(rows)
+        _say_hygiene(found)
+        _print([{name: row[name] for name in row if name != "explanation"} for row in rows])
 
 
 @app.command()
@@ -481,6 +481,15 @@ def _say_lag(done: dict[str, Any]) -> None:
 def _say_conversations(done: dict[str, int]) -> None:
     told = ", ".join(f"{number} {protocol}" for protocol, number in done.items())
     say(f"captured messages: {told or 'none'}; tables packets, conversations")
+
+
+def _say_hygiene(found: dict[str, int]) -> None:
+    """Prints the number of findings of each check, and the check's explanation."""
+    from mqis.pipeline.transforms.hygiene import Check  # noqa: PLC0415 -- needs Spark
+
+    say(f"hygiene: {counted(sum(found.values()), 'finding')}", "bold")
+    for name, number in sorted(found.items()):
+        say(f"  {name} {number:,}: {Check[name.upper()].value}")
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

@@ -84,7 +84,10 @@ def sim(
 
 def _known(mutation: str | None) -> str | None:
     if mutation is not None and mutation not in MUTATIONS:
-        raise typer.BadParameter(f"it is one of {', '.join(MUTATIONS)}", param_hint="--mutate")
+        known = "; ".join(f"{name}: {text}" for name, (text, _) in MUTATIONS.items())
+        raise typer.BadParameter(
+            f"there is no mutation {mutation!r}; there are {known}", param_hint="--mutate"
+        )
     return mutation
 
 
@@ -133,7 +136,9 @@ def _explain(result: Result, options: Options) -> None:
     fewer = replace(options, steps=chosen, keep_lines=True)
     again = run_seed(result.seed, fewer)
     out = console()
-    out.print(cell(f"commit {_commit()}, mutation {options.mutation or 'none'}"), soft_wrap=True)
+    name = options.mutation
+    mutated = f"{name} ({MUTATIONS[name][0]})" if name else "none"
+    out.print(cell(f"commit {_commit()}, mutation {mutated}"), soft_wrap=True)
     scenario = scenario_of(result.seed, fewer)
     out.print(cell(f"settings {scenario.settings}"), soft_wrap=True)
     out.print(cell(f"weather {scenario.weather}"), soft_wrap=True)

@@ -1,1 +1,1 @@
-"""Enterprises to try things on: the demonstration, generated journals, messages sent for real."""
+"""Enterprises for experiments: the demonstration, generated journals, messages over sockets."""

@@ -1,7 +1,7 @@
 """The demonstration enterprise: three sites, five directory servers, twenty machines, sixty queues.
 
-Everything follows from one seed and one moment, so that whoever runs it sees the same numbers and
-gets the same file.
+Everything is derived from one seed and one fixed time, so every run gives the same numbers and the
+same file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SERVER, _ENTERPRISE_SERVER, _CLIENT, _FOREIGN = 0x400, 0x500, 0x300, 0x100
 
 
 class SeededEntropy:
-    """``ports.Entropy`` that gives the same identifiers every time."""
+    """An implementation of ``ports.Entropy`` that gives the same identifiers every time."""
 
     def __init__(self, seed: int = SEED) -> None:
         self._random = random.Random(seed)
@@ -47,7 +47,7 @@ class SeededEntropy:
         return Guid(self._random.randbytes(16))
 
     def modulus(self, bits: int) -> int:
-        """A number of the size of an RSA modulus; nobody has its factors, nor needs them here."""
+        """A number of the size of an RSA modulus; its factors are unknown and not needed."""
         return self._random.getrandbits(bits) | 1 << bits - 1 | 1
 
 
@@ -95,7 +95,7 @@ _SITES = (
         ),
     ),
 )
-#: Amsterdam to Chicago: 50 over the direct line, 30 by way of Berlin.
+#: Amsterdam to Chicago costs 50 over the direct line and 30 over Berlin.
 _LINKS = (
     ("Amsterdam", "Berlin", 10, "leased line"),
     ("Berlin", "Chicago", 20, "transatlantic fibre"),
@@ -103,7 +103,7 @@ _LINKS = (
 )
 _NETWORKS = (("Corporate IP", 1), ("Branch IP", 1), ("Mainframe", 5))
 _USERS = ("anna", "bram", "chris", "dora", "emil")
-#: (queue, label, what is special about it); application servers have all of them.
+#: (queue, label, special properties); every application server has all of them.
 _QUEUES: tuple[tuple[str, str, dict[int, PropVariant]], ...] = (
     ("orders", "Incoming orders", props({PropId.Q_TRANSACTION: 1})),
     ("invoices", "Invoices to send", props({PropId.Q_TRANSACTION: 1})),
@@ -121,7 +121,7 @@ Operation = Callable[[Transaction], object]
 
 
 def build(store: Store) -> GroupCommitWriter:
-    """Fill an empty store. The writer comes back, closed, for what it counted."""
+    """Fills an empty store; returns the closed writer for its statistics."""
     return asyncio.run(_build(store))
 
 
@@ -135,13 +135,13 @@ async def _build(store: Store) -> GroupCommitWriter:
 
 
 def is_demonstration(view: View) -> bool:
-    """Whether a store holds this enterprise and no other."""
+    """Returns whether a store holds the demonstration enterprise."""
     root = enterprise(view)
     return root is not None and root.id == SeededEntropy().guid()
 
 
 def operations() -> Iterator[Operation]:
-    """Every step from the empty store to the enterprise, each to be run in a transaction."""
+    """The operations that build the enterprise in an empty store, each for one transaction."""
     entropy = SeededEntropy()
     root = entropy.guid()
     sites = {site.name: entropy.guid() for site in _SITES}
@@ -160,7 +160,7 @@ def operations() -> Iterator[Operation]:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The identifiers of what others refer to, chosen beforehand."""
+    """The plan of the enterprise, with the identifiers of objects that others refer to."""
 
     entropy: SeededEntropy
     root: Guid
@@ -170,7 +170,7 @@ class _Plan:
 
     def enterprise(self, tx: Transaction) -> None:
         pec = _SITES[0].machines[0][0]
-        # The first number is given out before there is an enterprise that names its authority.
+        # The first number is assigned before the enterprise object can name the authority.
         partition = tx.partition(ENTERPRISE_PARTITION) or Partition(ENTERPRISE_PARTITION, pec)
         tx.put_partition(replace(partition, owner=pec))
         self._events(tx).create_directory_object(
@@ -271,7 +271,7 @@ class _Plan:
                 yield self._create(ObjectType.QUEUE, path, properties)
 
     def _guarded(self, path: str, properties: dict[int, PropVariant]) -> Operation:
-        """A queue that not everybody may write to; security is set after the create."""
+        """Creates a queue that only authenticated users may send to; sets security afterwards."""
 
         def operation(tx: Transaction) -> None:
             events = self._events(tx)
@@ -301,7 +301,7 @@ class _Plan:
 
 
 def queue_plan() -> Iterator[tuple[str, str, dict[int, PropVariant]]]:
-    """Sixty queues: what each application server and each desk has, then some of the servers'."""
+    """The sixty queues: (path, label, special properties)."""
     names = [name for site in _SITES for name, _, _ in site.machines]
     for name in names:
         if "-app" in name:
@@ -317,7 +317,7 @@ def queue_plan() -> Iterator[tuple[str, str, dict[int, PropVariant]]]:
 
 
 def self_made_certificate(name: str) -> bytes:
-    """As much of an X.509 certificate as the directory looks at: a DER SEQUENCE in a SEQUENCE."""
+    """The part of an X.509 certificate that the directory checks: a DER SEQUENCE in a SEQUENCE."""
     inner = b"\x30" + _der(b"\x0c" + _der(f"CN={name}, O={ENTERPRISE_NAME}".encode()))
     return b"\x30" + _der(inner)
 

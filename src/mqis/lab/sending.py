@@ -1,8 +1,7 @@
-"""One message on its way through an enterprise, over real sockets, and the way that it took.
+"""Sends one message through an enterprise over real sockets, and records its path.
 
-Every machine that the message needs gets a queue manager of its own on a loopback port, started
-when somebody first looks for its address. So nothing tells the message where to go but the routing
-of each machine on its way.
+Every machine on the path gets its own queue manager on a loopback port, which starts when its
+address is first resolved. So only the routing of each machine determines the path.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
 HOST = "127.0.0.1"
-#: The private queues that these machines have: for messages, and for what becomes of them.
+#: The private queues of these machines: for messages, and for acknowledgements.
 QUEUE, ADMIN_QUEUE = 16, 17
 _LIMITS = Limits(retry_s=0.2, retry_max_s=1.0, connect_timeout_s=5.0, init_timeout_s=5.0)
-#: How long the word that a hop count ran out may take to come back.
+#: The time to wait for the negative acknowledgement after the hop count ran out.
 _NACK_S = 5.0
 
 
 class SendingError(MqisError):
-    """The message cannot even be sent."""
+    """The message cannot be sent at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """One machine sends the message on; ``hops`` is the hop count that it carries then."""
+    """One machine sends the message on; ``hops`` is the message's hop count then."""
 
     machine: Guid
     next: Guid
@@ -61,12 +60,12 @@ class Passing:
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """What the queue managers recorded."""
+    """The path of a message, as the queue managers recorded it."""
 
     source: Guid
     destination: Guid
     passings: tuple[Passing, ...]
-    #: Why it did not arrive; None if it did.
+    #: The reason why it did not arrive; None if it did.
     failure: str | None
     #: The class of the negative acknowledgement that came back, if one did.
     nack: int | None
@@ -74,21 +73,21 @@ class Journey:
 
     @property
     def machines(self) -> tuple[Guid, ...]:
-        """Who had the message, in order."""
+        """The machines that had the message, in order."""
         return self.source, *(passing.next for passing in self.passings)
 
     def took(self, explained: Explanation) -> bool:
-        """Whether the way is the explained one, as far as that goes."""
+        """Returns whether the message took the explained path, and ended as explained."""
         expected = explained.machines
         if explained.breakage is not None and explained.breakage.fault is Fault.HOP_LIMIT:
-            expected = (*expected, explained.breakage.subject)  # it gets there, and no further
+            expected = (*expected, explained.breakage.subject)  # the machine that refuses it
         ends_alike = (self.failure is None) is (explained.breakage is None)
         return ends_alike and self.machines == expected
 
 
 @dataclass(slots=True)
 class _Record:
-    """What is told of one message, by all machines."""
+    """The events of one message from all machines."""
 
     identifier: MessageIdentifier | None = None
     passings: list[Passing] = field(default_factory=list)
@@ -100,7 +99,7 @@ class _Record:
 class Enterprise:
     """The queue managers of a snapshot, each started when it is needed.
 
-    ``owners`` has the queue managers of public queues.
+    ``owners`` returns the queue manager of a public queue.
     """
 
     def __init__(self, snapshot: Snapshot, owners: Callable[[Guid], Guid | None]) -> None:
@@ -122,7 +121,7 @@ class Enterprise:
     async def send(
         self, source: Guid, queue: PrivateQueue | PublicQueue, body: bytes, timeout_s: float
     ) -> Journey:
-        """Send one message, and follow it to its end."""
+        """Sends one message; returns its path once it has arrived, failed or timed out."""
         self._record = record = _Record()
         began = time.perf_counter()
         await self._start(source)
@@ -163,10 +162,10 @@ class Enterprise:
         try:
             manager = QueueManager(machine, name, ids, limits=_LIMITS, peers=router, router=router)
         except ValueError as error:
-            raise SendingError(f"no queue manager for {machine}: {error}") from error
+            raise SendingError(f"no queue manager for machine {machine}: {error}") from error
         return QueueingEndpoint(manager, self._resolve, lambda: self._drain(machine))
 
-    # --- what they tell ---------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------
 
     def _drain(self, machine: Guid) -> None:
         endpoint, record = self._endpoints.get(machine), self._record
@@ -190,7 +189,7 @@ class Enterprise:
             record.ended.set()
         elif isinstance(event, (Nacked, Dropped)):
             record.nack = event.message_class
-            record.failure = record.failure or "its time was up"
+            record.failure = record.failure or "its time limit expired"
             record.ended.set()
         elif isinstance(event, Arrived):
             record.ended.set()
@@ -200,7 +199,7 @@ class Enterprise:
 
 
 def chain(source: Guid, passings: Iterable[Passing]) -> list[Passing]:
-    """From the source on, each by the machine that the last one led to; repetitions once."""
+    """Orders the passings from the source on, and drops repetitions."""
     told = {(passing.machine, passing.hops): passing for passing in passings}
     found: list[Passing] = []
     here = source

@@ -1,8 +1,8 @@
-"""What replicas have to agree on, as numbers that can be compared by the million.
+"""Digests of the content that replicas have to agree on; millions of them can be compared.
 
-The rule is ``protocol.replication.convergence``: the same properties, of the same objects. A digest
-of 64 bits stands for a value: all that is ever compared are two values of one property of one
-object.
+``protocol.replication.convergence`` defines that content: the same properties of the same objects.
+A digest of 64 bits stands for each value. That is enough: only two values of one property of one
+object are ever compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.replication.convergence import Held
 from mqis.protocol.replication.replicated import FILLERS, REPLICATED
 
-#: The properties of each type in the order of their digests, by the number of the type.
+#: By the number of an object type: its properties in the order of their digests.
 LISTED: dict[int, tuple[int, ...]] = {
     int(kind): tuple(int(propid) for propid in listed if propid not in FILLERS)
     for kind, listed in REPLICATED.items()
@@ -23,7 +23,7 @@ _SIGNED = Struct("<q")
 
 
 def digests(obj: DirectoryObject) -> tuple[int, list[int], bool]:
-    """Of the whole, of each property; and whether other sites may hold the object or not (E58)."""
+    """Returns (digest of the object, digests of its properties, whether it is site-only, E58)."""
     held = Held.of(obj)
     parts = [digest(held.content[propid].packed()) for propid in LISTED[int(obj.type)]]
     whole = digest(b"".join(map(_SIGNED.pack, (int(obj.type), *parts))))

@@ -1,4 +1,4 @@
-"""What failed, in one line: Spark tells it in pages."""
+"""One-line reasons for Spark's errors, which are pages long."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ import re
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-#: What a query raises: Spark's errors that PySpark has a class for, and all others.
+#: The exceptions that a query raises: those that PySpark has a class for, and Java's others.
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
-# Spark hands over what failed in a worker, or in Java, as text alone.
-#: The last line of a traceback of ours that a worker sent along.
 _OURS = re.compile(r"mqis\.[\w.]*Error: (.+)")
-#: The last line of any other.
+#: The last line of any other traceback.
 _THEIRS = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.M)
-#: What Java gives as the reason of a reason.
+#: A cause in a Java stack trace.
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.M)
 _DISK = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 def explained(error: BaseException) -> str:
-    """The first line that says something to whoever ran the job."""
+    """Returns the one line of an error that is useful to the user who ran the job."""
     text = str(error)
     if _DISK.search(text):
-        return "no room left on the disk; free some space and run it again"
+        return "no room left on the disk; free some space and run the command again"
     if found := _OURS.search(text):
         return found[1].strip()
     _, _, traceback = text.partition("Traceback (most recent call last)")

@@ -1,4 +1,4 @@
-"""Which Java the pipeline uses, 17 or newer: an installed one, else the environment's own."""
+"""Finds a Java for the pipeline, 17 or newer: an installed one, else the environment's own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 class JavaError(MqisError):
-    """There is no Java that Spark could run on."""
+    """No Java that Spark can run on was found."""
 
 
 @cache
 def java_home() -> Path:
-    """JAVA_HOME, the ``java`` on the PATH, what ``make java`` made: the first that fits."""
+    """Returns the first that is new enough of JAVA_HOME, ``java`` on the PATH, and ``make java``'s.
+
+    Raises ``JavaError`` if none is.
+    """
     for home in _candidates():
         if _version(home) >= WANTED:
             return home
@@ -35,7 +38,7 @@ def java_home() -> Path:
 def _candidates() -> list[Path]:
     environment = Path(sys.prefix)
     found = []
-    if not os.environ.get("MQIS_NO_SYSTEM_JAVA"):  # as if there were none; tools/java_home.sh
+    if not os.environ.get("MQIS_NO_SYSTEM_JAVA"):  # ignores installed ones; tools/java_home.sh too
         if os.environ.get("JAVA_HOME"):
             found.append(Path(os.environ["JAVA_HOME"]))
         if on_path := shutil.which("java"):
@@ -48,10 +51,10 @@ def _candidates() -> list[Path]:
 
 def _version(home: Path) -> int:
     try:
-        told = subprocess.run(
+        shown = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
         return 0
-    match = _VERSION.search(told.stderr)
+    match = _VERSION.search(shown.stderr)
     return int(match[1]) if match else 0

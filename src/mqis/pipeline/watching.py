@@ -1,4 +1,4 @@
-"""How far a job is, for progress bars: Spark's own counts, asked for now and then."""
+"""Progress of jobs for progress bars, polled from Spark."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from pyspark.sql import SparkSession
 
 _EVERY_S = 0.3
 
-#: (done, total) tasks of what runs now.
-Tell = Callable[[int, int], None]
+#: Called with the (done, total) tasks of the running stages.
+OnProgress = Callable[[int, int], None]
 
 
 @contextmanager
-def watched(session: SparkSession, tell: Tell) -> Iterator[None]:
-    """Tell how far jobs are while the block runs."""
+def watched(session: SparkSession, on_progress: OnProgress) -> Iterator[None]:
+    """Calls ``on_progress`` with the progress of jobs while the block runs."""
     if not hasattr(session, "_jsc"):
-        with _connected(session, tell):
+        with _connected(session, on_progress):
             yield
         return
-    over = Event()
+    ended = Event()
     tracker = session.sparkContext.statusTracker()
 
-    def look() -> None:
-        while not over.wait(_EVERY_S):
+    def poll() -> None:
+        while not ended.wait(_EVERY_S):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             known = [stage for stage in stages if stage is not None]
             if known:
-                tell(
+                on_progress(
                     sum(stage.numCompletedTasks for stage in known),
                     sum(stage.numTasks for stage in known),
                 )
 
-    thread = Thread(target=look, name="mqis-progress", daemon=True)
+    thread = Thread(target=poll, name="mqis-progress", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join()
 
 
 @contextmanager
-def _connected(session: Any, tell: Tell) -> Iterator[None]:
-    """A Spark Connect session tells it by itself."""
+def _connected(session: Any, on_progress: OnProgress) -> Iterator[None]:
+    """Does the same for a Spark Connect session, which reports progress by itself."""
 
     def handler(
         stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
@@ -54,7 +54,7 @@ def _connected(session: Any, tell: Tell) -> Iterator[None]:
         known = list(stages or ())
         if known and not done:
             finished = sum(stage.num_completed_tasks for stage in known)
-            tell(finished, sum(stage.num_tasks for stage in known))
+            on_progress(finished, sum(stage.num_tasks for stage in known))
 
     session.registerProgressHandler(handler)
     try:

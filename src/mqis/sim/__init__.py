@@ -1,11 +1,12 @@
-"""A whole enterprise in one process, under faults that one seed decides.
+"""Deterministic simulation: a whole enterprise in one process, with faults drawn from one seed.
 
 The servers are real: ``protocol.node`` with its machines, and stores. Clock, network, disks and
-clients are simulated. ``scenario`` draws from a seed what happens, ``world`` makes it happen in two
-phases: faults, during which nothing wrong may be seen (safety), then none, after which every copy
-has to equal its authority within a bounded time (liveness). The checkers stand outside of what
-they check: ``history`` knows what every authority has committed, ``traffic`` what was sent.
+clients are simulated. ``scenario`` draws the events of a run from a seed, ``world`` performs them
+in two phases. In the first there are faults, and no rule may be violated (safety). In the second
+there are none, and every replica has to equal its authority within a bounded time (liveness). The
+checkers are independent of the code that they check: ``history`` records what every authority
+committed, ``traffic`` what was sent.
 
 Nothing here depends on the real time, on hashes or on the order of a set: a seed runs the same
-everywhere. ``runner`` is the way in.
+everywhere. ``runner`` is the entry point.
 """

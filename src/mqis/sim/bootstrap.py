@@ -1,4 +1,4 @@
-"""How an enterprise begins, and how servers join it."""
+"""Founding an enterprise, and joining servers to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def site_name(site: int) -> str:
 
 
 def found(tx: Transaction, pec: Server, key: RsaPublicKey, entropy: Entropy, now: int) -> None:
-    """The first server has the enterprise, its site and its machine before it ever runs."""
+    """Creates the enterprise, and the PEC's site and machine, in the PEC's store before it runs."""
     tx.put_partition(Partition(ENTERPRISE_PARTITION, pec.name))
     events = DirectoryEvents(tx, now, entropy)
     events.create_directory_object(
@@ -43,14 +43,15 @@ def found(tx: Transaction, pec: Server, key: RsaPublicKey, entropy: Entropy, now
 
 
 def site_creator(me: Server, site: int) -> Callable[[DirectoryEvents], object]:
-    """A site for a new PSC, at the PEC."""
+    """Returns an operation that creates the site of a new PSC, to be run at the PEC."""
     return lambda events: events.create_directory_object(
         ObjectType.SITE, _site_properties(me.site, me.name, site)
     )
 
 
 def machine_creator(me: Server, key: RsaPublicKey) -> Callable[[DirectoryEvents], object]:
-    """The machine of a new server: a PSC's at the PEC, a BSC's at its PSC."""
+    """Returns an operation that creates a new server's machine: a PSC's at the PEC, a BSC's at its
+    PSC."""
     return lambda events: events.create_directory_object(
         ObjectType.MACHINE, _machine_properties(me, key), partition=me.site
     )

@@ -1,4 +1,4 @@
-"""What has to hold at the end, looked at from outside: stores side by side, and the history."""
+"""Checks at the end of a run: compare the servers' stores with each other and with the history."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
-#: The authority's clock gives them.
+#: Properties that the authority sets from its clock.
 _TIMES = frozenset(by_role(Role.MODIFY_TIME).values())
 
 
 class Enterprise(Protocol):
-    """What there is to look at."""
+    """The part of a ``World`` that the checkers read."""
 
     servers: dict[int, SimServer]
     history: History
 
 
 class Picture:
-    """One store, read once."""
+    """The content of one server's store, read once."""
 
     def __init__(self, server: SimServer) -> None:
         self.server = server
@@ -61,7 +61,7 @@ def _by_partition(view: View) -> dict[Guid, dict[Guid, Held]]:
 
 
 def disagreements(enterprise: Enterprise) -> list[str]:
-    """In what servers are not yet what they should be; nothing: all agree."""
+    """Describes every disagreement between servers; empty if all agree."""
     servers = list(enterprise.servers.values())
     found = [f"{server.name} is down" for server in servers if server.node is None]
     found = found or _numbers(servers)
@@ -75,7 +75,7 @@ def disagreements(enterprise: Enterprise) -> list[str]:
 
 
 def _numbers(servers: list[SimServer]) -> list[str]:
-    """The cheap half: whether everybody is as far as the authority."""
+    """Describes the replicas that are behind; cheaper than comparing their content."""
     found = []
     true: dict[Guid, Partition] = {}
     states: list[tuple[SimServer, dict[Guid, Partition]]] = []
@@ -134,14 +134,14 @@ def _contents(picture: Picture, pictures: list[Picture]) -> list[str]:
 
 
 def _strangers(server: SimServer, servers: list[SimServer]) -> list[str]:
-    """Servers by whose messages this one would not know them."""
+    """Describes the servers whose machine this one does not hold, so that it refuses them."""
     with server.disk.store.read() as view:
         unknown = [o for o in servers if view.get(ObjectType.MACHINE, o.me.id) is None]
     return [f"{server.name} does not know {other.name}" for other in unknown]
 
 
 def _set_aside(server: SimServer) -> list[str]:
-    """Objects that a replica could not take; when all is well there are none."""
+    """Describes the objects that a replica has in quarantine; at the end there must be none."""
     if server.node is None:
         return []
     partitions = server.node.replication.memory.partitions.values()
@@ -149,7 +149,7 @@ def _set_aside(server: SimServer) -> list[str]:
 
 
 def _neighbors(picture: Picture, pec: Picture) -> list[str]:
-    """Whom a server tells its changes: the PSCs of other sites, the BSCs of its own."""
+    """Compares a server's neighbours with the right ones: other sites' PSCs and its site's BSCs."""
     server = picture.server
     if server.node is None:
         return []
@@ -179,7 +179,7 @@ def _bscs(picture: Picture) -> set[str]:
 
 
 def check_nothing_lost(enterprise: Enterprise) -> None:
-    """What an authority has committed is what it has, unless its disk was lost."""
+    """Checks that every authority holds exactly what it committed (unless its disk was lost)."""
     for server in enterprise.servers.values():
         picture = Picture(server)
         for state in picture.partitions.values():
@@ -202,7 +202,7 @@ def _check_last(history: History, picture: Picture, partition: Guid) -> None:
 
 
 def check_tombstones(enterprise: Enterprise) -> None:
-    """A deletion above the purged number has its tombstone, wherever others may ask for it."""
+    """Checks that every PSC has the tombstones of all deletions above its purged numbers."""
     for server in enterprise.servers.values():
         if server.me.is_psc:
             with server.disk.store.read() as view:
@@ -222,7 +222,7 @@ def _check_buried(server: SimServer, view: View, state: Partition, history: Hist
 
 
 def check_answered(history: History, change: OwnChange) -> None:
-    """A forwarded change that was answered with success has been made."""
+    """Checks that the authority made a forwarded change that was answered with success."""
     known = history.of(change.obj.partition)
     versions = [version for version in known.versions.values() if version.id == change.obj.id]
     if not any(_fulfils(version, change) for version in versions):

@@ -1,8 +1,8 @@
-"""What every authority has committed, and whether copies hold anything else.
+"""The history of every authority's commits; checks replicas against it.
 
-A version of an object is what it was under one number of its partition. An authority makes each
-number once. A replica that shows a number shows what the authority had under it, property by
-property: a lost or misplaced change is seen the moment it does harm.
+A version is the state of an object under one sequence number of its partition. An authority uses
+each number once. A replica that has a number must have the version that the authority committed
+under it, property by property. So a lost or misplaced change is detected as soon as it does harm.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _V = TypeVar("_V")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """An object under one number; ``held`` None: it was deleted."""
+    """The state of an object under one number; ``held`` is None if it was deleted."""
 
     id: Guid
     seq: SequenceNumber
@@ -49,19 +49,19 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A version that an authority has just made, and what it replaces."""
+    """A version that an authority has just made, and the version that it replaces."""
 
     partition: Guid
     version: Version
-    #: The last number that was given out before.
+    #: The last number that the partition used before.
     before: SequenceNumber
-    #: The last version of the object before.
+    #: The object's previous version.
     replaced: Version | None
 
 
 @dataclass(slots=True)
 class PartitionHistory:
-    """All versions of one partition."""
+    """All versions in one partition."""
 
     versions: dict[SequenceNumber, Version] = field(default_factory=dict)
     #: The last version of each object.
@@ -70,23 +70,22 @@ class PartitionHistory:
 
 
 class History:
-    """All partitions, and how far each server was seen.
+    """The history of all partitions, and the progress of each server.
 
-    A server is looked at within its transactions: ``keep`` when one is committed, ``drop`` when
-    not.
+    A server is observed within its transactions; ``keep`` follows a commit, ``drop`` a rollback.
     """
 
     def __init__(self, count: Callable[[str], None] = lambda kind: None) -> None:
         self._count = count
         self.partitions: dict[Guid, PartitionHistory] = {}
-        #: The furthest that each server has ever been.
+        #: The highest number that each server has ever had of each partition.
         self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
-        #: Up to where each authority has forgotten deletions.
+        #: The number up to which each authority has purged tombstones.
         self.purged: dict[Guid, SequenceNumber] = {}
-        #: What authorities have made since somebody last took it from here.
+        #: Versions made since ``World`` last took them from here.
         self.fresh: list[Made] = []
         self._seen: dict[tuple[str, Guid], Partition] = {}
-        #: All of a server's partitions at the last look: most operations change none.
+        #: A server's partitions when it was last observed: most operations change none.
         self._listed: dict[str, list[Partition]] = {}
         self._undo: list[Callable[[], object]] = []
 
@@ -94,7 +93,7 @@ class History:
         return self.partitions.setdefault(partition, PartitionHistory())
 
     def forget(self, server: str) -> None:
-        """A server has another disk: it may be anywhere."""
+        """Forgets a server's progress, because it gets an older disk."""
         for key in [key for key in self._seen if key[0] == server]:
             del self._seen[key]
         self._listed.pop(server, None)
@@ -107,14 +106,14 @@ class History:
             self._undo.pop()()
 
     def rebase(self, partition: Guid, view: View) -> None:
-        """A restored authority has what it has: what is not there now was lost with its disk."""
+        """Takes a restored authority's content as the truth: the rest was lost with its disk."""
         known = self.of(partition)
         known.last = {change.id: Version.of(change) for change in view.changes(partition, _MIN)}
 
-    # --- looking ----------------------------------------------------------------------------------
+    # --- observing --------------------------------------------------------------------------------
 
-    def look(self, view: View, me: Server) -> bool:
-        """Everything that an operation has changed in a store; whether it is anything."""
+    def observe(self, view: View, me: Server) -> bool:
+        """Records and checks what an operation changed in a store; returns whether it did any."""
         listed = view.partitions()
         known = self._listed.get(me.name, [])
         if listed == known:
@@ -122,8 +121,8 @@ class History:
         self._put(self._listed, me.name, listed)
         news = False
         for gone in {state.id for state in known} - {state.id for state in listed}:
-            # A site that is deleted takes its copies along; if it comes back they begin anew.
-            self._take(self._seen, (me.name, gone))
+            # Replicas of a deleted site are removed; if the site returns, they start from nothing.
+            self._remove(self._seen, (me.name, gone))
         for state in listed:
             key = me.name, state.id
             before = self._seen.get(key)
@@ -136,12 +135,12 @@ class History:
                 _check_step(me, before, state)
                 self._check_purge(view, me, before, state)
             self._put(self._seen, key, state)
-            self._look_at(view, me, state, before)
+            self._observe_partition(view, me, state, before)
             self._put(self.reached, key, max(self.reached.get(key, _MIN), state.last_seq))
         return news
 
     def alive(self, object_type: ObjectType, prefix: str) -> bool:
-        """Whether some authority has an object whose name begins so."""
+        """Returns whether some authority has an object whose name begins with ``prefix``."""
         return any(
             version.held is not None
             and version.held.type is object_type
@@ -162,7 +161,8 @@ class History:
             self._put(self.purged, now.id, now.purged_seq)
 
     def _check_purge(self, view: View, me: Server, before: Partition, now: Partition) -> None:
-        """An authority forgets only what every PSC has had, a replica what the authority has."""
+        """Checks that an authority purges only what every PSC has had, and a replica only what its
+        authority has purged."""
         if now.purged_seq <= before.purged_seq:
             return
         if not owns(view, me, now.id):
@@ -170,7 +170,7 @@ class History:
                 raise Violation(_PURGED, f"{me.name} goes ahead of the authority in {now.id}")
             return
         if now.purged_seq.value >= before.last_seq.value + DEFAULTS.restore_jump:
-            return  # a restored authority makes everybody start anew
+            return  # a restored authority makes all replicas resynchronise
         for other in view.partitions():
             told = other.id and other.owner and not me.is_called(other.owner)
             if told and self.reached.get((other.owner, now.id), _MIN) < now.purged_seq:
@@ -188,12 +188,14 @@ class History:
             self._undo.append(lambda: target.pop(key))
         target[key] = value
 
-    def _take(self, target: dict[_K, _V], key: _K) -> None:
+    def _remove(self, target: dict[_K, _V], key: _K) -> None:
         if key in target:
             old = target.pop(key)
             self._undo.append(lambda: target.__setitem__(key, old))
 
-    def _look_at(self, view: View, me: Server, state: Partition, before: Partition | None) -> None:
+    def _observe_partition(
+        self, view: View, me: Server, state: Partition, before: Partition | None
+    ) -> None:
         own = owns(view, me, state.id)
         after = _MIN if before is None or state.last_seq < before.last_seq else before.last_seq
         for change in view.changes(state.id, after):
@@ -226,7 +228,7 @@ class History:
 
 
 def _introduces(me: Server, state: Partition, version: Version) -> bool:
-    """The PEC owns a new site until it has made the machine of the site's PSC."""
+    """True for the machine of a new site's PSC, which the PEC creates in the site's partition."""
     if not me.is_pec or version.held is None or version.held.type is not ObjectType.MACHINE:
         return False
     return version.held.content[PropId.QM_PATHNAME].value == state.owner
@@ -244,10 +246,10 @@ def _check_same(me: Server, true: Version, seen: Version) -> None:
 
 
 def _check_step(me: Server, before: Partition, now: Partition) -> None:
-    """Numbers of a copy only rise, but for a full synchronisation.
+    """Checks that a replica's numbers only rise, except in a full resynchronisation.
 
-    That ends with the numbers of who was asked, who may be behind: a PSC from a backup, or one that
-    has forgotten a site meanwhile.
+    That ends with the numbers of the server that answered, which may be behind: a PSC that was
+    restored, or one that has deleted the site meanwhile.
     """
     if now.last_seq < before.last_seq and now.purge_state is PurgeState.NORMAL:
         raise Violation(

@@ -1,4 +1,4 @@
-"""Hostile messages on their way into a run: a stranger's, and those of a backup controller."""
+"""Sends hostile messages in a run: a stranger's, and those of a hostile backup controller."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mqis.protocol.replication.server import Server
 from mqis.sim.describe import describe, operation_of
 from mqis.sim.keys import Keyring, KeyVault
 from mqis.sim.ledger import Ledger
-from mqis.sim.lies import Situation, tell
+from mqis.sim.lies import Situation, make_lie
 from mqis.sim.packets import message_in
 from mqis.sim.server import SeededEntropy, SimServer
 from mqis.sim.steps import Lie, Stranger
@@ -25,17 +25,17 @@ from mqis.wire.mqqb.identifier import MessageIdentifier
 
 
 class Network(Protocol):
-    """Where packets are brought to servers."""
+    """The part of a network that injects packets."""
 
     def inject(self, machine: str, packet: bytes) -> Event | None: ...
 
 
 class _Undone(Exception):
-    """Nothing that was written is kept."""
+    """Raised to roll a transaction back."""
 
 
 class Hostility:
-    """What hostile parties know and send."""
+    """The hostile parties of a run: what they have recorded, and what they send."""
 
     def __init__(
         self, seed: int, network: Network, trace: Trace, vault: KeyVault, ledger: Ledger
@@ -49,7 +49,7 @@ class Hostility:
         self._numbers = Random(f"{seed}/hostile")
 
     def trick(self, step: Stranger, machines: list[str], now: float) -> None:
-        """A stranger sends something that he has heard."""
+        """Lets a stranger send a message that he has recorded, unchanged or altered."""
         random = Random(step.salt)
         for machine, packet in play(step.trick, random, self.recorder, machines):
             kind = f"fault {step.trick}"
@@ -57,14 +57,14 @@ class Hostility:
             self._deliver(machine, packet, now)
 
     def lie(self, step: Lie, liar: SimServer, servers: list[Server], now: float, unix: int) -> None:
-        """A backup controller sends something of its own making, signed with its key."""
+        """Lets a backup controller send messages that it has made up, signed with its own key."""
         key = self._vault.public(f"{liar.name} as somebody else")
         entropy = SeededEntropy(f"{self._seed}/{step.salt}")
         with _discarded(liar.disk.store) as tx:
             situation = Situation(
                 Random(step.salt), liar.me, tx, entropy, servers, key, self.recorder, unix
             )
-            tell(step.falsehood, situation)
+            make_lie(step.falsehood, situation)
         for request in situation.honest:
             self._ledger.asked(request, now)
         keyring = Keyring(self._vault, liar.me, liar.disk)
@@ -89,7 +89,7 @@ class Hostility:
 
 @contextmanager
 def _discarded(store: Store) -> Iterator[Transaction]:
-    """A transaction that leaves no trace."""
+    """A transaction that is always rolled back."""
     try:
         with store.write() as tx:
             yield tx

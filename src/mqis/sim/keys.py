@@ -1,9 +1,9 @@
-"""Signatures of simulated servers, and what each server knows of the others' keys.
+"""Signatures of simulated servers, and the keys that each server knows of the others.
 
-Public keys are in the directory as they are in an enterprise: in the machine's list of keys, or
-brought by an administrator for the servers that a new one has to believe first. The signature
-itself is a keyed hash and no RSA, which would take most of a run's time. Whoever verifies it
-looks the secret up by the public key, which stands for the mathematics; nobody else can.
+Public keys are where a real enterprise has them: in the machine's list of keys, or configured by an
+administrator for the servers that a new one has to trust first. The signature itself is a keyed
+hash instead of RSA, which would take most of a run's time. Verification looks the secret up by the
+public key, in place of the mathematics; nothing else uses that table.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
-#: Objects that say who is a server, and by which key.
+#: Types of the objects that identify servers and hold their keys.
 _TOPOLOGY = frozenset({ObjectType.MACHINE, ObjectType.SITE})
 _TOP_BIT = 1 << 127
 _Member = tuple[str, tuple[RsaPublicKey, ...]]
 
 
 class KeyVault:
-    """The secret of every key pair, by its public half."""
+    """The secrets of all key pairs, by public key."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._secrets: dict[int, bytes] = {}
 
     def public(self, name: str) -> RsaPublicKey:
-        """The public key of a server, or of somebody who would like to be one."""
+        """The public key of a server or an impostor; makes the key pair if there is none."""
         secret = blake2b(f"{self._seed}/{name}".encode(), digest_size=16).digest()
         modulus = int.from_bytes(blake2b(secret, digest_size=16).digest(), "little") | _TOP_BIT
         self._secrets[modulus] = secret
@@ -48,12 +48,12 @@ class KeyVault:
         return blake2b(b"".join(parts), key=secret, digest_size=16).digest()
 
     def is_signed(self, key: RsaPublicKey, parts: tuple[bytes, ...], signature: bytes) -> bool:
-        """Whether the owner of a key made a signature; keys that nobody owns sign nothing."""
+        """Returns whether the owner of a key made the signature; False for an unknown key."""
         return key.modulus in self._secrets and self.sign(key, parts) == signature
 
 
 def key_list(key: RsaPublicKey) -> bytes:
-    """A key as the properties of machines and sites have it."""
+    """Encodes a key as the properties of machines and sites hold it."""
     return PublicKeys((PublicKey.of(key),)).to_bytes()
 
 
@@ -68,12 +68,12 @@ class Keyring:
         self._known: dict[Guid, _Member] = {}
 
     def changed(self, object_types: frozenset[ObjectType]) -> None:
-        """Forgets what objects of these types said."""
+        """Clears the cache if objects of these types may have changed keys."""
         if object_types & _TOPOLOGY:
             self._known.clear()
 
     def admits(self, guid: Guid, machine: str | None, address: str) -> bool:
-        """``queueing.Peers``: directory servers with a key, and just those who were called."""
+        """Implements ``queueing.Peers``: admits directory servers with a key, under their name."""
         name, keys = self._member(guid)
         return bool(keys) and (machine is None or canonical(machine) == canonical(name))
 
@@ -95,7 +95,7 @@ class Keyring:
         return found
 
     def _look_up(self, view: View, source: Guid) -> _Member:
-        """The name and the keys of a directory server; everybody else has none."""
+        """The name and keys of a directory server; other machines have no keys."""
         seed = self._me.seeds.get(source)
         machine = view.get(ObjectType.MACHINE, source)
         known = machine is not None and (seed is not None or _is_server(view, machine))
@@ -113,7 +113,7 @@ def _is_server(view: View, machine: DirectoryObject) -> bool:
 
 
 def _keys(machine: DirectoryObject) -> tuple[RsaPublicKey, ...]:
-    """The keys that can be read: others are none."""
+    """The keys of a machine; none if they cannot be decoded."""
     blob = machine.value(PropId.QM_SIGN_PKS)
     if not isinstance(blob, bytes) or not blob:
         return ()

@@ -1,9 +1,8 @@
-"""Who asked for each change that an authority makes, and that each was asked for once.
+"""Checks that somebody requested each change that an authority makes, and that it is made once.
 
-An authority makes a change because a client calls it, or because a server asks for it with a
-change request. The ledger sees clients and the requests that servers send themselves, never what
-a stranger sends in their names or again. A change that nobody asked for, or that was made once
-already, is a violation.
+An authority makes a change because a client calls it, or because a server sends a change request.
+The ledger records the requests that servers themselves send, and not what a stranger forges or
+replays. A change without a request, or made twice for one request, is a violation.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.layout import operation_in
 from mqis.wire.mqdsrp.messages import ChangeRequest, Operation, decode_message
 
-#: A request that was on its way when its authority lost its disk may be executed once more.
+#: A request that was sent so recently before its authority lost its disk may be executed again.
 _ON_ITS_WAY_S = 90.0
-#: The authority gives them, or stores them in another form.
+#: Properties that the authority sets itself, or stores in another form.
 _OWN_VALUES: frozenset[int] = frozenset({*by_role(Role.MODIFY_TIME).values(), PropId.U_SIGN_CERT})
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change that an authority made, and what the object was before."""
+    """A change that an authority made, and the object's previous version."""
 
     authority: str
     version: Version
@@ -43,10 +42,10 @@ class _Change:
 
 @dataclass(eq=False, slots=True)
 class _Request:
-    """A change that a server asked for under one number."""
+    """A change that a server requested under one request number."""
 
     change: DirectoryChange
-    #: When its author sent it first, and last.
+    #: The times when the requester first and last sent it.
     since: float
     sent: float
     made: _Change | None = None
@@ -54,11 +53,11 @@ class _Request:
 
 @dataclass(slots=True)
 class Ledger:
-    """Every change request of every partition."""
+    """All change requests, by partition, and the changes made for them."""
 
     _requests: dict[Guid, list[_Request]] = field(default_factory=dict)
     _known: dict[tuple[str, int, bytes], _Request] = field(default_factory=dict)
-    #: When each server last lost its disk.
+    #: The time when each server last lost its disk.
     _restored: dict[str, float] = field(default_factory=dict)
     _undo: list[Callable[[], None]] = field(default_factory=list)
 
@@ -69,10 +68,13 @@ class Ledger:
         while self._undo:
             self._undo.pop()()
 
-    # --- what is asked for ------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     def sent(self, sender: str, body: bytes, now: float) -> None:
-        """A server sends a message; what it passes on for others they have sent themselves."""
+        """Records a change request that ``sender`` sends in its own name; ignores other messages.
+
+        The requester itself has sent a request that ``sender`` only forwards.
+        """
         if operation_in(body) == Operation.CHANGE_REQUEST:
             request = decode_message(body)
             assert isinstance(request, ChangeRequest)
@@ -80,7 +82,7 @@ class Ledger:
                 self.asked(request, now)
 
     def asked(self, request: ChangeRequest, now: float) -> None:
-        """A server asks for a change, for the first time or again."""
+        """Records a change request, which may be a repetition."""
         key = name_key(request.requester), request.request_id, request.change.encoded
         known = self._known.get(key)
         if known is None:
@@ -88,10 +90,10 @@ class Ledger:
             self._requests.setdefault(request.partition, []).append(known)
         known.sent = now
         if known.made is not None and known.made.at < self._restored.get(known.made.authority, 0):
-            known.made = None  # what came of it may be lost: whoever asks again may get it again
+            known.made = None  # the change may be lost, so a repeated request may make it again
 
     def restored(self, server: str, now: float) -> None:
-        """A server has lost its disk, and what it decided with it."""
+        """Records that a server has lost its disk, and with it the changes that it made."""
         self._restored[server] = now
         for requests in self._requests.values():
             for request in requests:
@@ -99,10 +101,13 @@ class Ledger:
                 if by_server and request.sent + _ON_ITS_WAY_S > now:
                     request.made = None
 
-    # --- what is made -----------------------------------------------------------------------------
+    # --- changes ----------------------------------------------------------------------------------
 
     def made(self, authority: str, made: list[Made], now: float) -> None:
-        """An authority has made changes in one operation, and no client of its own called it."""
+        """Matches the changes that an authority made in one operation to requests.
+
+        The operation was not called by a client of the authority.
+        """
         if not _are_lost_deletions(made):
             for change in made:
                 one = _Change(authority, change.version, change.replaced, now)
@@ -117,9 +122,9 @@ class Ledger:
         raise Violation("only what was asked for", f"{authority} made {version}, for nobody")
 
     def _assign(self, requests: list[_Request], change: _Change, tried: set[int]) -> bool:
-        """Find the request for a change, if need be by another one for an earlier change.
+        """Finds a request for a change; may assign another request to an earlier change for that.
 
-        Two requests can ask for the same: which of them it was, nobody can tell from outside.
+        Two requests can ask for the same change, and the ledger cannot see which one it was.
         """
         for request in requests:
             if id(request) in tried or not _fits(request, change):
@@ -134,7 +139,7 @@ class Ledger:
 
 
 def _are_lost_deletions(made: list[Made]) -> bool:
-    """A restored authority makes deletions whose numbers are lost, behind those that it skips."""
+    """True for the deletions that a restored authority makes again behind the numbers it skips."""
     if any(change.version.held is not None for change in made):
         return False
     first = min(made, key=lambda change: change.version.seq)
@@ -142,7 +147,7 @@ def _are_lost_deletions(made: list[Made]) -> bool:
 
 
 def _fits(request: _Request, change: _Change) -> bool:
-    """Whether a change is what a request asks for, and came after it."""
+    """Returns whether a change is what a request asks for, and was made after it."""
     wanted, version = request.change, change.version
     held = version.held
     if request.since > change.at:
@@ -156,7 +161,7 @@ def _fits(request: _Request, change: _Change) -> bool:
 
 
 def _is_update(wanted: DirectoryChange, held: Held, before: Version | None) -> bool:
-    """Whether an object has the values that were asked for, and is otherwise what it was."""
+    """Returns whether an object has the requested values and otherwise its previous ones."""
     asked = dict(wanted.properties)
     old = held.content if before is None or before.held is None else before.held.content
     return all(

@@ -1,8 +1,8 @@
-"""What a hostile backup controller sends. It has its own key and no other.
+"""The messages of a hostile backup controller, which has its own key and no other.
 
-Every lie is a list of replication messages with their addressees. What a backup controller may ask
-for is believed: its own callers may want it. Those requests are ``honest``; whatever else comes of
-a lie is a violation.
+Every lie is a list of replication messages with their addressees. A backup controller may send
+requests that its own clients could have asked for. Those are ``honest``; any other effect of a lie
+is a violation.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from mqis.wire.seqnum import SequenceNumber
 
 _MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
 _STORM = 12
-#: A descriptor in which everybody may do everything.
+#: A descriptor that allows everything to everyone.
 _OPEN_DESCRIPTOR = SecurityDescriptor(control=Control.DACL_PRESENT).to_bytes()
-#: What a client may ask of a backup controller for, and nobody has to grant a power for.
+#: Changes that any client may ask a backup controller for, without special rights.
 _ORDINARY = (
     Change.CREATE_QUEUE,
     Change.UPDATE_QUEUE,
@@ -68,7 +68,7 @@ _ORDINARY = (
 
 @dataclass(slots=True)
 class Situation:
-    """What the liar knows, and what it says."""
+    """The knowledge of the lying server, and the messages that it sends."""
 
     random: Random
     me: Server
@@ -81,7 +81,7 @@ class Situation:
     recorder: Recorder
     unix: int
     said: list[tuple[str, Message]] = field(default_factory=list)
-    #: Requests among them that it may make.
+    #: The requests in ``said`` that it is entitled to make.
     honest: list[ChangeRequest] = field(default_factory=list)
 
     def say(self, machine: str, message: Message) -> None:
@@ -99,7 +99,7 @@ class Situation:
         return self.random.choice(found) if found else None
 
     def stamp(self) -> SequenceNumber:
-        """The time that a request says: the right one, none, or one from far off."""
+        """The time stamp of a request: mostly right, sometimes missing or far off."""
         off = self.random.choice((0, 0, 0, -3_600, 3_600, 80_000))
         stamp = 0 if self.random.random() < 0.1 else int((self.unix + off) * 1_000_000)
         return SequenceNumber(stamp + self.random.randrange(1_000_000) if stamp else 0)
@@ -112,7 +112,7 @@ class Situation:
         partition: Guid,
         properties: Iterable[tuple[int, PropVariant]],
     ) -> DirectoryChange:
-        """A change to be asked for."""
+        """A change for a request."""
         listed = tuple(properties)
         return DirectoryChange(command, path, guid, partition, _MIN, self.stamp(), _MIN, listed)
 
@@ -121,7 +121,7 @@ class Situation:
         return ChangeRequest(self.me.site, change.partition, number, requester, psc, change)
 
     def ask(self, change: DirectoryChange) -> ChangeRequest:
-        """A request in the own name: to the authority itself, or by way of the own PSC."""
+        """Sends a request in the liar's own name, to the authority or to its own PSC."""
         state = self.tx.partition(change.partition)
         direct = state is not None and state.owner and self.random.random() < 0.5
         psc = None if direct and self.random.random() < 0.5 else self.me.psc
@@ -130,8 +130,8 @@ class Situation:
         return request
 
 
-def tell(falsehood: Falsehood, situation: Situation) -> None:
-    """Fill ``said`` and ``honest``; nothing at all where there is nothing to lie about."""
+def make_lie(falsehood: Falsehood, situation: Situation) -> None:
+    """Fills ``said`` and ``honest``; leaves both empty if there is nothing to lie about."""
     _LIES[falsehood](situation)
 
 
@@ -139,7 +139,7 @@ def tell(falsehood: Falsehood, situation: Situation) -> None:
 
 
 def _ordinary(s: Situation, *kinds: Change) -> DirectoryChange | None:
-    """What a client of a backup controller could want, of any partition."""
+    """A change that a client of a backup controller could ask for, in any partition."""
     events = DirectoryEvents(s.tx, 0, s.entropy, own_site=s.me.site, owns=lambda _partition: False)
     try:
         operation(s.random.choice(kinds or _ORDINARY), s.random.getrandbits(32))(events)
@@ -157,7 +157,7 @@ def _request(s: Situation) -> None:
 
 
 def _impersonation(s: Situation) -> None:
-    """In another's name, under a number that he may use next."""
+    """A request in another server's name, under a number that the server may use next."""
     change = _ordinary(s)
     if change is None:
         return
@@ -179,7 +179,7 @@ def _impersonation(s: Situation) -> None:
 
 
 def _misplaced(s: Situation) -> None:
-    """A queue in a partition that its machine is not in."""
+    """A request for a queue in a partition other than its machine's."""
     change = _ordinary(s, Change.CREATE_QUEUE)
     if change is None:
         return
@@ -190,7 +190,7 @@ def _misplaced(s: Situation) -> None:
 
 
 def _collision(s: Situation) -> None:
-    """A new queue under the identifier of an object that every server knows from the start."""
+    """A request for a queue with the identifier of an object that every server holds."""
     change = _ordinary(s, Change.CREATE_QUEUE)
     if change is not None:
         pec = s.servers[0]
@@ -214,8 +214,8 @@ def _create(s: Situation, path: str, partition: Guid, properties: dict[int, Prop
 
 
 def _role(s: Situation) -> None:
-    """A machine, one's own or a new one, becomes a controller or a router."""
-    # No client makes a machine serve remote ones, so none of these is what a machine is already.
+    """A request that makes an existing or new machine a controller or a router."""
+    # No client of the simulation sets these bits, so a machine does not have them already.
     router = ServiceBits.ROUTING | ServiceBits.RAS
     bits = s.random.choice((ServiceBits.PSC, ServiceBits.PEC, ServiceBits.BSC, router))
     service = int(bits)
@@ -238,7 +238,7 @@ def _role(s: Situation) -> None:
 
 
 def _key(s: Situation) -> None:
-    """The liar's key for another server, or for a site."""
+    """A request that sets the liar's key as that of another server or of a site."""
     blob = key_list(s.key)
     if s.random.random() < 0.3:
         site = s.object(ObjectType.SITE)
@@ -258,14 +258,15 @@ _DESCRIPTORS = {
 
 
 def _descriptor(s: Situation) -> None:
-    """Permissions of servers, of other sites' machines, of sites and of the enterprise."""
+    """A request that opens the descriptor of a server, another site's machine, a site or the
+    enterprise."""
     obj = s.object(*_DESCRIPTORS)
     if obj is not None and (obj.partition != s.me.site or Service.of(obj).role is not None):
         _update(s, obj, pair(_DESCRIPTORS[obj.type], _OPEN_DESCRIPTOR))
 
 
 def _site(s: Situation) -> None:
-    """A site of one's own, another PSC for one that is there, or the end of one that has a PSC."""
+    """A request that creates a site for the liar, changes a site's PSC, or deletes such a site."""
     site, choice = s.object(ObjectType.SITE), s.random.randrange(3)
     if choice == 0:
         properties: dict[int, PropVariant] = props(
@@ -289,7 +290,7 @@ def _enterprise(s: Situation) -> None:
 
 
 def _server(s: Situation) -> None:
-    """The machine of another server is deleted, renamed or moved."""
+    """A request that deletes, renames or moves the machine of another server."""
     machine = s.tx.get(ObjectType.MACHINE, s.other().id)
     if machine is None:
         return
@@ -305,11 +306,11 @@ def _server(s: Situation) -> None:
             _update(s, machine, pair(PropId.QM_SITE_ID, site.id))
 
 
-# --- what only others may say ---------------------------------------------------------------------
+# --- messages that only other servers may send ----------------------------------------------------
 
 
 def _answer(s: Situation) -> None:
-    """Success for a request that somebody waits with."""
+    """Success replies to pending requests of other servers."""
     for heard in s.recorder.kind("change_request")[-3:]:
         request = decode_message(heard.message.properties.body)
         if isinstance(request, ChangeRequest):
@@ -318,7 +319,7 @@ def _answer(s: Situation) -> None:
 
 
 def _forged(s: Situation, state: Partition) -> tuple[DirectoryChange, ...]:
-    """Changes that would come next: a new value, a deletion, or nonsense."""
+    """Forged changes under the partition's next numbers: synchronised objects and deletions."""
     seq = state.last_seq.increment()
     held = [obj for obj in (s.object() for _ in range(3)) if obj is not None]
     made = []
@@ -343,7 +344,7 @@ def _propagation(s: Situation) -> None:
 
 
 def _heartbeat(s: Situation) -> None:
-    """Huge numbers, in the own name or in that of the authority."""
+    """A heartbeat with wrong numbers, in the liar's name or the authority's."""
     state = s.partition()
     last = number(s.random, state.last_seq)
     numbers = PartitionSeqNumbers(state.id, last, s.random.choice((state.purged_seq, last)))
@@ -352,7 +353,7 @@ def _heartbeat(s: Situation) -> None:
 
 
 def _sync_reply(s: Situation) -> None:
-    """As if asked from where others probably are: from the start, or from the last number."""
+    """An unrequested sync reply from where others probably are: the start, or the last number."""
     state = s.partition()
     changes = _forged(s, state)
     end = changes[-1].seq if changes else number(s.random, state.last_seq)
@@ -368,7 +369,7 @@ def _purge(s: Situation) -> None:
 
 
 def _acknowledgement(s: Situation) -> None:
-    """Another PSC has everything: its authority could forget tombstones that it lacks."""
+    """A false acknowledgement of another PSC, so that an authority purges tombstones too early."""
     state = s.partition()
     pscs = [server for server in s.servers if server.is_psc and not server.is_called(state.owner)]
     psc = s.random.choice(pscs or [s.me])
@@ -380,7 +381,7 @@ def _acknowledgement(s: Situation) -> None:
 
 
 def _sync_request(s: Situation) -> None:
-    """Everything, again and again, of everybody, in the own name and in others'."""
+    """Many requests for everything, in the liar's name and in others'."""
     state, target = s.partition(), s.other()
     for _ in range(_STORM):
         name = s.me.name if s.random.random() < 0.7 else s.other().name

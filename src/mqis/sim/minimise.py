@@ -1,17 +1,17 @@
-"""A failing scenario with as few steps as still break the same rule."""
+"""Reduces a failing scenario to few steps that still break the same rule."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-#: Each try is a whole run.
+#: The limit of tries; each is a whole run.
 MAX_TRIES = 120
 
 
 def fewest(count: int, fails: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
-    """Of ``count`` steps the indexes that are needed, as far as ``MAX_TRIES`` tries tell.
+    """Returns the indexes of the steps that are needed to fail, within ``MAX_TRIES`` tries.
 
-    Delta debugging: leave out halves, then quarters and so on, as long as it still fails.
+    Delta debugging: leaves out halves, then quarters and so on, as long as the run still fails.
     """
     kept = tuple(range(count))
     parts = 2

@@ -1,12 +1,12 @@
-"""Messages between servers, one by one: late, lost, twice, out of order, or held up.
+"""A network of single messages, which it delays, loses, duplicates, reorders or holds up.
 
-``Post`` stands where a server has its queue manager. Like the real one it keeps a message for its
-lifetime while there is no way, and tells what became of it. Unlike the real one it loses some
-without a word, which replication has to bear.
+``Post`` takes the place of a server's queue manager. Like the real one it keeps a message for its
+lifetime while the destination cannot be reached, and reports the outcome. Unlike the real one it
+loses some silently, which replication has to tolerate.
 
-Where signatures are required, a message travels as the packet that a queue manager would write,
-and the ``Receiver`` of the real one judges it: signature, sender, repetition. Where they are not,
-a message that comes twice is delivered twice.
+If signatures are required, a message travels as the packet that a queue manager would write, and
+the real ``Receiver`` judges it: signature, sender, duplicate. If they are not, a duplicated message
+is delivered twice.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.properties import MessageClass
 
-#: When a queue manager tries again to get a session.
+#: The time after which a queue manager retries to open a session.
 _RETRY_S = 15.0
 _TIMEOUT = MessageClass.NACK_REACH_QUEUE_TIMEOUT
 
 
 class Clock(Protocol):
-    """When it is, and what is to happen later."""
+    """The simulated time, and a timer."""
 
     now: float
 
@@ -54,7 +54,7 @@ class Clock(Protocol):
 
 
 class Post:
-    """One life of a server's queue manager, as far as a node asks for it."""
+    """The part of a queue manager that a node uses; a restarted server gets a new one."""
 
     def __init__(
         self,
@@ -103,15 +103,15 @@ class Post:
             self._network.send(Parcel(self, machine, identifier, message, packet, expires))
 
     def admits(self, source: Guid) -> bool:
-        """Whether a queue manager gets a session here."""
+        """Returns whether the queue manager ``source`` may open a session here."""
         return self._keyring is None or self._keyring.admits(source, None, "")
 
     def receive(self, packet: bytes, now: float) -> Event | None:
-        """Judge a packet as a queue manager does; None: it is none."""
+        """Judges a packet as a queue manager does; returns None if it holds no message."""
         message = message_in(packet)
         if message is None:
             return None
-        # Whoever opens a session says himself who he is.
+        # The peer that opens a session states its own identity.
         event = self._receiver.judge(message, message.header.source, 1, now)
         self.tell(event)
         return event
@@ -123,21 +123,21 @@ class Post:
         return None
 
     def handle_timer(self, now: float) -> None:
-        """The network has the only timers."""
+        """Does nothing: only the network has timers."""
 
 
 @dataclass(eq=False, slots=True)
 class Parcel:
-    """A message on its way."""
+    """A message in transit."""
 
     sender: Post
     machine: str
     identifier: MessageIdentifier
     message: Message
-    #: What a queue manager would write; empty where nothing is signed.
+    #: The packet that a queue manager would write; empty if messages are not signed.
     packet: bytes
     expires: float
-    #: Still to be told about.
+    #: The sender has not been told the outcome.
     open: bool = True
 
     def __str__(self) -> str:
@@ -152,12 +152,12 @@ class _Line:
     random: Random
     blocked: int = 0
     held: list[Parcel] = field(default_factory=list)
-    #: Where messages keep their order, the next one arrives behind this.
+    #: If messages keep their order, the next one arrives after this time.
     last_arrival: float = 0.0
 
 
 class MessageNetwork:
-    """All lines, and who is at their ends."""
+    """All lines between servers, and the servers' posts."""
 
     def __init__(
         self, clock: Clock, trace: Trace, seed: int, weather: Weather, limits: Limits
@@ -169,9 +169,9 @@ class MessageNetwork:
         self._limits = limits
         self._posts: dict[str, Post] = {}
         self._lines: dict[tuple[str, str], _Line] = {}
-        #: Is shown every message that a server sends.
+        #: Called with every message that a server sends.
         self.watch: Callable[[str, str, bytes], None] = lambda sender, machine, body: None
-        #: Is shown every signed packet, and to whom it goes.
+        #: Called with every signed packet and its destination.
         self.tap: Callable[[str, bytes, bytes], None] = lambda machine, packet, body: None
 
     def _line(self, source: str, target: str) -> _Line:
@@ -189,7 +189,7 @@ class MessageNetwork:
     def attach(
         self, name: str, guid: Guid, wake: Callable[[], None], keyring: Keyring | None
     ) -> Post:
-        """A server starts: what waits for it comes."""
+        """Connects a starting server; messages held for it are sent on."""
         post = Post(self, guid, name, wake, keyring=keyring, limits=self._limits)
         self._posts[canonical(name)] = post
         for (_, target), line in self._sorted():
@@ -198,7 +198,7 @@ class MessageNetwork:
         return post
 
     def detach(self, name: str) -> None:
-        """A server stops: what it has not sent is gone with it."""
+        """Disconnects a stopping server; messages that it has not sent are lost."""
         post = self._posts.pop(canonical(name), None)
         if post is None:
             return
@@ -220,11 +220,11 @@ class MessageNetwork:
                 line.random.shuffle(line.held)
             self._release(line)
             back = self._line(target, source)
-            if not back.blocked:  # what was never acknowledged comes again
+            if not back.blocked:  # unacknowledged messages are sent again
                 self._release(back)
 
     def calm(self) -> None:
-        """The faults are over."""
+        """Ends all faults."""
         self.weather = CALM
         for _, line in self._sorted():
             line.blocked = 0
@@ -246,7 +246,7 @@ class MessageNetwork:
         self._forward(parcel)
 
     def inject(self, machine: str, packet: bytes) -> Event | None:
-        """Bring a server a packet from outside; None: it is down, or the bytes are no packet."""
+        """Delivers a foreign packet to a server; None if it is down or the packet is damaged."""
         target = self._posts.get(canonical(machine))
         if target is None:
             return None
@@ -255,7 +255,7 @@ class MessageNetwork:
         return event
 
     def flush(self, name: str) -> None:
-        """Sending is all that there is to do."""
+        """Does nothing: messages are sent at once."""
 
     def _forward(self, parcel: Parcel) -> None:
         line = self._line(parcel.sender.name, parcel.machine)
@@ -312,7 +312,7 @@ class MessageNetwork:
             self._clock.after(arrival - self._clock.now, lambda: self._arrive(parcel))
 
     def _lose(self, random: Random, parcel: Parcel) -> None:
-        """Either the sender believes that it arrived, or it hears at the end of the lifetime."""
+        """Loses a message; the sender gets a false acknowledgement, or a timeout."""
         self._trace.note(self._clock.now, "fault loss", str(parcel))
         if random.random() < 0.5:
             self._acknowledge(parcel)
@@ -336,14 +336,14 @@ class MessageNetwork:
         else:
             about = parcel.identifier, parcel.message.body, parcel.message.priority
             target.tell(Delivered(*about, False, 1))
-        if back.blocked:  # unacknowledged: it comes again
+        if back.blocked:  # not acknowledged, so it is sent again
             self._hold(line, parcel)
         else:
             self._acknowledge(parcel)
         target.wake()
 
     def _turned_away(self, parcel: Parcel) -> None:
-        """There is no session for a server that is unknown there; its queue manager tries again."""
+        """Retries later: the receiver does not know the sender and refuses a session."""
         self._trace.count("turned away")
         if self._clock.now + _RETRY_S < parcel.expires:
             self._clock.after(_RETRY_S, lambda: self._forward(parcel))

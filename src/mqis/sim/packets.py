@@ -1,4 +1,4 @@
-"""Packets as a simulated network carries them."""
+"""Decodes the packets of a simulated network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mqis.wire.mqqb.packet import UserMessage, decode_packet
 
 
 def message_in(packet: bytes) -> UserMessage | None:
-    """The message that a packet holds; None: the bytes are something else, or damaged."""
+    """The message in a packet; None if the bytes are something else or damaged."""
     try:
         found = decode_packet(packet)
     except WireError:

@@ -1,4 +1,4 @@
-"""Whether a restored authority comes back with everything that those who answered it hold."""
+"""Checks that a restored authority recovers everything that the answering servers hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mqis.wire.seqnum import SequenceNumber
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What one server held of a partition when its authority started from a backup."""
+    """The versions of a partition that one server held when the authority was restored."""
 
     server: SimServer
     restores: int
@@ -23,21 +23,23 @@ class Witness:
 
 
 class Witnesses:
-    """Who can say what a restored authority has to have again."""
+    """The other servers' content at each restore of an authority."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, Guid], list[Witness]] = {}
 
-    def call(self, restored: SimServer, partitions: Iterable[Guid], all_: list[SimServer]) -> None:
+    def record(
+        self, restored: SimServer, partitions: Iterable[Guid], all_: list[SimServer]
+    ) -> None:
         for partition in partitions:
             self._held[restored.name, partition] = [
                 _witness(server, partition) for server in all_ if server is not restored
             ]
 
-    def hear(
+    def check(
         self, restored: SimServer, partition: Guid, answered: set[str], history: History
     ) -> None:
-        """The authority serves again; what nobody who answered had is lost, and only that."""
+        """Checks a recovered authority: only changes that no answering server had may be lost."""
         witnesses = self._held.pop((restored.name, partition), [])
         with restored.disk.store.read() as view:
             for witness in witnesses:

@@ -1,4 +1,4 @@
-"""The way in: run a seed, or many of them."""
+"""The entry point: runs one seed, or many."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from mqis.sim.world import World
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run may have besides its seed."""
+    """The options of a run besides its seed."""
 
-    #: The rule that is taken back, see ``mutations``.
+    #: The rule to disable, see ``mutations``.
     mutation: str | None = None
-    #: Just these steps of the scenario; None: all.
+    #: The indexes of the scenario's steps to run; None: all.
     steps: tuple[int, ...] | None = None
-    #: Where every server's journal goes; None: nowhere.
+    #: The directory for the servers' journals; None: no journals.
     journal: Path | None = None
     keep_lines: bool = False
 
@@ -40,18 +40,18 @@ PLAIN = Options()
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came out of one run; ``violation`` None: all rules held."""
+    """The result of one run; ``violation`` is None if all rules held."""
 
     seed: int
     digest: str
     violation: Violation | None
-    #: Simulated seconds, until all agreed after the last fault and altogether.
+    #: Simulated seconds: from the last fault until all agreed, and altogether.
     healed_s: float
     simulated_s: float
     messages: int
     counts: Counter[str] = field(default_factory=Counter)
     lines: tuple[str, ...] = ()
-    #: How long it took the processor, which no two runs have in common.
+    #: Processor time of the run, which differs between equal runs.
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -79,7 +79,7 @@ def run(scenario: Scenario, options: Options = PLAIN) -> Result:
                 world.run()
             except Violation as found:
                 violation = found
-            except Exception as error:  # a seed that cannot be run to its end is a finding too
+            except Exception as error:  # an unexpected error is a violation too
                 where = extract_tb(error.__traceback__)[-1]
                 at = f"{Path(where.filename).name}:{where.lineno}"
                 violation = Violation("no error", f"{type(error).__name__} at {at}: {error}")
@@ -99,11 +99,11 @@ def run(scenario: Scenario, options: Options = PLAIN) -> Result:
 
 
 def run_many(seeds: range, options: Options = PLAIN, *, jobs: int = 1) -> Iterator[Result]:
-    """The results in the order of the seeds; who has enough of them stops reading."""
+    """Yields the results in the order of the seeds; the caller may stop early."""
     if jobs <= 1:
         yield from (run_seed(seed, options) for seed in seeds)
         return
-    # Fresh processes: a copy of this one would drag along whatever watches it, and its threads.
+    # Spawn: a fork would inherit this process's tracing and threads.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         try:
             yield from pool.map(partial(run_seed, options=options), seeds, chunksize=4)
@@ -112,7 +112,7 @@ def run_many(seeds: range, options: Options = PLAIN, *, jobs: int = 1) -> Iterat
 
 
 def minimised(seed: int, rule: str, options: Options) -> tuple[int, ...]:
-    """The steps of a failing seed that break the same rule by themselves."""
+    """Reduces a failing seed to few steps that break the same rule; returns their indexes."""
     first = options.steps or tuple(range(len(draw(seed).steps)))
 
     def fails(chosen: tuple[int, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""What a seed means: the enterprise, its settings, the weather and the steps of a run."""
+"""Draws a scenario from a seed: the enterprise, its settings, the weather and the steps."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from mqis.sim.steps import (
 )
 
 MAX_SERVERS = 20
-#: Clocks of a simulated enterprise are further apart than in a real one.
+#: The tolerated clock skew, larger than in a real enterprise.
 _CLOCK_SKEW_S = 300.0
-#: How many of all runs have signatures, and so may have somebody hostile.
+#: The share of runs with signatures; only these can have hostile parties.
 _SIGNED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """Who a server is to be."""
+    """The name, site and role of a server."""
 
     name: str
     site: int
@@ -45,13 +45,13 @@ class ServerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """What a network does to messages while there are faults."""
+    """The faults of a network: loss, duplication, delay and reordering of messages."""
 
     loss: float = 0.0
     duplicate: float = 0.0
     min_delay_s: float = 0.001
     max_delay_s: float = 0.020
-    #: Whether messages of one line overtake each other.
+    #: Messages on one line may overtake each other.
     reorder: bool = True
 
 
@@ -60,38 +60,38 @@ CALM = Weather(reorder=False)
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Everything that decides a run."""
+    """Everything that determines a run."""
 
     seed: int
     servers: tuple[ServerPlan, ...]
     settings: Settings = DEFAULTS
     weather: Weather = CALM
     steps: tuple[Step, ...] = ()
-    #: The phase of faults lasts this long.
+    #: The duration of the fault phase.
     fault_s: float = 0.0
-    #: Queue managers over simulated connections, in place of single messages.
+    #: Real queue managers over simulated connections, instead of single messages.
     streams: bool = False
     sqlite: bool = False
     journaled: bool = False
-    #: Operations that wait together are committed together.
+    #: Operations that are pending together are committed together.
     batched: bool = False
-    #: Messages are signed, and only what verifies is taken: SigningPolicy.REQUIRE.
+    #: Messages are signed, and unsigned ones refused: SigningPolicy.REQUIRE.
     signed: bool = False
-    #: How long a queue manager knows a message again that comes twice.
+    #: The time for which a queue manager detects duplicates of a message.
     duplicate_s: float = 1800.0
-    #: How far the servers' calendars are apart.
+    #: The difference between the servers' clocks.
     skew_s: float = 0.0
 
     @property
     def is_attacked(self) -> bool:
-        """Whether anybody hostile takes part."""
+        """True if hostile parties take part."""
         return any(isinstance(step, Hostile) for step in self.steps)
 
     def with_steps(self, steps: tuple[Step, ...]) -> Scenario:
         return replace(self, steps=steps)
 
 
-#: Of hundred client operations, about so many are of each kind.
+#: The weight of each kind of client operation; they add up to about a hundred.
 _WEIGHTS: dict[Change, int] = {
     Change.CREATE_QUEUE: 16,
     Change.CREATE_QUEUES: 3,
@@ -121,7 +121,7 @@ _UNMERGEABLE = frozenset({Change.RECREATE_MACHINE})
 
 
 def enterprise(bscs: tuple[int, ...]) -> tuple[ServerPlan, ...]:
-    """One site for each number, with so many backup controllers; the first site is the PEC's."""
+    """Plans one site for each number in ``bscs``, with so many BSCs; the first has the PEC."""
     plans = [ServerPlan("PEC", 0, Role.PEC)]
     plans += [ServerPlan(f"PSC{site}", site, Role.PSC) for site in range(1, len(bscs))]
     for site, count in enumerate(bscs):
@@ -130,7 +130,7 @@ def enterprise(bscs: tuple[int, ...]) -> tuple[ServerPlan, ...]:
 
 
 def draw(seed: int) -> Scenario:
-    """The scenario of a seed."""
+    """Draws the scenario of a seed."""
     random = Random(f"mqis-sim/{seed}")
     servers = _servers(random)
     duration = random.choice((300.0, 1800.0, 7200.0, 7200.0, 86_400.0))
@@ -151,11 +151,11 @@ def draw(seed: int) -> Scenario:
 
 
 def _attacked(scenario: Scenario) -> Scenario:
-    """The same with hostile parties, drawn apart: the rest of a seed stays what it was."""
+    """Adds hostile parties from their own random source: the rest of the seed stays the same."""
     random = Random(f"mqis-sim/{scenario.seed}/hostile")
     if random.random() >= _SIGNED:
         return replace(scenario, signed=False)
-    # Longer than clocks are apart, and messages on their way.
+    # Longer than the clock skew and the transit time of messages.
     memory_s = random.choice((900.0, 3600.0, DEFAULTS.reply_memory_s))
     forget_step = random.choice((1, 4, DEFAULTS.forget_step))
     scenario = replace(
@@ -182,7 +182,7 @@ def _tricks(random: Random, scenario: Scenario) -> list[Step]:
 
 
 def _lies(random: Random, scenario: Scenario) -> list[Step]:
-    """One of the backup controllers lies, if there is one."""
+    """The lies of one backup controller; empty if there is none."""
     bscs = [i for i, plan in enumerate(scenario.servers) if plan.role is Role.BSC]
     if not bscs:
         return []
@@ -212,7 +212,7 @@ def _servers(random: Random) -> tuple[ServerPlan, ...]:
 
 
 def _settings(random: Random) -> Settings:
-    """Half of the runs have small limits: purges, full and partial replies come early then."""
+    """Most runs have small limits, so that purges, full and partial replies come early."""
     if random.random() < 0.4:
         return replace(DEFAULTS, clock_skew_s=_CLOCK_SKEW_S)
     return Settings(
@@ -236,7 +236,7 @@ def _weather(random: Random) -> Weather:
 
 
 def _steps(random: Random, scenario: Scenario) -> tuple[Step, ...]:
-    """In the order of their times."""
+    """Draws the steps, in the order of their times."""
     steps: list[Step] = []
     count = random.choice((20, 60, 60, 120, 120, 250))
     changes, weights = list(_WEIGHTS), list(_WEIGHTS.values())
@@ -250,13 +250,13 @@ def _steps(random: Random, scenario: Scenario) -> tuple[Step, ...]:
         if random.random() < 0.6:
             steps += make(random, scenario)
     if any(isinstance(step, Restore) for step in steps):
-        # A restore may bring a machine back that is in another site by now; nobody can merge that.
+        # A restore may bring back a machine that is in another site by now; that cannot be merged.
         steps = [s for s in steps if not isinstance(s, Operate) or s.change not in _UNMERGEABLE]
     return tuple(sorted(steps, key=lambda step: step.at))
 
 
 def _moment(random: Random, fault_s: float, busy: bool) -> float:
-    """Spread over the phase, or in bursts that outrun the network."""
+    """A random time in the phase: uniform or, if ``busy``, in bursts that outrun the network."""
     if busy:
         return min(fault_s, random.randrange(8) * fault_s / 8 + random.expovariate(1 / 4.0))
     return random.uniform(0, fault_s)
@@ -304,7 +304,7 @@ def _restores(random: Random, scenario: Scenario) -> list[Step]:
 
 
 def _joins(random: Random, scenario: Scenario) -> list[Step]:
-    """Some of the last servers come late: a BSC, or the PSC of a site without any."""
+    """Some servers join late: BSCs, or the PSC of a site without BSCs."""
     steps: list[Step] = []
     for index in range(len(scenario.servers) - 1, 0, -1):
         plan = scenario.servers[index]
@@ -315,9 +315,9 @@ def _joins(random: Random, scenario: Scenario) -> list[Step]:
 
 
 def _moves(random: Random, scenario: Scenario) -> list[Step]:
-    """A machine moves from one site to another while a third does not hear of the first.
+    """A machine moves from one site to another while a third is cut off from the first.
 
-    There its name is taken when it comes, for as long as the line is cut.
+    The third site gets the new machine while the old one still has its name there.
     """
     pscs = [i for i, plan in enumerate(scenario.servers) if plan.role is not Role.BSC]
     if len(pscs) < 3:

@@ -1,4 +1,4 @@
-"""One server of a simulation: the real node over a store, driven so that it may stop anywhere."""
+"""A simulated server: the real node over a store, with a driver that can crash it at any point."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from mqis.wire.guid import Guid
 
 T = TypeVar("T")
 
-#: An operation that leads to another one at the same moment, so often, never ends.
+#: After so many rounds of operations at the same moment, the server is taken to loop.
 _MAX_ROUNDS = 2000
 
 
 class SeededEntropy:
-    """``ports.Entropy``; it goes on through the lives of a server, as a real source would."""
+    """``ports.Entropy`` from a seed; a restart of the server does not reset it."""
 
     def __init__(self, seed: str) -> None:
         self._random = Random(seed)
@@ -39,7 +39,7 @@ class SeededEntropy:
 
 
 class Surroundings(Protocol):
-    """What a server needs of its world."""
+    """The part of ``World`` that a server uses."""
 
     settings: Settings
     journaled: bool
@@ -48,14 +48,14 @@ class Surroundings(Protocol):
     def instant(self, server: SimServer) -> Instant: ...
 
     def attach(self, server: SimServer) -> Any:
-        """A queue manager, or what stands for one."""
+        """Returns the server's queue manager, or a ``Post`` in its place."""
 
     def detach(self, server: SimServer) -> None: ...
 
     def flush(self, server: SimServer) -> None: ...
 
-    def look(self, server: SimServer, tx: Transaction) -> None:
-        """After each operation, within its transaction."""
+    def observe(self, server: SimServer, tx: Transaction) -> None:
+        """Checks the store after each operation, within its transaction."""
 
     def committed(self, server: SimServer) -> None: ...
 
@@ -69,11 +69,11 @@ class Surroundings(Protocol):
 
 
 class _PowerCut(Exception):
-    """The server stops here."""
+    """Raised where the server is to stop."""
 
 
 class SimServer:
-    """``node`` is None while the server is down."""
+    """A simulated server; ``node`` is None while it is down."""
 
     def __init__(self, world: Surroundings, me: Server, disk: Disk, entropy: SeededEntropy) -> None:
         self.world = world
@@ -81,16 +81,16 @@ class SimServer:
         self.disk = disk
         self.entropy = entropy
         self.node: Node | None = None
-        #: Of this life; None where nothing is signed.
+        #: The keyring since the last start; None if messages are not signed.
         self.keyring: Keyring | None = None
         self.lives = 0
         self.restores = 0
-        #: The next operation ends so.
+        #: The point at which the next operation crashes.
         self.crash_point: CrashPoint | None = None
         self.fail_commit = False
-        #: The disk was put back to an older state, and the server has not run with it yet.
+        #: The disk was restored from a backup, and the server has not started with it yet.
         self.from_backup = False
-        #: Within an operation that a client has called for.
+        #: A client's operation is running.
         self.serves_client = False
         self._busy = False
 
@@ -123,7 +123,7 @@ class SimServer:
     # --- operations -------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Do what has come up, until nothing is left to do now."""
+        """Runs the node's operations until there are none left."""
         if self._busy:
             return
         self._busy = True
@@ -146,13 +146,13 @@ class SimServer:
         return [operations] if self.world.batched else [[operation] for operation in operations]
 
     def commit(self, operations: list[Operation]) -> None:
-        """Run operations in one transaction, then carry out what they decided."""
+        """Runs operations in one transaction, then carries out their effects."""
 
         def run(tx: Transaction) -> list[Effect]:
             effects: list[Effect] = []
             for operation in operations:
                 effects += operation(tx)
-                self.world.look(self, tx)
+                self.world.observe(self, tx)
             return effects
 
         effects = self._transaction(run)
@@ -160,7 +160,7 @@ class SimServer:
             self._carry_out(effects)
 
     def _transaction(self, run: Callable[[Transaction], list[Effect]]) -> list[Effect] | None:
-        """None: the server is down now, or has started again."""
+        """Commits; returns None if the server crashed, or restarted after a failed commit."""
         if self.node is None:
             return None
         try:
@@ -189,7 +189,7 @@ class SimServer:
         return effects
 
     def _start_again(self) -> None:
-        """A commit has failed: the memory may be ahead of the store."""
+        """Restarts the node after a failed commit, as its memory may be ahead of the store."""
         self.world.note("fault commit", self.name)
         self.fail_commit = False
         assert self.node is not None
@@ -211,9 +211,9 @@ class SimServer:
     # --- clients ----------------------------------------------------------------------------------
 
     def change(self, operation: Callable[[DirectoryEvents], T]) -> T | None:
-        """A client's change, here; None: the server went down before it could answer.
+        """Makes a client's change; returns None if the server crashed before it could answer.
 
-        Raises what the directory says: ``DirectoryError``, ``NotAuthority``.
+        Raises the directory's ``DirectoryError`` or ``NotAuthority``.
         """
         node = self.node
         if node is None:
@@ -223,7 +223,7 @@ class SimServer:
         def run(tx: Transaction) -> list[Effect]:
             result, effects = node.change(operation, self.world.instant(self))(tx)
             results.append(result)
-            self.world.look(self, tx)
+            self.world.observe(self, tx)
             return effects
 
         self.serves_client = True
@@ -238,7 +238,7 @@ class SimServer:
         return results[0]
 
     def request(self, change: OwnChange, local: int) -> None:
-        """Ask the authority for a change."""
+        """Requests a change from the authority."""
         if self.node is not None:
             self.commit([self.node.request(change, local, self.world.instant(self))])
             self.turn()

@@ -1,7 +1,7 @@
-"""What can happen in a run besides what the servers do themselves.
+"""The steps of a scenario: clients' operations, faults and attacks.
 
-A step is a value: a run is its scenario, and a scenario with fewer steps is a smaller run of the
-same kind. ``salt`` decides what a step leaves open, from what it finds when its time comes.
+A step is a value, so a scenario with fewer steps is a smaller run of the same kind. ``salt`` seeds
+the random choices that a step makes when its time comes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Change(StrEnum):
-    """What a client asks for."""
+    """The operation of a client."""
 
     CREATE_QUEUE = "create queue"
     CREATE_QUEUES = "create queues"
@@ -37,7 +37,7 @@ class Change(StrEnum):
 
 
 class CrashPoint(StrEnum):
-    """Where in an operation the power goes."""
+    """The point of an operation at which a server crashes."""
 
     BEFORE_COMMIT = "before commit"
     AFTER_COMMIT = "after commit"
@@ -45,7 +45,7 @@ class CrashPoint(StrEnum):
 
 
 class Trick(StrEnum):
-    """What a stranger does with messages that he has heard."""
+    """The use that a stranger makes of recorded messages."""
 
     REPLAY = "replay"
     REORDER = "replay in another order"
@@ -56,7 +56,7 @@ class Trick(StrEnum):
 
 
 class Falsehood(StrEnum):
-    """What a hostile backup controller says, under its own signature."""
+    """The false message of a hostile backup controller, under its own signature."""
 
     REQUEST = "request"
     IMPERSONATION = "request in another name"
@@ -79,7 +79,7 @@ class Falsehood(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operate:
-    """A client changes something at a server."""
+    """A client changes an object at a server."""
 
     at: float
     server: int
@@ -89,7 +89,7 @@ class Operate:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A server stops within its next operation, and comes back after a while."""
+    """A server crashes in its next operation and restarts after ``down_s``."""
 
     at: float
     server: int
@@ -99,7 +99,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class FailCommit:
-    """The disk refuses the next commit; the server starts again from what is stored."""
+    """The next commit of a server fails; the server restarts from its store."""
 
     at: float
     server: int
@@ -107,7 +107,7 @@ class FailCommit:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Nothing gets from one server to another, or neither way; what waits goes on afterwards."""
+    """A line between two servers is cut, one way or both; held messages go on afterwards."""
 
     at: float
     first: int
@@ -127,7 +127,7 @@ class Isolate:
 
 @dataclass(frozen=True, slots=True)
 class Clog:
-    """A line swallows everything and gives it back at once, in any order."""
+    """A line holds all messages, and then releases them at once, in any order."""
 
     at: float
     first: int
@@ -143,7 +143,7 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """A server loses its disk and gets its last backup."""
+    """A server loses its disk and is restored from its last backup."""
 
     at: float
     server: int
@@ -152,7 +152,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A new server."""
+    """A new server joins."""
 
     at: float
     server: int
@@ -160,7 +160,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """Somebody without a key sends what he has heard."""
+    """A stranger without a key sends a recorded message, unchanged or altered."""
 
     at: float
     trick: Trick
@@ -169,7 +169,7 @@ class Stranger:
 
 @dataclass(frozen=True, slots=True)
 class Lie:
-    """A hostile backup controller sends something of its own making."""
+    """A hostile backup controller sends a message that it has made up."""
 
     at: float
     server: int

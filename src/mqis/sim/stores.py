@@ -1,4 +1,4 @@
-"""Stores that can be put back to what they were: a backup is a copy of everything committed."""
+"""Stores with backup and restore: a backup is a copy of everything committed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mqis.storage.sqlite import SqliteStore
 
 
 class Disk(Protocol):
-    """What one server keeps its store on."""
+    """The disk of one server, with its store."""
 
     store: Store
 
     def backup(self) -> Callable[[], None]:
-        """Keep what is committed now; the result puts it back."""
+        """Copies the committed state; returns a function that restores it."""
 
     def close(self) -> None: ...
 
@@ -31,7 +31,7 @@ class _Copyable(MemoryStore):
 
 
 class MemoryDisk:
-    """A crash loses nothing that was committed: the store outlives the node."""
+    """A disk in memory; the store outlives the node, so a crash loses nothing committed."""
 
     def __init__(self) -> None:
         self.store: Store = _Copyable()
@@ -64,7 +64,7 @@ class SqliteDisk:
         return lambda: self._reopen(lambda: shutil.copyfile(kept, self._path))
 
     def _reopen(self, between: Callable[[], object]) -> None:
-        """Closing folds the log into the file, so that the file is all there is to copy."""
+        """Runs ``between`` while the store is closed: closing merges SQLite's log into the file."""
         self.store.close()
         between()
         self.store = SqliteStore(self._path, create=False)

@@ -1,4 +1,4 @@
-"""Somebody on the network without any key: he hears what passes, and sends it again or changed."""
+"""A stranger on the network without a key: records packets, replays them or alters them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mqis.wire.mqdsrp.messages import (
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.seqnum import SequenceNumber
 
-#: Of each kind of message so many are remembered, old ones and new ones alike.
+#: The number of packets kept of each kind of message, old and new alike.
 _KEPT = 48
 _BURST = 12
 _FLIPS = 4
@@ -37,7 +37,7 @@ _FLIPS = 4
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A packet, and whom it was for."""
+    """A recorded packet and its destination."""
 
     machine: str
     packet: bytes
@@ -50,7 +50,7 @@ class Heard:
 
 
 class Recorder:
-    """Packets that passed, by kind: a fair sample of all that there were."""
+    """Recorded packets by kind of message: a uniform sample (reservoir sampling)."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(f"{seed}/recorder")
@@ -67,7 +67,7 @@ class Recorder:
             kept[place] = heard
 
     def any(self, random: Random) -> Heard | None:
-        """One of any kind: rare ones come up as often as others."""
+        """A random packet; all kinds are equally likely, also rare ones."""
         if not self._kept:
             return None
         return random.choice(self._kept[random.choice(sorted(self._kept))])
@@ -79,7 +79,7 @@ class Recorder:
 def play(
     trick: Trick, random: Random, recorder: Recorder, machines: list[str]
 ) -> list[tuple[str, bytes]]:
-    """What a stranger sends, and to whom."""
+    """The packets that a stranger sends, with their destinations."""
     count = _BURST if trick is Trick.REORDER else 1
     heard = [found for _ in range(count) if (found := recorder.any(random)) is not None]
     return [(_addressee(trick, random, h, machines), _TRICKS[trick](random, h)) for h in heard]
@@ -91,11 +91,14 @@ def _addressee(trick: Trick, random: Random, heard: Heard, machines: list[str]) 
     return heard.machine
 
 
-# --- the same again -------------------------------------------------------------------------------
+# --- replayed -------------------------------------------------------------------------------------
 
 
 def _again(random: Random, heard: Heard) -> bytes:
-    """As it was, or under another number, which is not signed and by which it would be known."""
+    """Replays a packet unchanged, or with another message number to evade duplicate detection.
+
+    The number is not covered by the signature.
+    """
     if random.random() < 0.5:
         return heard.packet
     return _renumbered(random, heard.message).to_bytes()
@@ -105,11 +108,11 @@ def _renumbered(random: Random, message: UserMessage) -> UserMessage:
     return replace(message, header=replace(message.header, message_id=random.getrandbits(32) | 1))
 
 
-# --- something else -------------------------------------------------------------------------------
+# --- altered --------------------------------------------------------------------------------------
 
 
 def _flipped(random: Random, heard: Heard) -> bytes:
-    """Some bits anywhere in the packet are others."""
+    """Flips some bits anywhere in the packet."""
     packet = bytearray(heard.packet)
     for _ in range(random.randint(1, _FLIPS)):
         packet[random.randrange(len(packet))] ^= 1 << random.randrange(8)
@@ -117,7 +120,7 @@ def _flipped(random: Random, heard: Heard) -> bytes:
 
 
 def _rewritten(random: Random, heard: Heard) -> bytes:
-    """Another body under the old signature."""
+    """Replaces the body and keeps the old signature."""
     message = _renumbered(random, heard.message)
     body = message.properties.body
     return replace(
@@ -126,7 +129,7 @@ def _rewritten(random: Random, heard: Heard) -> bytes:
 
 
 def _unsigned(random: Random, heard: Heard) -> bytes:
-    """Another body, or the same one, and no signature."""
+    """Removes the signature, and mostly replaces the body."""
     message = _renumbered(random, heard.message)
     assert message.security is not None
     body = message.properties.body
@@ -152,7 +155,7 @@ _TRICKS: dict[Trick, Callable[[Random, Heard], bytes]] = {
 
 
 def rewritten(random: Random, body: bytes) -> bytes:
-    """A message of the same kind that says something else."""
+    """Returns a message of the same kind with other values."""
     try:
         message = decode_message(body)
     except WireError:
@@ -161,7 +164,7 @@ def rewritten(random: Random, body: bytes) -> bytes:
 
 
 def number(random: Random, seq: SequenceNumber) -> SequenceNumber:
-    """Another number: near, far ahead, or out of all proportion."""
+    """Returns another number: near ``seq``, ahead of it, or far ahead."""
     ahead = random.choice((-3, -1, 1, 2, 50, 1 << 20, 1 << 31, 1 << 40))
     return SequenceNumber(min(max(0, seq.value + ahead), SequenceNumber.MAX.value))
 
@@ -209,7 +212,7 @@ def _other_numbers(random: Random, numbers: PartitionSeqNumbers) -> PartitionSeq
 
 
 def _other_request(random: Random, request: ChangeRequest) -> ChangeRequest:
-    """Under another number, in another name, or about another partition."""
+    """Changes the request's number, its requester or its partition."""
     kind = random.randrange(3)
     if kind == 0:
         return replace(request, request_id=random.getrandbits(32))
@@ -222,5 +225,5 @@ def _other_request(random: Random, request: ChangeRequest) -> ChangeRequest:
 
 
 def _fewer(random: Random, changes: tuple[DirectoryChange, ...]) -> tuple[DirectoryChange, ...]:
-    """Some changes left out."""
+    """Leaves out some changes."""
     return tuple(change for change in changes if random.random() < 0.7)

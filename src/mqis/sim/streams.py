@@ -1,9 +1,8 @@
-"""Real queue managers, joined by simulated TCP connections.
+"""A network of real queue managers over simulated TCP connections.
 
-A connection keeps its bytes in order or breaks. What a cut holds up goes on afterwards, unless
-the connection breaks meanwhile; a server that stops takes its connections with it. Besides, some
-messages that were delivered and acknowledged never reach replication, as when a server stops in
-between.
+A connection keeps its bytes in order or breaks. Bytes that a cut holds up go on afterwards, unless
+the connection times out. A server that stops breaks its connections. Besides, some messages that
+were delivered and acknowledged never reach replication, as if a server had stopped in between.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from mqis.sim.trace import Trace
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
-#: How long a connection survives that nothing gets through.
+#: A connection times out after so long without progress.
 _PATIENCE_S = 120.0
 
 
 class _Manager(QueueManager):
-    """A queue manager whose deliveries get lost now and then."""
+    """A queue manager that loses some delivered messages."""
 
     def __init__(
         self,
@@ -82,7 +81,7 @@ class _Manager(QueueManager):
         super().enqueue(key, hop, outgoing, now)
 
     def overhear(self, packet: bytes, now: float) -> Event | None:
-        """Judge a packet that came on a session of whoever wrote it; None: it is none."""
+        """Judges a foreign packet as if its sender had a session; None if it holds no message."""
         message = message_in(packet)
         if message is None:
             return None
@@ -93,7 +92,7 @@ class _Manager(QueueManager):
 
 @dataclass(slots=True)
 class _End:
-    """One end of a connection: whose it is, and his number for it."""
+    """One end of a connection: the queue manager, and its number for the connection."""
 
     manager: _Manager
     connection: int
@@ -159,7 +158,7 @@ class StreamNetwork:
                 self._clock.after(_PATIENCE_S, lambda pipe=pipe: self._lose_patience(pipe))  # type: ignore[misc]
 
     def unblock(self, source: str, target: str, *, shuffled: bool = False) -> None:
-        """``shuffled`` has no effect: bytes of a connection do not overtake each other."""
+        """Releases held bytes; ignores ``shuffled``, as a connection keeps its bytes in order."""
         key = canonical(source), canonical(target)
         self._blocked[key] = max(0, self._blocked.get(key, 0) - 1)
         self._resume()
@@ -199,7 +198,7 @@ class StreamNetwork:
         self.watch(sender, machine, message.body)
 
     def inject(self, machine: str, packet: bytes) -> Event | None:
-        """Bring a server a packet from outside; None: it is down, or the bytes are no packet."""
+        """Delivers a foreign packet to a server; None if it is down or the packet is damaged."""
         target = self._managers.get(canonical(machine))
         if target is None:
             return None
@@ -210,7 +209,7 @@ class StreamNetwork:
     # --- connections ------------------------------------------------------------------------------
 
     def flush(self, name: str) -> None:
-        """Do what a queue manager asks of its driver."""
+        """Carries out a queue manager's effects, as its driver does."""
         manager = self._managers.get(canonical(name))
         if manager is None:
             return
@@ -287,7 +286,7 @@ class StreamNetwork:
             manager.wake()
 
     def _break(self, pipe: _Pipe, reason: str) -> None:
-        """Both directions are gone, and both sides hear of it."""
+        """Breaks both directions of a connection and notifies both sides."""
         for half in (pipe, pipe.back):
             if half is None or half.broken:
                 continue

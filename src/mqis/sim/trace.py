@@ -1,4 +1,4 @@
-"""What happened, as a digest for comparing two runs and, if somebody reads it, as lines."""
+"""The trace of a run: a digest to compare runs by and, if wanted, readable lines."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _STAMP = Struct("<d")
 
 
 class Trace:
-    """Every step, message and commit of a run goes through here, in order."""
+    """Records every step, message and commit of a run, in order."""
 
     def __init__(self, *, keep: bool = False) -> None:
         self.lines: list[str] | None = [] if keep else None
-        #: How often each kind of fault and each decision of a machine was seen.
+        #: The number of each kind of fault and decision.
         self.counts: Counter[str] = Counter()
         self._digest = blake2b(digest_size=16)
 
     def note(
         self, at: float, kind: str, text: str, data: bytes = b"", *, shown: str | None = None
     ) -> None:
-        """``shown`` is what a reader sees, where that costs more than it is worth to others."""
+        """Records an event; lines have ``shown`` instead of ``text``, the digest does not."""
         self.counts[kind] += 1
         self._digest.update(_STAMP.pack(at) + kind.encode() + text.encode() + data)
         if self.lines is not None:

@@ -1,4 +1,4 @@
-"""Whether servers ask more often than there is reason to."""
+"""Checks that servers do not repeat sync requests too often."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mqis.wire.mqdsrp.layout import asked_from, operation_in
 from mqis.wire.mqdsrp.messages import Operation
 from mqis.wire.seqnum import SequenceNumber
 
-#: Without having got any further, one partition may be asked for so often in a minute.
+#: A server may send so many requests for one partition in a minute without progress.
 _MAX_REQUESTS = 20
 _WINDOW_S = 60.0
-#: A restored authority first asks from a number that nobody has.
+#: A restored authority first requests from a number above all that exist.
 _NOBODYS = SequenceNumber(1 << 63)
 
 
@@ -24,12 +24,12 @@ class _Asked:
     """One server's requests to another for one partition."""
 
     times: deque[float] = field(default_factory=deque)
-    #: Who asks from a higher number than ever has got a part of the answer.
+    #: The highest number requested from; a higher one shows that an answer has arrived.
     reached: SequenceNumber = SequenceNumber.MIN
 
 
 class Traffic:
-    """Sync requests of every server for every partition, lately."""
+    """The recent sync requests of every server for every partition."""
 
     def __init__(self, count: Callable[[str], None] = lambda kind: None) -> None:
         self._count = count
@@ -58,6 +58,6 @@ class Traffic:
             )
 
     def progressed(self, server: str) -> None:
-        """A server has something new: what it asks now is another question."""
+        """Forgets a server's requests, because it has made progress."""
         for key in [key for key in self._asked if key[0] == server]:
             del self._asked[key]

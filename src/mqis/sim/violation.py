@@ -1,10 +1,10 @@
-"""What a checker says when a rule does not hold."""
+"""The exception that checkers raise."""
 
 from __future__ import annotations
 
 
 class Violation(Exception):
-    """A rule is broken; ``rule`` names it, ``detail`` tells where."""
+    """A rule does not hold; ``rule`` names it, ``detail`` says where it failed."""
 
     def __init__(self, rule: str, detail: str) -> None:
         super().__init__(f"{rule}: {detail}")

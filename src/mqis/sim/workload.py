@@ -1,7 +1,7 @@
-"""What clients do: each change as a function of the directory that its server shows.
+"""The operations of clients, as functions of the directory that their server holds.
 
-Which object it is about is drawn from what is there, so that a change after others still means
-something. A change that finds nothing to change does nothing.
+An operation draws its object from the objects that exist when it runs, so it still makes sense if
+earlier ones are left out. It does nothing if there is no such object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Work = Callable[[DirectoryEvents, Random], object]
 
 
 def operation(change: Change, salt: int) -> ClientOperation:
-    """What ``Operate`` means; the same salt decides the same."""
+    """Returns the operation of an ``Operate`` step; ``salt`` seeds its random choices."""
     work = _WORK[change]
     return lambda events: work(events, Random(salt))
 
@@ -39,7 +39,7 @@ def _any(
 
 
 def _plain_machine(events: DirectoryEvents, random: Random) -> DirectoryObject | None:
-    """Not one of the servers: their machines are what they are known by."""
+    """A random machine that is neither a directory server nor a roamer."""
     machines = events.transaction.objects(ObjectType.MACHINE)
     plain = (machine for machine in machines if Service.of(machine).role is None)
     found = [machine for machine in plain if not (machine.path or "").startswith("roamer")]
@@ -47,7 +47,7 @@ def _plain_machine(events: DirectoryEvents, random: Random) -> DirectoryObject |
 
 
 def _site(events: DirectoryEvents, random: Random) -> DirectoryObject | None:
-    """One that has a server."""
+    """A random site that has a PSC."""
     sites = events.transaction.objects(ObjectType.SITE)
     found = [site for site in sites if site.value(PropId.S_PSC)]
     return random.choice(found) if found else None
@@ -136,7 +136,7 @@ def _update_machine(events: DirectoryEvents, random: Random) -> object:
 
 
 def _move_machine(events: DirectoryEvents, random: Random) -> object:
-    """It stands elsewhere now, and is still looked after by its old authority."""
+    """Moves a machine to another site; its old authority keeps it."""
     machine, site = _plain_machine(events, random), _site(events, random)
     if machine is None or site is None:
         return None
@@ -144,16 +144,16 @@ def _move_machine(events: DirectoryEvents, random: Random) -> object:
 
 
 def roamer(random: Random) -> str:
-    """Which machine ``RECREATE_MACHINE`` is about: the first thing that it draws."""
+    """The name of the machine of ``RECREATE_MACHINE``, which it draws first."""
     return f"roamer{random.randrange(3)}"
 
 
 def _recreate_machine(events: DirectoryEvents, random: Random) -> object:
-    """A machine that was there, perhaps moments ago, comes back under its name.
+    """Deletes a machine, or creates it again under the same name.
 
-    In its site it keeps its identifier, in another one it is a new computer. Names are unique among
-    sites only as far as clients see to it. This one does: it creates just where it is at the
-    authority, and only what no authority has (``World`` asks the history).
+    In its old site it keeps its identifier, in another one it gets a new one. Only clients keep
+    names unique among sites. This one does: it creates only at the authority, and only if no
+    authority has the name (``World`` checks that in the history).
     """
     name = roamer(random)
     there = events.transaction.find(ObjectType.MACHINE, name)
@@ -173,7 +173,7 @@ def _delete_machine(events: DirectoryEvents, random: Random) -> object:
     return None if machine is None else events.delete_directory_object(machine)
 
 
-# --- the enterprise's -----------------------------------------------------------------------------
+# --- objects of the enterprise --------------------------------------------------------------------
 
 
 def _create_user(events: DirectoryEvents, random: Random) -> object:
@@ -228,7 +228,7 @@ def _update_link(events: DirectoryEvents, random: Random) -> object:
 
 
 def _create_site(events: DirectoryEvents, random: Random) -> object:
-    """A site that has no server yet, and perhaps never gets one."""
+    """Creates a site without a server."""
     return events.create(ObjectType.SITE, f"empty{random.randrange(8)}", {})
 
 

@@ -1,7 +1,7 @@
-"""The world of one run: a clock that jumps, servers, a network between them, and what befalls them.
+"""The world of one run: a simulated clock, servers, a network, and the steps of the scenario.
 
-First the enterprise is built without faults. Then the steps of the scenario happen. Then all faults
-end, and within ``LIVENESS_S`` every copy has to be what its authority has.
+First the enterprise is built without faults. Then the steps of the scenario are performed. Then all
+faults end, and within ``LIVENESS_S`` every replica has to equal its authority.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from mqis.wire.mqdsrp.layout import is_partial_reply
 
 #: 2024-03-01T08:00:00Z
 _EPOCH = 1_709_280_000.0
-#: After the last fault: two lifetimes of a message, and what a restored authority waits.
+#: Time to agree after the last fault: two lifetimes of a message, and a restored authority's wait.
 LIVENESS_S = 7200.0
-#: A server that was built without faults has this long.
+#: Time to agree for a new enterprise, without faults.
 _JOIN_S = 600.0
-#: What a second attempt hears if the first one was made after all.
+#: The errors of a second attempt if the first one succeeded after all.
 _EXISTS = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
-#: Many times what the longest runs take: some for every server and second, and a start.
+#: Limits on events, many times those of the longest runs: a base, and more per server and second.
 _MAX_EVENTS = 400_000
 _EVENTS_PER_SERVER_S = 1.0
-#: When an administrator looks whether everybody is known.
+#: The times at which an administrator introduces unknown servers again.
 _ADMINISTRATED = (300.0, 1200.0)
-_LOOKS = (5.0, 30.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, LIVENESS_S)
+_CHECKS_S = (5.0, 30.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, LIVENESS_S)
 
 
 class World:
-    """One run; ``run`` raises ``Violation`` where a rule does not hold."""
+    """One run; ``run`` raises ``Violation`` if a rule does not hold."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class World:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
         self._steps_done = 0
-        self._identities = self._name_all()
+        self._identities = self._make_identities()
         self._alarms: dict[str, float] = {}
         self._backups: dict[int, Callable[[], None]] = {}
         self._requests: dict[int, OwnChange] = {}
@@ -128,26 +128,26 @@ class World:
         return Instant(self.now, _EPOCH + self.now + skew)
 
     def _set_alarm(self, server: SimServer) -> None:
-        """Wake the server when its node wants to be woken."""
+        """Schedules the next timer of the server's node."""
         wake = None if server.node is None else server.node.next_timer()
         if wake is None or self._alarms.get(server.name) == wake:
             return
         self._alarms[server.name] = wake
 
-        def ring() -> None:
+        def fire() -> None:
             if self._alarms.get(server.name) == wake:
                 del self._alarms[server.name]
                 if server.node is not None:
                     server.node.handle_timer(self.now)
                 self.wake(server)
 
-        self.after(max(0.0, wake - self.now), ring)
+        self.after(max(0.0, wake - self.now), fire)
 
     def wake(self, server: SimServer) -> None:
         server.turn()
         self._set_alarm(server)
 
-    # --- what servers ask of it -------------------------------------------------------------------
+    # --- ``Surroundings`` of servers --------------------------------------------------------------
 
     def attach(self, server: SimServer) -> Any:
         server.keyring = None
@@ -163,14 +163,14 @@ class World:
         self.network.flush(server.name)
         self._set_alarm(server)
 
-    def look(self, server: SimServer, tx: Transaction) -> None:
-        if self.history.look(tx, server.me):
+    def observe(self, server: SimServer, tx: Transaction) -> None:
+        if self.history.observe(tx, server.me):
             self._account(server)
             self.traffic.progressed(server.name)
             self._count_quarantine(server)
 
     def _account(self, server: SimServer) -> None:
-        """Ask who wanted what the server has just made; before the faults it was the founder."""
+        """Passes new changes to the ledger, unless a client made them or the set-up is running."""
         made, self.history.fresh = self.history.fresh, []
         if made and self._accounting and not server.serves_client:
             self.ledger.made(server.name, made, self.now)
@@ -216,14 +216,14 @@ class World:
                 if silent:
                     self.trace.count("recovered with silence")
                 answered = set(asked) - set(silent)
-                self._witnesses.hear(server, Guid.parse(partition), answered, self.history)
+                self._witnesses.check(server, Guid.parse(partition), answered, self.history)
             case Changed(object_types):
                 if server.keyring is not None:
                     server.keyring.changed(object_types)
 
     # --- the enterprise ---------------------------------------------------------------------------
 
-    def _name_all(self) -> list[Server]:
+    def _make_identities(self) -> list[Server]:
         random = Random(f"{self.scenario.seed}/names")
         plans = self.scenario.servers
         sites = [Guid(random.randbytes(16)) for _ in range(1 + max(p.site for p in plans))]
@@ -258,8 +258,8 @@ class World:
         site = self.scenario.servers[index].site
         return next(i for i, p in enumerate(self.scenario.servers) if p.site == site)
 
-    def _build(self) -> None:
-        """All servers but those who come late, one after the other."""
+    def _build_enterprise(self) -> None:
+        """Starts all servers one after the other, except those that join late."""
         late = {step.server for step in self.scenario.steps if isinstance(step, steps.Join)}
         pec = self._new_server(0)
         with pec.disk.store.write() as tx:
@@ -269,23 +269,26 @@ class World:
             if index not in late:
                 self._join(index)
                 self.run_until(self.now + 5.0)
-        self._agree(_JOIN_S, "a new enterprise")
+        self._require_agreement(_JOIN_S, "a new enterprise")
 
     def _join(self, index: int) -> None:
-        """As an administrator does it: site and machine first, then the server."""
+        """Joins a server as an administrator does: creates site and machine, then starts it."""
         me, plan = self._identities[index], self.scenario.servers[index]
         if plan.role is Role.PSC:
-            self._do(0, bootstrap.site_creator(me, plan.site))
-            self._do(0, bootstrap.machine_creator(me, self._key(index)))
+            self._do_with_retries(0, bootstrap.site_creator(me, plan.site))
+            self._do_with_retries(0, bootstrap.machine_creator(me, self._key(index)))
         else:
-            self._do(self._psc_of(index), bootstrap.machine_creator(me, self._key(index)))
+            self._do_with_retries(
+                self._psc_of(index), bootstrap.machine_creator(me, self._key(index))
+            )
         self.note("join", me.name)
         self._start(self._new_server(index))
 
     def _administrate(self) -> None:
-        """Introduce again who joined after the backup that an authority was restored from.
+        """Creates site and machine again for servers that a restored authority does not know.
 
-        Its messages are a stranger's then, and nobody but an administrator can say who it is.
+        They joined after its backup was taken. It refuses their messages, and only an administrator
+        can introduce them.
         """
         for index, server in sorted(self.servers.items()):
             plan, me = self.scenario.servers[index], server.me
@@ -295,15 +298,16 @@ class World:
                 machine = view.find(ObjectType.MACHINE, me.name)
             if site is None and plan.role is Role.PSC:
                 self.note("introduced again", f"the site of {me.name}")
-                self._do(0, bootstrap.site_creator(me, plan.site))
+                self._do_with_retries(0, bootstrap.site_creator(me, plan.site))
             if machine is None:
                 self.note("introduced again", me.name)
-                self._do(home, bootstrap.machine_creator(me, self._key(index)))
+                self._do_with_retries(home, bootstrap.machine_creator(me, self._key(index)))
 
-    def _do(self, index: int, client: ClientOperation) -> None:
-        """A change that has to be made: where the server is down, it is tried again later.
+    def _do_with_retries(self, index: int, client: ClientOperation) -> None:
+        """Makes a change, with retries while the server is down.
 
-        It may have gone down right after its commit, or have got the object from another meanwhile.
+        The object may exist at a retry: the server crashed after its commit, or got the object from
+        another server.
         """
         server = self.servers[index]
         for attempt in range(600):
@@ -322,7 +326,7 @@ class World:
     def _start(self, server: SimServer) -> None:
         if server.from_backup and server.me.is_psc:
             owned = [server.me.site, *([ENTERPRISE_PARTITION] if server.me.is_pec else [])]
-            self._witnesses.call(server, owned, list(self.servers.values()))
+            self._witnesses.record(server, owned, list(self.servers.values()))
         server.start()
         self._set_alarm(server)
 
@@ -347,7 +351,7 @@ class World:
         self._set_alarm(server)
 
     def _may_recreate(self, server: SimServer, salt: int) -> bool:
-        """See ``workload``: whoever deletes may, whoever creates has to know that it is gone."""
+        """True if the operation deletes the machine, or creates one that no authority has."""
         name = roamer(Random(salt))
         with server.disk.store.read() as view:
             here = view.find(ObjectType.MACHINE, name) is not None
@@ -363,7 +367,7 @@ class World:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def _take(self, step: steps.Step) -> None:
+    def _perform(self, step: steps.Step) -> None:
         match step:
             case steps.Operate():
                 self._operate(step)
@@ -383,9 +387,9 @@ class World:
             case _:
                 server = self.servers.get(step.server)
                 if server is not None:
-                    self._harm(step, server)
+                    self._disturb(step, server)
 
-    def _harm(self, step: steps.Step, server: SimServer) -> None:
+    def _disturb(self, step: steps.Step, server: SimServer) -> None:
         match step:
             case steps.Crash(_, _, point, down_s):
                 server.crash_point = point
@@ -403,7 +407,7 @@ class World:
                     self._backups[index] = server.disk.backup()
             case steps.Restore(_, index, down_s):
                 if index in self._backups:
-                    # Used once: from the same one again, an authority would skip the same numbers.
+                    # Used only once: a second time, an authority would skip the same numbers.
                     self._restore(server, self._backups.pop(index), down_s)
 
     def _stop(self, server: SimServer, life: int) -> None:
@@ -458,9 +462,9 @@ class World:
     # --- the run ----------------------------------------------------------------------------------
 
     def run(self) -> None:
-        self._build()
-        self._suffer()
-        self._heal()
+        self._build_enterprise()
+        self._run_fault_phase()
+        self._run_healing_phase()
 
     def close(self) -> None:
         for server in self.servers.values():
@@ -468,45 +472,45 @@ class World:
             server.disk.close()
 
     def _write_journal(self, server: SimServer) -> None:
-        """What the outbox holds; a restored disk goes on in a journal of its own."""
+        """Writes the outbox to the server's journal; a restored server begins a new journal."""
         if self._journal is not None:
             suffix = f"-restored{server.restores}" if server.restores else ""
             journal = Journal(self._journal / f"{server.name}{suffix}", server.name, server.me.id)
             with closing(journal):
                 Appender(server.disk.store, journal).flush()
 
-    def _suffer(self) -> None:
+    def _run_fault_phase(self) -> None:
         self.network.weather = self.scenario.weather
         self.batched = self.scenario.batched
         self._accounting = True
         start = self.now
         for step in self.scenario.steps:
             self.run_until(max(self.now, start + step.at))
-            self._take(step)
+            self._perform(step)
         self.run_until(max(self.now, start + self.scenario.fault_s))
 
-    def _heal(self) -> None:
-        """No faults any more, and everybody is there."""
+    def _run_healing_phase(self) -> None:
+        """Ends all faults, starts all servers and checks that they agree."""
         self.note("heal", "")
         self.network.calm()
         for _, server in sorted(self.servers.items()):
             server.crash_point, server.fail_commit = None, False
             if server.node is None:
                 self._start(server)
-        self._agree(LIVENESS_S, "after all faults")
+        self._require_agreement(LIVENESS_S, "after all faults")
         checkers.check_nothing_lost(self)
         checkers.check_tombstones(self)
 
-    def _agree(self, within_s: float, when: str) -> None:
+    def _require_agreement(self, within_s: float, when: str) -> None:
         start = self.now
-        for look in _LOOKS:
-            if look > within_s:
+        for wait_s in _CHECKS_S:
+            if wait_s > within_s:
                 break
-            self.run_until(start + look)
+            self.run_until(start + wait_s)
             found = checkers.disagreements(self)
             if not found:
-                self.healed_s = look
+                self.healed_s = wait_s
                 return
-            if look in _ADMINISTRATED:
+            if wait_s in _ADMINISTRATED:
                 self._administrate()
         raise Violation("liveness", f"{when}, {within_s:.0f} s later: {'; '.join(found[:5])}")

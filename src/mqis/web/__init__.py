@@ -1,1 +1,1 @@
-"""The console: an enterprise in the browser. What it shows is made by ``mqis.views.console``."""
+"""The console: an enterprise in the browser. ``mqis.views.console`` prepares its content."""

@@ -1,4 +1,4 @@
-"""A user's own connection to a directory server, so that the server's rights decide."""
+"""A logged-in user's own connection to a directory server, so that the server checks the rights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Access", "LogonError", "log_on"]
 
 T = TypeVar("T")
 
-#: More than the client itself waits for an answer.
+#: Longer than the client's own timeout.
 _TIMEOUT_S = 60.0
 
 
@@ -36,23 +36,24 @@ class _LoopRunner:
 
 
 class Access:
-    """Who has logged in where."""
+    """The login of a user at a server."""
 
     def __init__(self, user: User, proof: Proof, client: DirectoryClient) -> None:
         self.user = str(user)
-        #: As whom they read what other servers have.
+        #: The identity for reading other servers' content.
         self.proof = proof
         self._runner = _LoopRunner(asyncio.get_running_loop())
         self._client = client
 
     @property
     def place(self) -> str:
-        """The server, by name."""
+        """The name of the server."""
         return self.proof.at
 
     @property
     def remote(self) -> Remote:
-        """For threads other than the loop's; what it remembers of names is for one page."""
+        """A client for threads other than the loop's; make a new one for each page, as it caches
+        names."""
         return Remote(self._runner, self._client)
 
     async def close(self) -> None:
@@ -60,9 +61,11 @@ class Access:
 
 
 async def log_on(place: Place, name: str, password: str, *, verify: bool) -> Access:
-    """``LogonError`` if the server does not believe it, ``NoServerError`` if it is not there."""
+    """Logs on; raises ``LogonError`` if the server refuses, ``NoServerError`` if it is down."""
     if place.rpc is None:
-        raise PlacesError(f"{place.name} takes no calls here: the console only has its files")
+        raise PlacesError(
+            f"cannot log in at {place.name}: the console only has files of it, not its address"
+        )
     domain, user = split_user(name)
     address = replace(ServerAddress.parse(place.rpc), mapper_port=place.mapper_port)
     who = User(user, domain, verify=verify)

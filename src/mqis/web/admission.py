@@ -1,10 +1,9 @@
-"""Who may ask the console anything at all, and how often.
+"""Admits requests to the console by a token, and limits their rate.
 
-On this computer everybody can connect to a loopback address, other users too. So the console makes
-a token when it starts, and whoever asks has to have it: it is in the address that the console
-prints, and in a file that only its user can read. The first request with it gets a cookie in its
-place, so that the token stays in no address. At other addresses a login takes the place of the
-token.
+Other users of this computer can connect to a loopback address too. So the console makes a token
+when it starts, and requests must have it. It is in the address that the console prints, and in a
+file that only its user can read. The first request with the token gets a cookie, so that the token
+does not stay in the browser's address. At other addresses a login takes the place of the token.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from mqis.web.settings import Settings
 audit = logging.getLogger("mqis.audit")
 
 PARAMETER = "token"
-#: Wrong tokens of one address that are told in the audit trail in a minute.
+#: Wrong tokens of one address that the audit trail records in a minute.
 _WRONG_TOLD = 10
 
 #: (request, status, heading, text) -> a page that says so.
@@ -43,25 +42,28 @@ class Admission:
     def __init__(self, settings: Settings, error_page: ErrorPage) -> None:
         self._settings = settings
         self._error_page = error_page
-        # Others at the same address cannot use up what those have who hold the token.
+        # Counted apart: requests without the token do not use up the rate of those with it.
         self._strangers = Limiter(settings.requests_per_address, 1.0)
         self._guests = Limiter(settings.requests_per_address, 1.0)
         self._wrong = Limiter(_WRONG_TOLD)
-        #: Browsers send cookies to all ports of a computer, so consoles tell theirs apart.
+        #: Named after the port, as browsers send cookies to all ports of a computer.
         self._cookie = f"mqis_console_token_{settings.port}"
         self._proof = hmac.new(settings.token.encode(), b"cookie", hashlib.sha256).hexdigest()
 
     def pace(self, request: Request) -> Response | None:
-        """What to answer an address that asks too often; None for others."""
+        """The response to an address that sends too many requests; None for others."""
         limiter = self._guests if self._admitted(request) else self._strangers
         wait_s = limiter.wait_s(source_of(peer_of(request)))
         if not wait_s:
             return None
-        text = "Too many requests: wait a second.\n"
+        text = "Too many requests from this address: wait a second and try again.\n"
         return Response(text, 429, {"Retry-After": str(ceil(wait_s))}, "text/plain")
 
     def refusal(self, request: Request) -> Response | None:
-        """What to answer who has no token, or brings it; None lets the request pass."""
+        """The response to a request without the cookie; None if the request may pass.
+
+        A request with the token is redirected and gets the cookie.
+        """
         if not self._settings.token_required or request.url.path.startswith("/static/"):
             return None
         given = request.query_params.get(PARAMETER)
@@ -84,7 +86,7 @@ class Admission:
         return hmac.compare_digest(given.encode("utf-8", "replace"), self._settings.token.encode())
 
     def _exchange(self, request: Request) -> Response:
-        """The cookie for the token, and the same page without it in its address."""
+        """Sets the cookie and redirects to the same page without the token in its address."""
         pairs = parse_qsl(request.url.query, keep_blank_values=True)
         query = urlencode([(name, value) for name, value in pairs if name != PARAMETER])
         # A path that begins with two slashes would lead to another computer.
@@ -98,8 +100,8 @@ class Admission:
 
     def _refused(self, request: Request) -> Response:
         text = (
-            "This console is for who started it. Open the address that 'mqis console' printed, "
-            "with its token; it is also in a file that only its user can read, which "
-            "'mqis console' names."
+            "Only the user who started this console may use it. Open the address with the token "
+            "that 'mqis console' printed. It is also in a file that only that user can read; "
+            "'mqis console' prints the file's name."
         )
         return self._error_page(request, 403, "A token is needed", text)

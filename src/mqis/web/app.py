@@ -28,14 +28,14 @@ from mqis.web.pages import (
 )
 from mqis.web.settings import Settings
 
-_TOLD = {
+_ERROR_TEXTS = {
     404: ("Not found", "There is no such page."),
-    405: ("Not like this", "The page exists, but not for this kind of request."),
+    405: ("Method not allowed", "This page does not accept this kind of request."),
 }
 
 
 def make_app(settings: Settings) -> Starlette:
-    """Runs between the start and the end of its lifespan; ``app.state.console`` is what it is."""
+    """Makes the application; ``app.state.console`` is its ``Console``, closed with its lifespan."""
     console = Console(settings)
 
     @asynccontextmanager
@@ -45,7 +45,7 @@ def make_app(settings: Settings) -> Starlette:
 
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        heading, text = _TOLD.get(error.status_code, ("Refused", error.detail))
+        heading, text = _ERROR_TEXTS.get(error.status_code, ("Refused", error.detail))
         page = console.error(request, error.status_code, heading, text)
         page.headers.update(error.headers or {})
         return page

@@ -1,4 +1,4 @@
-"""From a request to a page: pages are plain functions that run in a thread of their own."""
+"""Turns requests into pages: a page is a plain function that runs in a thread."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mqis.views.console.reading import LoginNeeded, Reader
 from mqis.web.console import Console, Visitor
 from mqis.web.guard import TooLarge, body_of
 
-#: What a form here has at most.
+#: The limits of a form: its fields, and the characters of a field.
 _MOST_FIELDS = 50
 _MOST_TEXT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request, read."""
+    """One request, with its visitor and form."""
 
     console: Console
     request: Request
@@ -33,7 +33,7 @@ class Asked:
         return self.request.query_params.get(name, default).strip()[:_MOST_TEXT]
 
     def number(self, name: str, default: int = 0) -> int:
-        """The default for what is none."""
+        """A number from the query; ``default`` if it is missing or not a number."""
         text = self.text(name)
         return int(text) if text.isdecimal() and len(text) < 20 else default
 
@@ -44,12 +44,14 @@ class Asked:
         return self.console.place(self.text("server"), self.visitor.access)
 
     def reader(self, place: Place) -> Reader:
-        """What the visitor may read there."""
+        """A reader with the visitor's rights at that server."""
         return self.console.reader(place, self.visitor.access)
 
     def sees_everything(self) -> bool:
-        """Whether the visitor is an administrator of the server that they have logged in to; of
-        any, for one that ``--as`` made so."""
+        """True if the visitor is an administrator of the server that they are logged in to.
+
+        Without a login, ``--as`` decides.
+        """
         places = self.console.settings.places
         access = self.visitor.access
         if access is None:
@@ -68,7 +70,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def reading(page: Page) -> Endpoint:
-    """A page that changes nothing."""
+    """Returns the endpoint of a page that changes nothing."""
 
     async def endpoint(request: Request) -> Response:
         console = console_of(request)
@@ -81,7 +83,7 @@ def reading(page: Page) -> Endpoint:
 
 
 def changing(page: Page) -> Endpoint:
-    """A form, from who has logged in, that came from a page of this session."""
+    """Returns the endpoint of a form: requires a login and the session's CSRF token."""
 
     async def endpoint(request: Request) -> Response:
         console = console_of(request)
@@ -97,36 +99,38 @@ def changing(page: Page) -> Endpoint:
 
 
 async def answered(page: Page, asked: Asked) -> Response:
-    """What it raises of our own errors, the application turns into pages."""
+    """Makes the page in a thread; the application turns other errors of mqis into pages."""
     try:
         async with asked.console.making:
             return await run_in_threadpool(page, asked)
     except LoginNeeded:
         return to_login(asked.request)
-    except ValueError as error:  # what pages are asked for by address: types, identifiers
+    except ValueError as error:  # a type or identifier in the address is wrong
         return asked.error(404, "Not found", str(error))
     except TimeoutError:
-        return asked.error(504, "The server does not answer", "It took too long; try again.")
+        text = "The directory server took too long to answer; try again."
+        return asked.error(504, "The server does not answer", text)
 
 
 async def form_of(
     request: Request, console: Console, visitor: Visitor
 ) -> dict[str, str] | Response:
-    """The fields of a form; a page that refuses it if it is none of ours."""
+    """Returns the fields of a form, or an error page if it is invalid or not from this session."""
     try:
         body = await body_of(request)
         fields = parse_qsl(
             body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS
         )
     except TooLarge:
-        return console.error(request, 413, "Too much", "The form is too large.")
+        return console.error(request, 413, "Too large", "The form is too large.")
     except ValueError:
-        return console.error(request, 400, "Not understood", "This is no form of the console.")
+        text = "The request is not a form of the console."
+        return console.error(request, 400, "Bad request", text)
     form = dict(fields)
     if any(len(value) > _MOST_TEXT for value in form.values()):
-        return console.error(request, 413, "Too much", "A field of the form is too long.")
+        return console.error(request, 413, "Too large", "A field of the form is too long.")
     if visitor.is_new or not console.sessions.csrf_fits(visitor.id, form.get("csrf", "")):
-        text = "The form is too old, or not from this console. Go back, load the page and repeat."
+        text = "The form is too old, or not from this console. Go back, reload and try again."
         return console.error(request, 403, "Refused", text)
     return form
 

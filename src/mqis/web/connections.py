@@ -1,9 +1,9 @@
-"""The connections of browsers: bounded in number, and cut off when they are silent.
+"""The connections of browsers: limited in number, and with timeouts.
 
-uvicorn waits for a request, its body and its reader for as long as it takes. Here each of them has
-its time: whoever sends nothing, or a byte now and then, or reads nothing, loses the connection. A
-connection counts from its first packet, before TLS is agreed on, which asyncio would wait for
-without counting; so TLS begins here too.
+uvicorn waits without limit for a request, its body and its reader. Here each of them has a timeout:
+a client that sends nothing, sends too slowly, or does not read, loses the connection. A connection
+counts from the start, before the TLS handshake. asyncio would not count connections in a handshake,
+so TLS is started here too.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from mqis.runtime.crowd import Crowd
 class Bounds:
     most: int
     most_per_address: int
-    #: For a request to come, its body included.
+    #: The time for a request to arrive, its body included.
     request_s: float
-    #: For a browser to read on, when it has left much unread.
+    #: The time for a browser to read on, if it has left much unread.
     read_s: float
     tls: ssl.SSLContext | None = None
 
 
 class Bounded(H11Protocol):
-    """One connection. ``bounded`` makes the class for one server."""
+    """One connection; ``bounded`` makes the subclass for one server."""
 
     bounds: ClassVar[Bounds]
     crowd: ClassVar[Crowd[Bounded]]
@@ -40,7 +40,7 @@ class Bounded(H11Protocol):
         self._request_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
         self._securing: asyncio.Task[None] | None = None
-        #: What came between the end of the handshake and the moment that we heard of it.
+        #: Data that arrived between the end of the handshake and ``start_tls`` returning.
         self._early = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -55,9 +55,9 @@ class Bounded(H11Protocol):
     async def _secure(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
         try:
             secured = await self.loop.start_tls(transport, self, context, server_side=True)
-        except OSError:  # who speaks no TLS
+        except OSError:  # the client does not speak TLS
             secured = None
-        if secured is None:  # or was cut off meanwhile
+        if secured is None:  # or the connection was closed meanwhile
             transport.abort()
             self.connection_lost(None)
             return
@@ -67,7 +67,7 @@ class Bounded(H11Protocol):
             self.data_received(self._early)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self not in self.connections:  # asyncio tells it in most cases of a failed handshake
+        if self not in self.connections:  # asyncio calls this after most failed handshakes too
             return
         self.crowd.leave(self)
         self._stop_waiting()
@@ -79,12 +79,12 @@ class Bounded(H11Protocol):
             self._early += data
             return
         super().data_received(data)
-        self._look()
+        self._update_state()
 
     def on_response_complete(self) -> None:
         self._stop_waiting()
         super().on_response_complete()
-        self._look()
+        self._update_state()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -94,10 +94,10 @@ class Bounded(H11Protocol):
     def resume_writing(self) -> None:
         self._stop_waiting_to_be_read()
         super().resume_writing()
-        self._look()
+        self._update_state()
 
-    def _look(self) -> None:
-        """After something happened: whether a request is under way, or one is waited for."""
+    def _update_state(self) -> None:
+        """Updates state and timer: a request is being answered, or the next one is awaited."""
         answering = self.cycle is not None and not self.cycle.response_complete
         if answering:
             self.crowd.busy(self)

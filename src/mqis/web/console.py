@@ -1,4 +1,4 @@
-"""The console of one process: what pages share, and how they are laid out."""
+"""The console of one process: the state that pages share, and their layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mqis.web.sessions import COOKIE, Sessions
 from mqis.web.settings import Settings
 
 HERE = Path(__file__).parent
-#: (address, what the menu calls it, the sign before it)
+#: (address, name in the menu)
 MENU = (
     ("/", "Overview"),
     ("/map", "Map"),
@@ -39,7 +39,7 @@ MENU = (
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks. ``id`` is in the cookie."""
+    """The browser that sent a request; ``id`` is from its cookie."""
 
     id: str
     is_new: bool
@@ -55,9 +55,9 @@ class Console:
         self.sessions = Sessions(settings.idle_s, settings.lifetime_s, settings.most_sessions)
         self.by_address = Limiter(settings.logins_per_address)
         self.by_name = Limiter(settings.logins_per_name)
-        #: So many logons are under way at a time: each takes the server some work.
+        #: Limits concurrent logons, as each costs the server some work.
         self.logging_on = asyncio.Semaphore(4)
-        #: So many pages are made at a time: each may hold some megabytes.
+        #: Limits the pages that are made at a time, as each may take some megabytes.
         self.making = asyncio.Semaphore(settings.most_pages)
         self.rights = RightsBook(settings.guest)
         self.live = Live(
@@ -78,10 +78,10 @@ class Console:
         await self.sessions.close()
         await asyncio.to_thread(self.stores.close)
 
-    # --- who asks -------------------------------------------------------------------------------
+    # --- visitors -------------------------------------------------------------------------------
 
     def visitor(self, request: Request) -> Visitor:
-        """Once for a request."""
+        """The visitor of a request; found once and kept with the request."""
         found: Visitor | None = getattr(request.state, "visitor", None)
         if found is None:
             given = request.cookies.get(COOKIE, "")
@@ -96,14 +96,14 @@ class Console:
         secure = self.settings.tls
         response.set_cookie(COOKIE, id, httponly=True, samesite="strict", secure=secure, path="/")
 
-    # --- what there is --------------------------------------------------------------------------
+    # --- servers --------------------------------------------------------------------------------
 
     def status(self) -> EnterpriseStatus:
         """Polls all servers; ``NodesError`` while the run directory cannot be read."""
         return self._collector.collect()
 
     def place(self, name: str, access: Access | None) -> Place:
-        """The one that is named; else one whose directory can be read here, the first."""
+        """The server of that name; without a name, the first whose directory can be read here."""
         places = self.settings.places
         if name:
             return places.named(name)
@@ -115,7 +115,7 @@ class Console:
         return next((place for place in listed if place.store), listed[0])
 
     def reader(self, place: Place, access: Access | None) -> Reader:
-        """What this visitor may read there."""
+        """A reader with this visitor's rights at that server."""
         rights = self.rights.rights(place, None if access is None else access.proof)
         logged_in_here = access is not None and access.place == place.name
         remote = access.remote if access is not None and logged_in_here else None
@@ -155,7 +155,7 @@ class Console:
             csrf=visitor.csrf,
             **context,
         )
-        # Names in a directory are any UTF-16, halves of pairs included.
+        # Names in a directory are any UTF-16 and may contain lone surrogates.
         response = Response(text.encode("utf-8", "replace"), status, media_type="text/html")
         if visitor.is_new:
             self.set_cookie(response, visitor.id)
@@ -166,13 +166,13 @@ class Console:
 
 
 def _address(request: Request) -> str:
-    """Of this page, to come back to."""
+    """The address of this page, to return to after a login."""
     query = request.url.query
     return f"{request.url.path}?{query}" if query else request.url.path
 
 
 def _query(**values: object) -> str:
-    """A query string of what is set, after its question mark; lists give several."""
+    """A query string with its question mark, of the values that are set; a list gives several."""
     pairs = [
         (name.rstrip("_"), str(each))
         for name, value in values.items()

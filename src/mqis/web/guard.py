@@ -1,7 +1,7 @@
-"""What every request passes: names, sizes, the token, headers, and no traceback for anybody.
+"""Checks every request: host name, size, origin and token; adds headers, and hides tracebacks.
 
-A page from elsewhere whose name was made to lead here (DNS rebinding) asks under that name, and
-gets nothing.
+The check of the host name stops DNS rebinding: a foreign page whose name resolves to this computer
+sends that name and is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mqis.web.admission import Admission, ErrorPage
 
 log = logging.getLogger(__name__)
 
-#: Nothing that a form here holds is longer, nor the address of a page.
+#: The limits of a request's body and of its address.
 MOST_BODY = 64 << 10
 MOST_ADDRESS = 16 << 10
 
@@ -74,11 +74,11 @@ class Guard:
             else:
                 await self._app(scope, receive, guarded)
         except Exception:
-            log.exception("a page failed")
+            log.exception("the console could not make a page")
             if guarded.started:
                 raise
             page = self._error_page(
-                request, 500, "The console failed", "Its log has the details; try again."
+                request, 500, "Internal error", "The page failed; the console's log says why."
             )
             await page(scope, receive, guarded)
 
@@ -88,22 +88,22 @@ class Guard:
             return too_often
         host = request.headers.get("host", "")
         if _name(host) not in self._allowed:
-            text = "This console does not go by that name. Names are added with --host."
+            text = "This console does not answer under that host name. Add it with --host."
             return self._error_page(request, 421, "Wrong address", text)
         if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > MOST_ADDRESS:
-            return self._error_page(request, 414, "Too much", "The address is too long.")
+            return self._error_page(request, 414, "Too large", "The address is too long.")
         if request.method not in ("GET", "HEAD"):
             if not _from_here(request, host):
-                text = "The form comes from another site."
+                text = "The form was sent from another web site."
                 return self._error_page(request, 403, "Refused", text)
             length = request.headers.get("content-length", "0")
             if not length.isdigit() or int(length) > MOST_BODY:
-                return self._error_page(request, 413, "Too much", "The form is too large.")
+                return self._error_page(request, 413, "Too large", "The form is too large.")
         return self._admission.refusal(request)
 
 
 def _name(host: str) -> str:
-    """Without the port; an IPv6 address without its brackets."""
+    """The host name without the port; an IPv6 address without its brackets."""
     name, colon, port = host.rpartition(":")
     if not colon or not port.isdigit() or (":" in name and not name.endswith("]")):
         name = host
@@ -111,9 +111,10 @@ def _name(host: str) -> str:
 
 
 def _from_here(request: Request, host: str) -> bool:
-    """What browsers say of where a form comes from; other programs say nothing.
+    """Returns whether a form comes from this console, by the headers of browsers.
 
-    Pages here keep the referrer to themselves, so browsers call the origin of our own forms null.
+    Other programs send no such headers. The console's pages have the policy ``no-referrer``, so
+    browsers send the origin ``null`` with its forms.
     """
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
@@ -122,7 +123,7 @@ def _from_here(request: Request, host: str) -> bool:
 
 
 class _Headers:
-    """``send`` that adds what every answer has."""
+    """A ``send`` that adds the headers of every response."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._send = send
@@ -141,11 +142,11 @@ class _Headers:
 
 
 class TooLarge(Exception):
-    """A body grew beyond what it may have."""
+    """A request's body is larger than ``MOST_BODY``."""
 
 
 async def body_of(request: Request) -> bytes:
-    """Without trusting the length that was announced."""
+    """Reads a request's body; limits its size without trusting the announced length."""
     data = bytearray()
     async for chunk in request.stream():
         data += chunk

@@ -1,4 +1,4 @@
-"""How often something may be tried."""
+"""Rate limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST_KEYS = 4096
 
 
 class Limiter:
-    """So many in any period, by key. It remembers a bounded number of keys, the latest."""
+    """Allows ``most`` attempts by key in any period; remembers only the latest keys."""
 
     def __init__(
         self, most: int, period_s: float = 60.0, clock: Callable[[], float] = monotonic
@@ -21,7 +21,7 @@ class Limiter:
         self._tried: OrderedDict[str, deque[float]] = OrderedDict()
 
     def wait_s(self, key: str) -> float:
-        """Count one; 0 if it may go on, else for how long it has to wait."""
+        """Counts an attempt; returns 0 if it is allowed, else the seconds to wait."""
         now = self._clock()
         tried = self._tried.setdefault(key, deque())
         self._tried.move_to_end(key)

@@ -1,6 +1,7 @@
-"""Live pages: one look at the servers a second, told to every browser that listens.
+"""Live pages: polls the servers once a second and pushes changes to all listening browsers.
 
-Nobody looks while nobody listens. A browser that reads slowly gets the latest, not everything.
+There is no polling while no browser listens. A slow browser gets the latest state, not every
+change.
 """
 
 from __future__ import annotations
@@ -12,28 +13,28 @@ from contextlib import suppress
 
 log = logging.getLogger(__name__)
 
-#: Something is sent at least so often, which is how a browser that went away is noticed.
+#: The interval of heartbeats, which show that a browser has gone away.
 _BEAT_S = 5.0
 
-#: What changed, by the name of the event.
+#: The current content of each event, by its name.
 Events = Mapping[str, str]
 
 
 class Full(Exception):
-    """As many listen as may."""
+    """The maximum number of browsers listens already."""
 
 
 class Live:
-    """``look`` runs in a thread of its own, as it waits for servers."""
+    """The event stream; calls ``poll`` in a thread, as that waits for servers."""
 
     def __init__(
-        self, look: Callable[[], Events], every_s: float, most: int, most_per_address: int
+        self, poll: Callable[[], Events], every_s: float, most: int, most_per_address: int
     ) -> None:
-        self._look = look
+        self._poll = poll
         self._every_s = every_s
         self._most = most
         self._most_per_address = most_per_address
-        #: Each with the address that it comes from.
+        #: The address of each listener.
         self._listeners: dict[asyncio.Event, str] = {}
         self._latest: dict[str, str] = {}
         self._number: dict[str, int] = {}
@@ -41,7 +42,7 @@ class Live:
         self._closed = False
 
     def join(self, address: str) -> asyncio.Event:
-        """Take a place, which ``stream`` gives back; ``Full`` if there is none."""
+        """Reserves a place, which ``stream`` releases; raises ``Full`` if there is none."""
         if self._closed or len(self._listeners) >= self._most:
             raise Full
         if list(self._listeners.values()).count(address) >= self._most_per_address:
@@ -55,7 +56,7 @@ class Live:
     async def stream(
         self, woken: asyncio.Event, admitted: Callable[[], bool]
     ) -> AsyncIterator[str]:
-        """Server-sent events: what is known now, then each change, to who is still ``admitted``."""
+        """Server-sent events: the current state, then changes, as long as ``admitted`` is true."""
         told: dict[str, int] = {}
         try:
             yield "retry: 3000\n\n"
@@ -84,15 +85,15 @@ class Live:
     async def _watch(self) -> None:
         while self._listeners and not self._closed:
             try:
-                self._take(await asyncio.to_thread(self._look))
+                self._publish(await asyncio.to_thread(self._poll))
             except Exception:
-                log.exception("the servers could not be looked at")
+                log.exception("the console could not poll the servers; it tries again")
             await asyncio.sleep(self._every_s)
-        # Who comes next starts from a fresh look.
+        # The next listener gets a fresh state.
         self._latest.clear()
         self._number.clear()
 
-    def _take(self, events: Events) -> None:
+    def _publish(self, events: Events) -> None:
         changed = {name: text for name, text in events.items() if self._latest.get(name) != text}
         for name, text in changed.items():
             self._latest[name] = text

@@ -1,4 +1,4 @@
-"""The console as a server: until a signal, or for as long as a block runs."""
+"""Runs the console as a server: until a signal, or for the length of a block."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _START_S = 30.0
 
 
 class _Server(uvicorn.Server):
-    """Streams never end by themselves, so they are ended before connections are waited for."""
+    """A server that ends event streams before it waits for connections to close."""
 
     def __init__(self, config: uvicorn.Config, console: Console) -> None:
         super().__init__(config)
         self._console = console
-        #: Called when connections are taken.
+        #: Called when the server accepts connections.
         self.on_ready: Callable[[], None] = lambda: None
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """An end that was asked for is a good end: the signal is not raised again afterwards."""
+        """Does not raise the signal again afterwards: a requested end is a success."""
         with super().capture_signals():
             yield
             self._captured_signals.clear()
@@ -55,27 +55,27 @@ class _Server(uvicorn.Server):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Where a console is."""
+    """The address of a running console."""
 
-    #: With the token, where one is needed.
+    #: Includes the token, if one is required.
     url: str
-    #: The file that has the address too; None: there is no token.
+    #: The file that holds the address too; None if there is no token.
     file: Path | None
 
 
 def serve_console(
     settings: Settings, on_ready: Callable[[Opened], None] = lambda opened: None
 ) -> None:
-    """Serve until SIGINT or SIGTERM; ``on_ready`` is told the address."""
+    """Serves until SIGINT or SIGTERM; calls ``on_ready`` with the address."""
     with _opened(settings) as (server, bound, opened):
-        logging.getLogger("uvicorn").setLevel(logging.WARNING)  # when it starts and ends, we say
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)  # mqis logs start and end itself
         server.on_ready = lambda: on_ready(opened)
         server.run([bound])
 
 
 @contextmanager
 def running_console(settings: Settings) -> Iterator[str]:
-    """The console in a thread of its own while the block runs; its address, with the token."""
+    """Runs the console in a thread during the block; yields its address with the token."""
     with _opened(settings) as (server, bound, opened):
         ready = Event()
         server.on_ready = ready.set
@@ -83,7 +83,7 @@ def running_console(settings: Settings) -> Iterator[str]:
         thread.start()
         try:
             if not ready.wait(_START_S):
-                raise ConsoleError("the console did not start")
+                raise ConsoleError(f"the console did not start within {_START_S:.0f} s")
             yield opened.url
         finally:
             server.should_exit = True
@@ -93,7 +93,7 @@ def running_console(settings: Settings) -> Iterator[str]:
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[tuple[_Server, socket.socket, Opened]]:
-    """A console that listens, with a token that no other start of it has."""
+    """Binds the port, makes a new token and the server."""
     bound = _listen(settings)
     token = secrets.token_urlsafe(32) if settings.token_required else ""
     settings = replace(settings, port=bound.getsockname()[1], token=token)
@@ -146,14 +146,14 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def _listen(settings: Settings) -> socket.socket:
-    """Bound here, so that the port is known and a busy one is told in our words."""
+    """Binds the socket before uvicorn, to know the port and to explain a busy one."""
     try:
         return _bind(settings.listen, settings.port)
     except OSError as error:
         busy = error.errno == errno.EADDRINUSE
         if busy and settings.any_port:
             return _bind(settings.listen, 0)
-        hint = "; another port: --port N (0: one that is free)" if busy else ""
+        hint = "; choose another with --port N (0: any free port)" if busy else ""
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ConsoleError(
             f"cannot listen at {settings.listen}:{settings.port}: {reason}{hint}"

@@ -1,7 +1,7 @@
-"""Who is who: a random cookie for every browser, and a session for those that have logged in.
+"""Sessions: a random cookie for every browser, and a session for logged-in users.
 
-What protects forms (CSRF) follows from the cookie and a secret of this process, so that visitors
-take no memory. Logging in changes the cookie.
+The CSRF token of forms is computed from the cookie and a secret of this process, so that visitors
+take no memory. A login changes the cookie.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Sessions:
         return hmac.compare_digest(self.csrf(id), given) if given.isascii() else False
 
     def access(self, id: str) -> Access | None:  # noqa: A002
-        """Of a session that is alive; being asked keeps it so."""
-        self._sweep()
+        """The login of a live session, whose idle time starts again; None if there is none."""
+        self._end_expired()
         found = self._sessions.get(id)
         if found is None:
             return None
@@ -73,19 +73,19 @@ class Sessions:
         return found.access
 
     def is_alive(self, id: str) -> bool:  # noqa: A002
-        """Without being kept so by the question."""
-        self._sweep()
+        """Returns whether a session is alive; does not reset its idle time."""
+        self._end_expired()
         return id in self._sessions
 
     def begin(self, access: Access, peer: str) -> str:
-        """A new session under a new identifier; the one unused for longest makes room.
+        """Begins a session under a new identifier; ends the longest unused if there are too many.
 
-        ``peer`` is the address that it was begun from.
+        ``peer`` is the address of the browser.
         """
-        self._sweep()
+        self._end_expired()
         while len(self._sessions) >= self._most:
             oldest = min(self._sessions, key=lambda key: self._sessions[key].used)
-            self._drop(oldest, "made room for another")
+            self._drop(oldest, "too many sessions")
         now = self._clock()
         made = self.new_id()
         self._sessions[made] = _Session(access, peer, now, now)
@@ -100,7 +100,7 @@ class Sessions:
             self._drop(key, "the console ended")
         await asyncio.gather(*self._closing, return_exceptions=True)
 
-    def _sweep(self) -> None:
+    def _end_expired(self) -> None:
         now = self._clock()
         for key, session in list(self._sessions.items()):
             if now - session.used > self._idle_s:

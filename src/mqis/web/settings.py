@@ -1,4 +1,4 @@
-"""What the console is told when it starts."""
+"""The settings of the console."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ PORT = 8180
 
 
 class ConsoleError(MqisError):
-    """The console cannot start: why, and what to do."""
+    """The console cannot start; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     places: Places
-    #: Where the pipeline's tables and its report are.
+    #: The directory of the pipeline's tables and report.
     tables: Path | None = None
     listen: str = LOOPBACK
-    #: 0: one that is free.
+    #: 0: any free port.
     port: int = PORT
-    #: Whether another port will do where that one is busy.
+    #: Use another port if that one is busy.
     any_port: bool = False
-    #: Names under which browsers may ask for it, besides its address.
+    #: Host names that browsers may use, besides the address.
     hosts: tuple[str, ...] = ()
-    #: Somebody said that other computers may connect.
+    #: Other computers may connect.
     allow_remote: bool = False
     certificate: Path | None = None
     key: Path | None = None
-    #: Whether servers have to sign their answers to who logs in.
+    #: Servers have to sign their answers to logged-in users.
     verify: bool = True
-    #: Who a visitor is that has not logged in.
+    #: The identity of visitors without a login.
     guest: Guest = field(default_factory=Guest)
-    #: What the address has to hold that a browser on this computer asks with first.
+    #: The token that the first request of a browser on this computer must have.
     token: str = field(default="", repr=False)
     idle_s: float = 15 * 60
     lifetime_s: float = 8 * 3600
@@ -46,32 +46,32 @@ class Settings:
     most_live: int = 32
     most_live_per_address: int = 16
     live_every_s: float = 1.0
-    #: Attempts to log in that one address, and one name, has in a minute.
+    #: Login attempts in a minute, by address, and by name at an address.
     logins_per_address: int = 20
     logins_per_name: int = 6
     most_connections: int = 256
     most_connections_per_address: int = 64
-    #: For a request to come whole, and for a browser to read on.
+    #: Timeouts: for a whole request to arrive, and for a browser to read on.
     request_s: float = 10.0
     read_s: float = 30.0
-    #: Requests that one address has in a second.
+    #: Requests in a second, by address.
     requests_per_address: int = 100
-    #: Pages that are made at a time.
+    #: Pages that are made concurrently.
     most_pages: int = 16
     allowed: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         if not is_loopback(self.listen) and not self.allow_remote:
             raise ConsoleError(
-                f"{self.listen} can be reached from other computers: say --allow-remote if that "
-                "is meant"
+                f"{self.listen} can be reached from other computers: give --allow-remote if you "
+                "want that"
             )
         if not is_loopback(self.listen) and not self.guest.is_anonymous:
             raise ConsoleError(
-                "--as is for a console on this computer: who comes from elsewhere logs in"
+                "--as needs a loopback address: users of other computers have to log in"
             )
         if (self.certificate is None) is not (self.key is None):
-            raise ConsoleError("--certificate and --key belong together")
+            raise ConsoleError("--certificate and --key must be given together")
         names = {*self.hosts, self.listen}
         if is_loopback(self.listen):
             names |= {"localhost", "127.0.0.1", "::1"}
@@ -79,7 +79,7 @@ class Settings:
 
     @classmethod
     def of_run(cls, run: Path, port: int = PORT) -> Settings:
-        """The enterprise of a run directory, at this port or another that is free."""
+        """The settings for a run directory's enterprise, at this port or any free one."""
         return cls(Places(run), run / "tables", port=port, any_port=True)
 
     @property
@@ -88,17 +88,17 @@ class Settings:
 
     @property
     def login_required(self) -> bool:
-        """To read, too, where others can connect."""
+        """True if even reading needs a login, because other computers can connect."""
         return not is_loopback(self.listen)
 
     @property
     def token_required(self) -> bool:
-        """On this computer, where other users can connect."""
+        """True for a loopback address, which other users of this computer can connect to."""
         return is_loopback(self.listen)
 
 
 def is_loopback(address: str) -> bool:
-    """Only addresses: what a name stands for can change."""
+    """True for a loopback address; False for a name, which may resolve to something else."""
     try:
         return ip_address(address).is_loopback
     except ValueError:

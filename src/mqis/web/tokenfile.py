@@ -1,4 +1,4 @@
-"""The file with the console's address, token included, that only its user can read."""
+"""The file with the console's address and token, which only its user can read."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ MODE = 0o600
 
 @contextmanager
 def token_file(run: Path | None, port: int, url: str) -> Iterator[Path]:
-    """In the run directory, else in a directory of its own that nobody else can enter; there while
-    the block runs."""
+    """Writes the file for the length of the block, in the run directory or in a new private one."""
     if run is not None and os.access(run, os.W_OK):
         path = run / f"console-{port}.url"
         try:
@@ -29,7 +28,7 @@ def token_file(run: Path | None, port: int, url: str) -> Iterator[Path]:
 
 
 def _write(path: Path, url: str) -> Path:
-    """Anew, so that it is neither a link nor open to somebody who read the one before."""
+    """Creates the file anew, so that it is no link and no other process has it open."""
     try:
         with suppress(FileNotFoundError):
             path.unlink()
@@ -39,5 +38,5 @@ def _write(path: Path, url: str) -> Path:
             file.write(f"{url}\n")
     except OSError as error:
         reason = error.strerror or error
-        raise ConsoleError(f"{path}: the console's token cannot be written: {reason}") from error
+        raise ConsoleError(f"cannot write the console's token to {path}: {reason}") from error
     return path.absolute()

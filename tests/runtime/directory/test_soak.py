@@ -64,7 +64,7 @@ def test_the_soak_finds_what_is_wrong(store: Path) -> None:
     half = examine(store, [_soaker({**right, f"{prefix}b": Kept("2")})])
     assert [fault.partition(":")[0] for fault in half] == [f"{prefix}b is half-written"]
     unknown = examine(store, [_soaker(right)])
-    assert unknown == [f"{prefix}b is there, but nobody made it"]
+    assert unknown == [f"{prefix}b exists, but no client made it"]
     for kept, possible in ((Kept("5"), "5"), (Kept(None), None), (Kept("6", ("7",)), "6")):
         fault = examine(store, [_soaker({**right, f"{prefix}a": kept})])[0]
         assert fault.startswith(f"{prefix}a has label '1', possible are")

@@ -1,7 +1,7 @@
-"""Journals and exports of a made-up enterprise of any size, with faults whose places are known.
+"""Generates journals and exports of a made-up enterprise of any size, with known faults.
 
-Directory changes go through the directory's own events and are written down as a server would;
-between servers a message simply arrives, or does what its fault says. Same plan, same bytes.
+Changes go through the directory's own events and are recorded as a server does. A message between
+servers simply arrives, unless it has a planted fault. The same plan gives the same bytes.
 """
 
 from mqis.lab.generate.generate import Generated, generate

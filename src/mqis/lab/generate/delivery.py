@@ -1,4 +1,4 @@
-"""How changes get from server to server, as the journals of all of them tell it."""
+"""Delivers changes from server to server and records that in the servers' journals."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _WAITING = 5000
 REFUSED_BECAUSE = "the name is taken in another partition"
 EXPIRED_BECAUSE = "message class 0x8002"
 _ANY = MessageIdentifier(Guid.NULL, 0)
-#: Microseconds that writing to a session and the way to another server take.
+#: Range of microseconds for writing to a session, and for the transit to another server.
 _WRITING, _TRAVEL = (50, 900), (2000, 40_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A change under way: as it travels, and what the journals say of its object."""
+    """A change in transit, and the type and identifier of its object."""
 
     change: DirectoryChange
     object_type: ObjectType
     object_id: Guid
-    #: Of the record of whoever applies it.
+    #: The fixed fields of the record that a receiver writes when it applies the change.
     applied: bytes
 
     @classmethod
@@ -86,7 +86,7 @@ class Book:
         self.add(encode_record(self.last_lsn + 1, record))
 
     def add(self, data: bytes) -> None:
-        """A record that has the next number already."""
+        """Appends an encoded record, which must have the next LSN."""
         self.last_lsn += 1
         self._waiting.append((self.last_lsn, data))
         if len(self._waiting) >= _WAITING:
@@ -109,21 +109,21 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """What befalls one message."""
+    """A fault of one message, at one step of its path."""
 
     kind: str
     hop: Hop
 
 
 class Delivery:
-    """Everything that is sent arrives before the next change is made, unless it has a mishap."""
+    """Delivers messages; each arrives before the next change is made, unless it has a mishap."""
 
     def __init__(self, members: Sequence[Member], directory: Path, random: Random) -> None:
         self.members = {member.name: member for member in members}
         self.now_us = 0
-        #: Servers that nothing is sent to now.
+        #: Servers that are away: nothing is sent to them.
         self.away: frozenset[str] = frozenset()
-        #: Up to which number each server has a partition.
+        #: The last number that each server has of each partition.
         self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
         self._roll = random.random
         self._books = {
@@ -146,24 +146,24 @@ class Delivery:
             book.close()
 
     def neighbors(self, name: str, *, all_pscs: bool) -> list[str]:
-        """Whom a server sends to: its own backups, and as the authority all other PSCs."""
+        """The servers that a server sends to: its BSCs and, with ``all_pscs``, all other PSCs."""
         others = [psc for psc in self._pscs if psc != name] if all_pscs else []
         return [n for n in (*others, *self._backups[name]) if n not in self.away]
 
     def path(self, partition: Guid, server: str) -> list[Hop]:
-        """The way from the authority of a partition to a server."""
+        """The steps from the authority of a partition to a server."""
         authority, psc = self.authorities[partition], self.members[server].psc
         stops = [authority, *([psc] if psc not in (authority, server) else []), server]
         return [Hop(a, b) for a, b in pairwise(stops)]
 
     def below(self, server: str) -> list[str]:
-        """Whoever gets everything through a server."""
+        """A server and the BSCs that get all changes from it."""
         return [server, *self.neighbors(server, all_pscs=False)]
 
     # --- changes ----------------------------------------------------------------------------------
 
     def made(self, change: OwnChange) -> Sent:
-        """A change of the authority, in its journal."""
+        """Records a change in the authority's journal; returns it for sending."""
         outgoing = propagated(change, SequenceNumber.MIN)
         obj = change.obj
         book = self._books[self.authorities[obj.partition]]
@@ -171,7 +171,7 @@ class Delivery:
         return Sent.of(outgoing, obj.type, obj.id)
 
     def send(self, batch: Sequence[Sent], mishap: Mishap | None = None) -> None:
-        """Changes of one partition to everybody."""
+        """Sends changes of one partition to all other servers."""
         authority = self.authorities[batch[0].change.partition]
         body = self._body(authority, batch)
         start = self.now_us
@@ -199,7 +199,7 @@ class Delivery:
                 self._propagate(Hop(hop.target, backup), batch, passed_on, mishap)
 
     def tell(self, hop: Hop, message: Message, batch: Sequence[Sent] = ()) -> None:
-        """Any other message, which arrives; ``batch`` is what the receiver applies of it."""
+        """Sends any other message, which arrives; the receiver applies the changes of ``batch``."""
         self._message(hop, message.OPERATION, encode_message(message), batch)
 
     # --- the records ------------------------------------------------------------------------------
@@ -207,31 +207,31 @@ class Delivery:
     def _message(
         self, hop: Hop, operation: int, body: bytes, batch: Sequence[Sent], fate: str = ""
     ) -> bool:
-        """Whether it got there and was taken."""
+        """Records a message at both ends; returns whether the receiver accepted it."""
         if fate == "never_sent":
             return False
         book = self._books[hop.source]
         book.ordinal += 1
         number = book.ordinal
-        self._told(hop, RecordState.QUEUED, number, operation=operation, body=body)
-        self._pass(_WRITING)
+        self._record_state(hop, RecordState.QUEUED, number, operation=operation, body=body)
+        self._advance(_WRITING)
         if fate == "expired":
-            self._told(hop, RecordState.EXPIRED, number, reason=EXPIRED_BECAUSE)
+            self._record_state(hop, RecordState.EXPIRED, number, reason=EXPIRED_BECAUSE)
             return False
-        self._told(hop, RecordState.WRITTEN, number)
+        self._record_state(hop, RecordState.WRITTEN, number)
         if fate == "lost":
             return False
-        self._pass(_TRAVEL)
+        self._advance(_TRAVEL)
         for _ in range(2 if fate == "duplicated" else 1):
             self._receive(hop, number, operation, body, batch, refuse=fate == "refused")
-        self._told(hop, RecordState.ACKNOWLEDGED, number)
+        self._record_state(hop, RecordState.ACKNOWLEDGED, number)
         return fate != "refused"
 
-    def _pass(self, span: tuple[int, int]) -> None:
-        """Time."""
+    def _advance(self, span: tuple[int, int]) -> None:
+        """Advances the time by a random span."""
         self.now_us += span[0] + int(self._roll() * (span[1] - span[0]))
 
-    def _told(
+    def _record_state(
         self,
         hop: Hop,
         state: RecordState,
@@ -241,7 +241,7 @@ class Delivery:
         reason: str = "",
         body: bytes = b"",
     ) -> None:
-        """What a sender says of its message."""
+        """Records a state of a message in the sender's journal."""
         book = self._books[hop.source]
         pattern = self._pattern(hop.source, hop.target, state, operation, reason)
         book.add(pattern.record(book.last_lsn + 1, self.now_us, number, body))
@@ -272,8 +272,8 @@ class Delivery:
         message = MessageIdentifier(self.members[hop.source].id, number)
         for sent in batch:
             record = change_record(self.now_us, RecordState.REFUSED, sent.change, 0, sent.object_id)
-            told = {"peer": hop.source, "message": message, "session": 1}
-            self._books[hop.target].write(replace(record, reason=REFUSED_BECAUSE, **told))  # type: ignore[arg-type]
+            about = {"peer": hop.source, "message": message, "session": 1}
+            self._books[hop.target].write(replace(record, reason=REFUSED_BECAUSE, **about))  # type: ignore[arg-type]
 
     def _make_pattern(
         self, source: str, target: str, state: RecordState, operation: int, reason: str

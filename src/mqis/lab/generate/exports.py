@@ -1,4 +1,4 @@
-"""What each server holds in the end, as ``mqis export`` would write it."""
+"""Writes the final content of each server as ``mqis export`` would."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Overrides = Mapping[tuple[str, Guid], Held]
 
 
 def replica_of(obj: DirectoryObject) -> DirectoryObject:
-    """An object as another server has it: what travels, under the identifiers it is stored by."""
+    """An object as a replica stores it: only the properties that are replicated."""
     kept = stored(dict(whole_object(obj)))
     return DirectoryObject(obj.type, obj.id, obj.partition, obj.seq, kept)
 
 
 class Exports:
-    """Lines are made once: most servers hold the same."""
+    """The exports of all servers; lines are formatted once, as most servers hold the same."""
 
     def __init__(self, view: View, members: Iterable[Member], overrides: Overrides) -> None:
         self._view = view
@@ -82,7 +82,7 @@ class Exports:
         if _authority_of(member, obj.partition):
             return self._own[obj.id]
         elsewhere = member.site != obj.partition and scope_of(obj) is Scope.SITE
-        if elsewhere and random.random() < 0.5:  # it came by synchronisation, or did not (E58)
+        if elsewhere and random.random() < 0.5:  # other sites may hold it or not (E58)
             return None
         return self._replicas[obj.id]
 

@@ -1,4 +1,4 @@
-"""Faults that are planted, and what whoever audits the enterprise is to find of each."""
+"""The planted faults, and the differences that an audit has to find."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.storage.journal.files import segments
 from mqis.wire.journal import Whole, segment_header, walk
 
-#: What goes wrong with one message, and so with one change; ``corrupted`` is not the message's
-#: fault: everything arrives, and the replica holds something else.
+#: Faults of one message and so of one change; only ``corrupted`` is a fault of the replica: the
+#: message arrives, and the replica holds something else.
 MISHAPS = ("lost", "never_sent", "refused", "expired", "corrupted")
-#: The ways in which a change can be missed.
+#: The differences that a missed change can cause.
 DIFFERENCES = ("different", "missing", "extra")
 #: Somewhere in the header of a record, behind its checksum.
 _WITHIN = 60
@@ -21,18 +21,18 @@ _UNFINISHED = 90
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing to be found, at one server."""
+    """One difference of one server that an audit has to find."""
 
     server: str
-    #: ``missing``, ``extra`` or ``different``, as ``protocol.replication.convergence`` says.
+    #: ``missing``, ``extra`` or ``different``, as in ``protocol.replication.convergence``.
     difference: str
     cause: str
     type: str
     id: str
     partition: str
-    #: The change that did not get there; None where there is none.
+    #: The number of the change that the server missed; None if there is no such change.
     seq: int | None
-    #: Where it went wrong.
+    #: The step at which it failed.
     source: str | None
     target: str | None
     properties: tuple[int, ...] = ()
@@ -44,7 +44,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A change that a server applied twice: no difference, but no good sign either."""
+    """A change that a server applied twice, which makes no difference but is a bad sign."""
 
     server: str
     partition: str
@@ -71,7 +71,7 @@ class JournalDamage:
 
 @dataclass(slots=True)
 class Held:
-    """What a replica holds in the place of what it should: None is nothing."""
+    """The wrong object that a replica holds; None if it holds none."""
 
     obj: DirectoryObject | None
 

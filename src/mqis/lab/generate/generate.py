@@ -1,4 +1,4 @@
-"""Carries out a plan: the history, its delivery, the faults, the exports and the manifest."""
+"""Carries out a plan: makes the history, its delivery, the faults, exports and manifest."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from mqis.wire.seqnum import SequenceNumber
 #: 2024-03-01T08:00:00Z
 _EPOCH_US = 1_709_280_000_000_000
 _REASONS = {"refused": REFUSED_BECAUSE, "expired": EXPIRED_BECAUSE}
-#: So many changes of a partition are sent together at most; one of these at a time.
+#: Choices for the number of changes that are sent together.
 _GATHERED = (1, 2, 5, 20)
-#: So many servers stay when others are away.
+#: The number of servers that are not away.
 _AWAKE = 4
-#: What lies in no journal and in nobody's directory but the one that holds it.
+#: The cause of an object that only one replica holds and no journal mentions.
 _FOREIGN = "foreign"
 
 Progress = Callable[[int, int], None]
@@ -54,12 +54,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Generated:
-    """What was made, and what is to be found in it."""
+    """The result: the enterprise, and everything that an audit has to find in it."""
 
     plan: Plan
     members: list[Member]
     changes: int = 0
-    #: Requests for a synchronisation that were answered.
+    #: The number of answered sync requests.
     rounds: int = 0
     faults: list[Fault] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Generated:
 def generate(
     plan: Plan, directory: Path, progress: Progress = lambda done, total: None
 ) -> Generated:
-    """Fill a directory with ``journals``, ``exports`` and ``manifest.json``."""
+    """Fills a new directory with ``journals``, ``exports`` and ``manifest.json``."""
     if directory.exists() and any(directory.iterdir()):
         raise GenerateError(f"{directory} is not empty; name a new directory")
     store = MemoryStore()
@@ -114,10 +114,10 @@ class _Run:
         self._waiting: dict[Guid, list[Sent]] = {}
         self._overrides: dict[tuple[str, Guid], Held] = {}
         backups = [m.name for m in self.history.members if m.role is Role.BSC]
-        #: Whose journal is damaged: what it lacks proves nothing.
+        #: The server whose journal is damaged, so that missing records prove nothing.
         self._damaged = backups[-1] if backups and plan.faults else ""
 
-    # --- the ordinary -----------------------------------------------------------------------------
+    # --- changes without faults -------------------------------------------------------------------
 
     def history_of_changes(self, progress: Progress) -> None:
         self._tick()
@@ -147,7 +147,7 @@ class _Run:
         self.history.now_us = self.delivery.now_us = self._now
 
     def _settle(self, at_most: int) -> None:
-        """Write down what was changed, and send what has gathered."""
+        """Records new changes, and sends those of a partition once there are ``at_most``."""
         for change in self.history.take():
             self.result.changes += 1
             waiting = self._waiting.setdefault(change.obj.partition, [])
@@ -161,7 +161,7 @@ class _Run:
                 self.delivery.send(batch)
 
     def _ordinary(self, partition: Guid) -> DirectoryObject:
-        """A queue that gets everywhere."""
+        """Creates a queue and delivers it to all servers."""
         self._tick()
         queue = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
         self._settle(1)
@@ -182,7 +182,7 @@ class _Run:
         self.result.damage += damage_journal(place, self._damaged)
 
     def _hop(self, target: str = "") -> tuple[Guid, Hop]:
-        """A partition, and the last step on its way to a server."""
+        """A random partition, and the last step of its path to ``target`` or a random server."""
         sites = sorted({m.site for m in self.history.members})
         names = [m.name for m in self.history.members if m.name != self._damaged]
         while True:
@@ -227,12 +227,12 @@ class _Run:
             if kind != "corrupted" and server != self._damaged:
                 number = sent.change.seq.value
                 self.result.gaps.append(Gap(server, str(partition), number, number))
-        self._ordinary(partition)  # so that the number is missed
+        self._ordinary(partition)  # a later change, so that the missed number is a gap
 
     def _faulty_change(
         self, what: str, partition: Guid, queue: DirectoryObject | None
     ) -> tuple[DirectoryObject | None, DirectoryObject | None]:
-        """The object after and before the change that somebody misses; nobody changes it again."""
+        """Makes the change that a server misses, the object's last; returns it after and before."""
         if queue is None:
             made = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
             self.history.queues.remove(made)
@@ -254,7 +254,7 @@ class _Run:
         self.result.duplicates.append(Duplicate(hop.target, str(partition), made.seq.value))
 
     def _foreign(self) -> None:
-        """A replica holds what its authority never made."""
+        """Plants an object in a replica that its authority never made."""
         partition, hop = self._hop()
         like = next(q for q in self.history.queues if q.partition == partition)
         id_ = self.history.entropy.guid()
@@ -290,7 +290,7 @@ class _Run:
 
 
 def _difference(after: DirectoryObject | None, held: DirectoryObject | None) -> Difference:
-    """By the rule that simulations end with."""
+    """The difference between two states of an object, by the rule of ``convergence``."""
     authority = copy_of([after] if after is not None else [])
     replica = copy_of([replica_of(held)] if held is not None else [])
     (found,) = differences(authority, replica, same_site=True)

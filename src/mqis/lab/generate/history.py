@@ -1,4 +1,4 @@
-"""What happens in the directory: an enterprise is built, then its queues come, change and go."""
+"""The history of the directory: builds an enterprise, then creates, updates and deletes queues."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS = ("orders", "invoices", "payments", "shipping", "audit", "cache", "error
 
 
 class History:
-    """Makes changes, one at a time, in one transaction over everything."""
+    """Makes changes one at a time, all in one transaction."""
 
     def __init__(self, plan: Plan, tx: Transaction) -> None:
         self.plan = plan
@@ -35,7 +35,7 @@ class History:
         self.now_us = 0
         self.members: list[Member] = []
         self.queues: list[DirectoryObject] = []
-        #: Names by site; under None all.
+        #: Machine names by site; all of them under None.
         self._machines: dict[Guid | None, list[str]] = {None: []}
         self._made: list[OwnChange] = []
         self._numbers = 0
@@ -53,7 +53,7 @@ class History:
             self.members.append(Member(name, self.entropy.guid(), site, Role.BSC, psc))
 
     def take(self) -> list[OwnChange]:
-        """The changes since the last call."""
+        """Returns the changes since the last call."""
         made, self._made = self._made, []
         return made
 
@@ -135,7 +135,7 @@ class History:
         return queue
 
     def update_queue(self, queue: DirectoryObject | None = None) -> DirectoryObject:
-        """Its label, and sometimes its quota as well."""
+        """Changes a queue's label, and sometimes its quota too."""
         index = self._index(queue)
         values: dict[str, Value] = {"Q_LABEL": f"label {self.random.getrandbits(48):012x}"}
         if self.random.random() < 0.2:
@@ -156,7 +156,7 @@ class History:
         return next(i for i, held in enumerate(self.queues) if held.id == queue.id)
 
     def step(self) -> None:
-        """Most changes are updates."""
+        """Makes one random change; most are updates."""
         roll = self.random.random()
         churn = self.plan.churn
         if roll < churn or len(self.queues) < 2:

@@ -1,4 +1,4 @@
-"""How large the enterprise is, and which servers it has."""
+"""The plan of a generated enterprise: its size, and its servers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ ENTERPRISE_NAME = "Generated"
 
 
 class GenerateError(MqisError):
-    """A plan cannot be carried out: why, and what to change."""
+    """A plan cannot be carried out; the text says why and what to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to make. ``backups``: how many sites have a backup controller; None: two of three."""
+    """The enterprise to make. ``backups`` is the number of sites with a BSC; None: two of three."""
 
     sites: int = 3
     machines: int = 20
@@ -25,25 +25,33 @@ class Plan:
     changes: int = 2000
     seed: int = 1
     backups: int | None = None
-    #: How many faults of each kind; 0: none at all, and no damage either.
+    #: The number of faults of each kind; 0: no faults and no damaged journal.
     faults: int = 1
-    #: Of the changes so many make a queue; a few less delete one, all others are updates.
+    #: The share of changes that create a queue; somewhat fewer delete one, all others are updates.
     churn: float = 0.1
-    #: The last so many changes reach every server one by one. Of those before them most servers
-    #: hear by a synchronisation, which brings objects as they are then: a million changes that
-    #: each go to 200 servers would be 200 million records. None: all do.
+    #: The number of last changes that are propagated one by one to every server; None: all. Most
+    #: servers get the earlier changes by synchronisation, as final objects: a million changes that
+    #: are each sent to 200 servers would be 200 million records.
     live: int | None = None
 
     def __post_init__(self) -> None:
         if self.sites < 1 or self.machines < self.sites or self.queues < 1 or self.changes < 0:
-            raise GenerateError("an enterprise has a site, a machine in each, and a queue at least")
+            raise GenerateError(
+                "the enterprise is too small: it needs at least one site, one machine for each "
+                "site, and one queue"
+            )
         if not 0 <= self.churn <= 0.5:
-            raise GenerateError("churn is the share of new queues among changes: 0 to 0.5")
+            raise GenerateError(
+                f"churn is {self.churn:g}; it is the share of new queues among changes, 0 to 0.5"
+            )
         if not 0 <= self.backup_count <= self.sites:
-            raise GenerateError(f"{self.backup_count} backup controllers: a site has one or none")
+            raise GenerateError(
+                f"{self.backup_count} backup controllers are too many for {self.sites} sites: "
+                "a site has one or none"
+            )
         if self.faults and (self.sites < 2 or self.backup_count < 2):
             raise GenerateError(
-                "faults need two sites and two backup controllers at least: more sites, or "
+                "faults need at least two sites and two backup controllers: give more sites, or "
                 "--faults 0"
             )
 
@@ -53,7 +61,7 @@ class Plan:
 
     @property
     def apart(self) -> int:
-        """How many changes are made while most servers are away."""
+        """The number of changes that are made while most servers are away."""
         return 0 if self.live is None else max(0, self.changes - self.live)
 
 
@@ -65,7 +73,7 @@ class Member:
     id: Guid
     site: Guid
     role: Role
-    #: The PSC of its site, which is itself for a PSC.
+    #: The name of its site's PSC; its own name for a PSC.
     psc: str
 
 

@@ -1,4 +1,4 @@
-"""Servers that were away ask for what they lack: the objects as they are now, not every change."""
+"""Synchronises servers that were away: they get current objects instead of every change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mqis.wire.seqnum import SequenceNumber
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one reply holds."""
+    """The content of one sync reply."""
 
     from_seq: SequenceNumber
     to_seq: SequenceNumber
@@ -29,7 +29,7 @@ class _Part:
 
 
 def catch_up(delivery: Delivery, view: View) -> int:
-    """Everybody asks, backup controllers after their PSCs; how many rounds it took."""
+    """Synchronises all servers, BSCs after their PSCs; returns the number of replies."""
     rounds = 0
     known: dict[tuple[Guid, SequenceNumber, int], list[_Part]] = {}
     for role_is_bsc in (False, True):
@@ -46,11 +46,11 @@ def catch_up(delivery: Delivery, view: View) -> int:
                 if key not in known:
                     known[key] = list(_parts(state, view.changes(state.id, begin), begin, scope))
                 source = member.psc if role_is_bsc else authority
-                rounds += _ask(delivery, member, source, state, known[key])
+                rounds += _synchronize(delivery, member, source, state, known[key])
     return rounds
 
 
-def _ask(
+def _synchronize(
     delivery: Delivery, member: Member, source: str, state: Partition, parts: Sequence[_Part]
 ) -> int:
     site = delivery.members[source].site
@@ -83,7 +83,7 @@ def _ask(
 def _parts(
     state: Partition, changes: Iterator[Change], begin: SequenceNumber, scope: int
 ) -> Iterator[_Part]:
-    """As ``serving`` does it: everything above a number, as much as one message holds."""
+    """Divides the changes after ``begin`` into replies, as ``serving`` does."""
     batch: list[Sent] = []
     size, previous = 0, begin
     for found in visible(changes, scope):

@@ -1,1 +1,1 @@
-"""What ``mqis pipeline`` runs: jobs own reading and writing, transforms the rest."""
+"""The jobs that ``mqis pipeline`` runs: they read and write tables; transforms do the rest."""

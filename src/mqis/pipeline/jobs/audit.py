@@ -1,4 +1,4 @@
-"""Audit: the table ``divergence``, what every replica holds wrongly, and why."""
+"""Audit: the table ``divergence``, every difference of a replica from its authority, and why."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Audited:
     differences: int
     objects: int
     servers: int
-    #: Partitions whose authority was not exported, so that nothing can be said of them.
+    #: Partitions that were not audited, because their authority was not exported.
     unaudited: tuple[str, ...]
 
 
 def audit(tables: Tables) -> Audited:
-    """From ``objects``, ``partitions``, ``records`` and ``errors`` to ``divergence``."""
+    """Writes ``divergence`` from ``objects``, ``partitions``, ``records`` and ``errors``."""
     objects, partitions = objects_of(tables), tables.read("partitions")
     session = tables.session
     records = tables.read("records") if tables.has("records") else empty(session, "records")

@@ -1,4 +1,4 @@
-"""Where a rebuild can begin: with the first record of a journal, or with one of its snapshots."""
+"""Starting points of a rebuild: the first record of a journal, or one of its snapshots."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import Tables
 
-#: Whoever takes over a partition skips twice as many numbers; a smaller gap is changes that lack.
+#: A server that takes over a partition skips twice as many numbers. If the first number is smaller
+#: than this, earlier changes are missing.
 SKIPPED = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What there is of one server's journal."""
+    """The extent of one server's journal, as far as it was ingested."""
 
     first: int
     last: int
@@ -36,7 +37,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One partition in one snapshot of its owner."""
+    """The state of one partition in one snapshot of its owner."""
 
     server: str
     lsn: int
@@ -47,27 +48,28 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What to go back to: a time, or a number."""
+    """The point to go back to: a time, or a sequence number."""
 
     time: datetime | None = None
     seq: int | None = None
 
 
 class Beginnings:
-    """What journals and snapshots there are."""
+    """The journals and snapshots that a rebuild can start from."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self.held = _held(tables)
-        self.snapshots = _snapshots(tables)
+        self.held = _read_extents(tables)
+        self.snapshots = _read_snapshots(tables)
 
     def of(
         self, partition: bytes, makers: Collection[str], first_seq: int, moment: Moment
     ) -> Snapshot | None:
-        """The newest snapshot before; None: there is none, and the journals have every change.
+        """Returns the newest snapshot before ``moment``; None if the journals have every change.
 
         ``makers`` are the servers that made changes of the partition, ``first_seq`` is the number
-        of the first one that their journals have. ``PipelineError`` where neither reaches.
+        of the first change in their journals. Raises ``PipelineError`` if neither a snapshot nor
+        the journals reach back to ``moment``.
         """
         mine = [s for s in self.snapshots if s.partition == partition]
         fitting = [s for s in mine if self._continues(s) and self._is_before(s, moment)]
@@ -78,14 +80,14 @@ class Beginnings:
         if not short and not founded and (makers or not mine):
             return None
         named = short or sorted(makers) or sorted({s.server for s in mine})
-        raise PipelineError(self._why(named[0], mine, first_seq))
+        raise PipelineError(self._explain(named[0], mine, first_seq))
 
     def _is_whole(self, server: str) -> bool:
         held = self.held.get(server)
         return held is not None and held.is_whole
 
     def _continues(self, snapshot: Snapshot) -> bool:
-        """Whether the journal goes on right behind it."""
+        """Returns whether the journal has every record since the snapshot."""
         held = self.held.get(snapshot.server)
         return held is not None and held.is_unbroken and held.first <= snapshot.lsn + 1
 
@@ -97,7 +99,7 @@ class Beginnings:
         return taken is not None and taken <= moment.time
 
     def _time_of(self, snapshot: Snapshot) -> datetime | None:
-        """When it was taken at the latest: its record's time, or of the one behind it."""
+        """The latest time that it can have been taken: that of its last record, or of the next."""
         if snapshot.lsn == 0:
             return datetime.min.replace(tzinfo=UTC)
         times = (self._times.get((snapshot.server, snapshot.lsn + more)) for more in (0, 1))
@@ -105,30 +107,30 @@ class Beginnings:
 
     @cached_property
     def _times(self) -> dict[tuple[str, int], datetime]:
-        """Of the records around snapshots."""
+        """The times of the last record before and the first record after each snapshot."""
         near = {(s.server, s.lsn + more) for s in self.snapshots for more in (0, 1)}
         asked = self._tables.session.createDataFrame(sorted(near), "server string, lsn long")
         found = self._tables.read("records").join(F.broadcast(asked), ["server", "lsn"])
         rows = found.select("server", "lsn", F.unix_micros("time").alias("us")).collect()
         return {(r[0], r[1]): datetime.fromtimestamp(r[2] / 1e6, tz=UTC) for r in rows}
 
-    def _why(self, name: str, mine: list[Snapshot], first_seq: int) -> str:
+    def _explain(self, name: str, mine: list[Snapshot], first_seq: int) -> str:
         held = self.held.get(name)
         if held is None:
-            return f"there is no journal of {name}, so what it held cannot be told"
+            return f"there is no journal of {name}, so its past cannot be rebuilt; ingest it first"
         if not held.is_unbroken:
-            return f"the journal of {name} is damaged, so what it held cannot be told"
-        known = "there is no snapshot of it" if not mine else "its snapshots are from after that"
+            return f"the journal of {name} is damaged or has gaps, so its past cannot be rebuilt"
+        known = "it has no snapshots" if not mine else "its snapshots are newer"
         begins = f"record {held.first:,}"
-        if held.is_whole:  # the store had something before there was a journal
+        if held.is_whole:  # the store had changes before its journal was begun
             begins = f"change {first_seq:,}"
         return (
-            f"the journal of {name} begins with {begins}, and {known}: "
-            "neither reaches back to that point"
+            f"the journal of {name} begins with {begins} and {known}: "
+            "neither reaches back to that point; choose a later one"
         )
 
 
-def _held(tables: Tables) -> dict[str, Held]:
+def _read_extents(tables: Tables) -> dict[str, Held]:
     records = tables.read("records")
     rows = records.groupBy("server").agg(
         F.min("lsn").alias("first"), F.max("lsn").alias("last"), F.count_distinct("lsn").alias("n")
@@ -143,8 +145,8 @@ def _held(tables: Tables) -> dict[str, Held]:
     }
 
 
-def _snapshots(tables: Tables) -> list[Snapshot]:
-    """Of the partitions that their servers decide about."""
+def _read_snapshots(tables: Tables) -> list[Snapshot]:
+    """The snapshots, of each server only the partitions that it owns."""
     if not tables.has("snapshot_partitions"):
         return []
     own = tables.read("snapshot_partitions").filter(F.lower("owner") == F.lower("server"))

@@ -16,8 +16,8 @@ class Recorded:
 
 
 def history(tables: Tables) -> Recorded:
-    """From ``records``."""
+    """Writes both tables from ``records``."""
     records = tables.read("records")
     made = tables.write("changes", changes(local_changes(records), records))
-    told = tables.write("versions", versions(made))
-    return Recorded(made.count(), told.count())
+    resulting = tables.write("versions", versions(made))
+    return Recorded(made.count(), resulting.count())

@@ -1,4 +1,4 @@
-"""Hygiene: the tables ``directory``, as the authorities have it, and ``hygiene``."""
+"""Hygiene: the tables ``directory`` (as the authorities have it) and ``hygiene`` (findings)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def directory(tables: Tables) -> DataFrame:
 
 
 def hygiene(tables: Tables) -> dict[str, int]:
-    """How many findings there are of each kind."""
+    """Writes both tables; returns the number of findings of each check."""
     held = directory(tables)
     readable = held.select(
         "authority",

@@ -30,9 +30,12 @@ class Ingested:
 
 
 def ingest(tables: Tables, journals: str = "", exports: str = "", captures: str = "") -> Ingested:
-    """Read what is given, each a directory or several with commas; what is not stays as it is."""
+    """Reads what is given into tables; tables of other inputs stay as they are.
+
+    Each argument is a file or directory, or several with commas.
+    """
     if not (journals or exports or captures):
-        raise PipelineError("nothing to read: name journals, exports or captures")
+        raise PipelineError("nothing to read: give --journals, --exports or --captures")
     if journals:
         paths_in({"path": journals}, PATTERN, "journal segments")
     if exports:
@@ -70,7 +73,7 @@ def _journals(tables: Tables, path: str) -> DataFrame:
 
 def _exports(tables: Tables, path: str) -> list[DataFrame]:
     session = tables.session
-    # Lines that cannot be read stay in the table: parsing exports once is long enough.
+    # Lines that cannot be read stay in the table, so that exports are parsed only once.
     objects = tables.write("objects", sources.directory(session, path), by=["server"])
     partitions = sources.directory(session, path, rows="partitions")
     tables.write("partitions", partitions.filter("error is null").drop("error").coalesce(1))
@@ -90,14 +93,14 @@ def _as_errors(rows: DataFrame, source: str) -> DataFrame:
 
 
 def _captures(tables: Tables, path: str) -> DataFrame:
-    """Damage stays among the packets too: it is a part of the conversation that it is in."""
+    """Writes ``packets`` and returns their errors, which stay in ``packets`` as well."""
     packets = tables.write("packets", sources.capture(tables.session, path))
     unread = packets.filter("error is not null").withColumn("server", F.lit(None).cast("string"))
     return _as_errors(unread, "capture")
 
 
 def _other_errors(tables: Tables, read_again: list[str]) -> list[DataFrame]:
-    """What an earlier run found in what this one does not read again."""
+    """Errors from earlier runs, for inputs that this run does not read again."""
     if not tables.has("errors"):
         return []
     return [tables.read("errors").filter(~F.col("source").isin(read_again))]
@@ -123,11 +126,11 @@ def _count(tables: Tables) -> Ingested:
 
 
 def objects_of(tables: Tables) -> DataFrame:
-    """The table ``objects`` without lines that could not be read."""
+    """The table ``objects`` without the lines that could not be read."""
     return tables.read("objects").filter("error is null").drop("error")
 
 
 def empty(session: SparkSession, name: str) -> DataFrame:
-    """A bronze table that was not ingested, without rows."""
+    """An empty table in place of a bronze table that was not ingested."""
     schema = {"records": schemas.RECORDS, "errors": schemas.ERRORS}[name]
     return session.createDataFrame([], schema)

@@ -19,7 +19,7 @@ class Progressed:
 
 
 def lag(tables: Tables) -> Progressed:
-    """From ``records``, and where there are exports ``partitions``."""
+    """Writes the tables from ``records``; ``margins`` only if there are ``partitions`` too."""
     session = tables.session
     records = tables.read("records")
     errors = tables.read("errors") if tables.has("errors") else empty(session, "errors")
@@ -27,11 +27,11 @@ def lag(tables: Tables) -> Progressed:
     ways = tables.write("lag", progress.lag(arrived).orderBy("origin", "server").coalesce(1))
     tables.write("lag_by_minute", progress.lag_by_minute(arrived).coalesce(1))
     found = progress.gaps(records, settled(journals(records, errors)))
-    told = tables.write("gaps", found.orderBy("server", "partition", "first_seq").coalesce(1))
+    gaps = tables.write("gaps", found.orderBy("server", "partition", "first_seq").coalesce(1))
     tables.write("rounds", progress.rounds(records).orderBy("server", "peer").coalesce(1))
     if tables.has("partitions"):
         margins = progress.margins(tables.read("partitions"), records)
         tables.write("margins", margins.orderBy("authority", "partition", "psc").coalesce(1))
     session.catalog.clearCache()
-    kinds = {row["kind"]: row["count"] for row in told.groupBy("kind").count().collect()}
+    kinds = {row["kind"]: row["count"] for row in gaps.groupBy("kind").count().collect()}
     return Progressed(ways.count(), kinds.get("gap", 0), kinds.get("duplicate", 0))

@@ -1,7 +1,7 @@
-"""Rebuild: an export of the directory as it was at a moment, or at a number of one partition.
+"""Rebuild: an export of the directory as it was at a time, or at a number of one partition.
 
-Each partition comes from its authority: from the first record of its journal on or, where that is
-gone, from the newest snapshot before the moment on.
+Each partition is rebuilt from its authority's journal: from the first record on or, if old records
+have been removed, from the newest snapshot before that time on.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from mqis.wire.seqnum import SequenceNumber
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
     lines: int
-    #: The number of each partition in it, by the partition's identifier.
+    #: By partition identifier: the last sequence number in the export.
     partitions: dict[str, int]
-    #: Partitions that began with a snapshot, with the record that it was taken behind.
+    #: By identifier of each partition that was rebuilt from a snapshot: the snapshot's LSN.
     snapshots: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """One partition as it was."""
+    """The state of one partition in the past."""
 
     partition: bytes
     owner: str
@@ -53,19 +53,21 @@ def rebuild(
     partition: Guid | None = None,
     at_seq: int | None = None,
 ) -> Rebuilt:
-    """Write the export. Give a time, or a partition with a number."""
+    """Writes the export to ``out``. Takes a time, or a partition with a sequence number."""
     if (at_time is None) == (at_seq is None) or (at_seq is not None and partition is None):
-        raise PipelineError("rebuild at a time, or at a number of one partition")
+        raise PipelineError(
+            "a rebuild needs either a time, or a partition and one of its sequence numbers"
+        )
     records = tables.read("records")
     if partition is not None:
         records = records.filter(F.col("partition") == F.lit(bytearray(partition.raw)))
     changes = local_changes(records).persist()
     try:
-        past = _past(tables, changes, Moment(at_time, at_seq), partition)
-        kept = list(_kept(_lines(tables, changes, past), past))
+        past = _past_states(tables, changes, Moment(at_time, at_seq), partition)
+        kept = list(_without_purged(_lines(tables, changes, past), past))
     finally:
         changes.unpersist()
-    states = tuple(_state(past[key]) for key in sorted(past))
+    states = tuple(_partition(past[key]) for key in sorted(past))
     header = Header(_enterprise(kept), states, len(kept))
     aside = out.with_name(f"{out.name}.part")
     aside.write_text("\n".join([format_header(header), *kept, ""]), encoding="ascii")
@@ -77,37 +79,41 @@ def rebuild(
     )
 
 
-def _past(
+def _past_states(
     tables: Tables, changes: DataFrame, moment: Moment, only: Guid | None
 ) -> dict[bytes, _Past]:
-    """The partitions that there were, by identifier."""
+    """The past state of every partition, by its identifier."""
     known = Beginnings(tables)
-    told = {bytes(row["partition"]): row.asDict() for row in _told(changes, moment).collect()}
-    wanted = told.keys() | {s.partition for s in known.snapshots}
+    summaries = {
+        bytes(row["partition"]): row.asDict() for row in _summaries(changes, moment).collect()
+    }
+    wanted = summaries.keys() | {s.partition for s in known.snapshots}
     if only is not None:
         wanted &= {only.raw}
-    exported = _exported(tables)
+    exported = _purged_numbers(tables)
     found: dict[bytes, _Past] = {}
     for key in wanted:
-        row = told.get(key, {})
+        row = summaries.get(key, {})
         base = known.of(key, row.get("makers") or (), row.get("first") or 0, moment)
         last = max(row.get("last") or 0, base.last_seq if base else 0)
         owner = row.get("owner") or (base.server if base else "")
         if owner:
-            # A purge follows a change, so it is the next change that tells of it, or whoever
-            # looked at the server before that.
+            # A purge comes after a change, so only the next change shows it, or an export or
+            # snapshot that was made before the next change.
             purged = row.get("purged_later")
             if purged is None:
                 purged = max(row.get("purged") or 0, base.purged_seq if base else 0)
                 purged = max(purged, exported.get((key, last), 0))
             found[key] = _Past(key, owner, last, purged, base)
     if not found:
-        raise PipelineError("there is no change up to that point: the journals begin later")
+        raise PipelineError(
+            "there is no change up to that point: the journals begin later; choose a later one"
+        )
     return found
 
 
-def _told(changes: DataFrame, moment: Moment) -> DataFrame:
-    """What the changes of each partition say of the moment."""
+def _summaries(changes: DataFrame, moment: Moment) -> DataFrame:
+    """Each partition's state at ``moment``, as far as its changes show it."""
     if moment.time is not None:
         until = F.col("time") <= F.lit(moment.time)
     else:
@@ -123,8 +129,8 @@ def _told(changes: DataFrame, moment: Moment) -> DataFrame:
     )
 
 
-def _exported(tables: Tables) -> dict[tuple[bytes, int], int]:
-    """The purged number that authorities had at a last number, by their exports and snapshots."""
+def _purged_numbers(tables: Tables) -> dict[tuple[bytes, int], int]:
+    """Purged numbers by (partition, last number), from the authorities' exports and snapshots."""
     found: dict[tuple[bytes, int], int] = {}
     for name in ("partitions", "snapshot_partitions"):
         if tables.has(name):
@@ -157,13 +163,13 @@ def _lines(tables: Tables, changes: DataFrame, past: Mapping[bytes, _Past]) -> D
     return found.select("partition", "seq", "line")
 
 
-def _state(one: _Past) -> Partition:
+def _partition(one: _Past) -> Partition:
     purged = SequenceNumber(one.purged_seq)
     return Partition(Guid(one.partition), one.owner, SequenceNumber(one.last_seq), purged, purged)
 
 
-def _kept(found: DataFrame, past: Mapping[bytes, _Past]) -> Iterator[str]:
-    """Tombstones that were purged are not there any more."""
+def _without_purged(found: DataFrame, past: Mapping[bytes, _Past]) -> Iterator[str]:
+    """Leaves out the tombstones that had been purged."""
     for row in found.toLocalIterator():
         is_tombstone = row["line"].startswith('{"type":"deleted"')
         if not is_tombstone or row["seq"] > past[bytes(row["partition"])].purged_seq:

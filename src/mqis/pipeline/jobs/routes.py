@@ -12,7 +12,7 @@ from mqis.pipeline.transforms.routes import Network, snapshot_of
 from mqis.pipeline.transforms.routes import routes as all_routes
 from mqis.pipeline.transforms.routes import what_if as all_failures
 
-#: With more sites paths would be most of the table; the next hops give them anyhow.
+#: With more sites, paths are left out: they would be most of the table, and next hops imply them.
 _PATHS_UP_TO = 1000
 
 
@@ -26,7 +26,7 @@ class Routed:
 @dataclass(frozen=True, slots=True)
 class Failed:
     failures: int
-    #: Those that cut somebody off.
+    #: Failures that cut off at least one pair of sites.
     cutting: int
 
 

@@ -1,7 +1,8 @@
 """Snapshots of journals: the tables ``snapshots`` and ``snapshot_partitions``.
 
-A snapshot is the directory as its server had it behind one record. Retention removes what a journal
-has before a snapshot that is kept, so a rebuild of the past may have to begin with one.
+A snapshot is the server's directory as it was after one record. Retention removes the records
+before the oldest snapshot that it keeps, so a rebuild of the past may have to start from a
+snapshot.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _PLACE = "file string, of string, lsn long"
 
 
 def snapshots(tables: Tables, journals: str) -> list[DataFrame]:
-    """Read those that lie beside journals; what could not be read of them is handed back."""
+    """Reads the snapshots in the journals' directories into tables; returns the errors."""
     options = {"path": journals, "allow_empty": "true"}
     beside = {path.parent for path in paths_in(options, PATTERN, "journal segments")}
-    found = [row for directory in sorted(beside) for row in _taken(directory)]
+    found = [row for directory in sorted(beside) for row in _snapshot_files(directory)]
     session = tables.session
     if not found:
         for name in ("snapshots", "snapshot_partitions"):
@@ -49,11 +50,11 @@ def snapshots(tables: Tables, journals: str) -> list[DataFrame]:
     return [unread.join(places, "file").withColumn("server", F.col("of")).drop("of", "lsn")]
 
 
-def _taken(directory: Path) -> list[tuple[str, str, int]]:
+def _snapshot_files(directory: Path) -> list[tuple[str, str, int]]:
     """(file, server, lsn) of the snapshots in a journal's directory."""
     server = next(filter(None, map(server_of_segment, sorted(directory.glob(PATTERN)))), "")
     taken = sorted(directory.glob(_SNAPSHOTS)) if server else []
-    # A comma in the name of a directory would begin another path.
+    # A path with a comma is left out: a comma separates paths.
     numbered = ((path, path.stem.partition("-")[2]) for path in taken if "," not in str(path))
     return [(str(path), server, int(n)) for path, n in numbered if _is_lsn(n)]
 

@@ -1,9 +1,9 @@
-"""Stream: how far replicas are and who holds something else, while it happens.
+"""Stream: lag and divergence of replicas, while their journals grow.
 
-The tables ``live``, ``live_lag`` and ``live_divergence``. Each batch keeps what matters of its
-records in a directory of its own, by the batch's number, so a batch that is done again after a
-crash replaces itself; the tables are worked out from all of them. What runs for each batch holds
-nothing but a path: through Spark Connect it is sent to the server and runs there.
+The tables are ``live``, ``live_lag`` and ``live_divergence``. Each batch writes the relevant
+columns of its records to a directory named after the batch's number, so a batch that is repeated
+after a crash replaces itself. The tables are computed from all batches. The function that runs for
+each batch closes ended nothing but a path: Spark Connect sends it to the server and runs it there.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from mqis.pipeline.transforms import live
 from mqis.pipeline.transforms.progress import arrivals, lag
 
 _POLL_S = 1
-#: Called with the number of each batch that is done, and the current table ``live``.
-Told = Callable[[int, DataFrame], None]
+#: Called after each batch with the batch's number and the current table ``live``.
+OnBatch = Callable[[int, DataFrame], None]
 
 
 def stream(
     tables: Tables, journals: str, *, every_s: float = 2.0, once: bool = False
 ) -> StreamingQuery:
-    """Start it; it goes on from where an earlier one ended. ``once``: what is there, then end."""
+    """Starts the stream where an earlier one ended.
+
+    ``once``: reads the records that exist now, then ends.
+    """
     schema = StructType([schemas.JOURNAL[name] for name in live.READ])
     reader = tables.session.readStream.format("mqis.journal").schema(schema)
     place = tables.directory / "stream"
@@ -55,7 +58,7 @@ def _keeper(directory: str) -> Callable[[DataFrame, int], None]:
 
 
 def compute(tables: Tables, batches: Path) -> None:
-    """The tables from all batches that there are."""
+    """Writes the tables from all batches."""
     seen = tables.session.read.parquet(str(batches)).drop("batch").persist()
     try:
         tables.write("live", live.standing(seen).coalesce(1))
@@ -66,18 +69,21 @@ def compute(tables: Tables, batches: Path) -> None:
         seen.unpersist()
 
 
-def follow(query: StreamingQuery, tables: Tables, told: Told) -> None:
-    """Tell of every batch until the query ends; ``PipelineError`` where it fails."""
-    last, over = -1, False
-    while not over:
+def follow(query: StreamingQuery, tables: Tables, on_batch: OnBatch) -> None:
+    """Calls ``on_batch`` after every batch until the query ends.
+
+    Raises ``PipelineError`` if the query fails.
+    """
+    last, ended = -1, False
+    while not ended:
         try:
-            over = bool(query.awaitTermination(_POLL_S))
+            ended = bool(query.awaitTermination(_POLL_S))
         except SPARK_ERRORS as error:
             raise PipelineError(f"the stream ended: {explained(error)}") from error
         progress = query.lastProgress
         number = -1 if progress is None else progress.batchId
-        # By name: through Connect, the number under that key is missing.
+        # The attribute, not the key: with Spark Connect, the key "numInputRows" is missing.
         done = number > last and progress is not None and progress.numInputRows > 0
         if done and tables.has("live"):
             last = number
-            told(number, tables.read("live"))
+            on_batch(number, tables.read("live"))

@@ -1,4 +1,4 @@
-"""Traffic: the table ``traffic``, what links and gates carry, with and without a failed link."""
+"""Traffic: the table ``traffic``, the load of links and gates, with and without a failed link."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ class Carried:
 
 
 def traffic(tables: Tables, messages: str = "", *, failed: str = "", seed: int = 1) -> Carried:
-    """``messages`` is a CSV file (source, destination, messages by machine name) or, if it is not
-    given, made up; ``failed`` names a link as ``what_if`` does."""
+    """Writes the table; ``failed`` names a link as the table ``what_if`` does.
+
+    ``messages`` is a CSV file (source, destination, messages; by machine name). Without it, the
+    messages are made up from ``seed``.
+    """
     held = directory(tables).persist()
     network = Network.of(snapshot_of(held))
     if failed and failed not in network.links:
         known = ", ".join(sorted(set(network.links))[:10])
-        raise PipelineError(f"there is no link {failed!r}; there are {known}")
+        raise PipelineError(f"there is no link {failed!r}; links are {known}")
     given = _read(tables, messages) if messages else made_up(held, seed)
     wanted = demand(given, held).persist()
     found = loads(wanted, network).withColumnRenamed("messages", "messages_before")
@@ -55,12 +58,12 @@ def traffic(tables: Tables, messages: str = "", *, failed: str = "", seed: int =
 
 def _read(tables: Tables, path: str) -> DataFrame:
     if not Path(path).exists():
-        raise PipelineError(f"{path}: there is no such file")
+        raise PipelineError(f"{path}: there is no such file (a CSV of messages)")
     return tables.session.read.csv(path, header=True, schema=_SCHEMA)
 
 
 def made_up(held: DataFrame, seed: int) -> DataFrame:
-    """Every machine sends to three others, a few hundred messages each."""
+    """Made-up messages: every machine sends up to 500 to each of three machines."""
     machines = held.filter(F.col("type") == int(ObjectType.MACHINE)).select("path")
     listed = machines.agg(F.array_sort(F.collect_list("path")).alias("all"))
     sending = machines.crossJoin(F.broadcast(listed)).select(

@@ -1,4 +1,4 @@
-"""One HTML file that shows what the tables say; it needs no network and no server."""
+"""A report of the tables: one HTML file, which needs no network and no server."""
 
 from mqis.pipeline.report.page import report
 

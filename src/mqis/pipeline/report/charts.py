@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn here: lines, bars and a matrix are all that a report needs."""
+"""Charts of the report as SVG and HTML: lines, bars and a matrix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from math import ceil, floor, log10
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 820, 260, 64, 16, 14, 34
-#: Told apart by people who do not see all colours (Okabe and Ito).
+#: Colour-blind readers can distinguish these (Okabe and Ito).
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a800")
 _SERIES = len(_COLOURS)
 _BAR, _LABEL = 22, 250
@@ -17,7 +17,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def line_chart(series: Mapping[str, Points], unit: str) -> str:
-    """Lines over time; x is seconds since 1970. Of many series the highest are drawn."""
+    """Lines over time; x is seconds since 1970. Draws only the highest of many series."""
     if not any(series.values()):
         return _nothing()
     ranked = sorted(series.items(), key=lambda item: -max(y for _, y in item[1]))
@@ -35,7 +35,7 @@ def line_chart(series: Mapping[str, Points], unit: str) -> str:
 
 
 class _Frame:
-    """Where values lie in the picture."""
+    """The axes of a line chart: maps values to positions in the picture."""
 
     def __init__(self, left: float, right: float, top: float) -> None:
         self.left, self.right, self.top = left, right, top or 1.0
@@ -68,10 +68,10 @@ class _Frame:
         return parts
 
     def _time(self, moment: float) -> str:
-        told = datetime.fromtimestamp(moment, tz=UTC)
+        time = datetime.fromtimestamp(moment, tz=UTC)
         if self.right - self.left > 2 * 86_400:
-            return f"{told:%d %b}"
-        return f"{told:%d %b %H:%M}" if moment == self.left else f"{told:%H:%M}"
+            return f"{time:%d %b}"
+        return f"{time:%d %b %H:%M}" if moment == self.left else f"{time:%H:%M}"
 
 
 def _line(frame: _Frame, name: str, points: Points, colour: str) -> str:
@@ -103,7 +103,7 @@ def bar_chart(
         parts.append(_bar(y, value / top * room, f"{_number(value)} {unit}", _COLOURS[0]))
         if after is not None:
             wide = after[index] / top * room
-            parts.append(_bar(y + _BAR - 6, wide, f"{_number(after[index])} then", _COLOURS[1]))
+            parts.append(_bar(y + _BAR - 6, wide, f"{_number(after[index])} after", _COLOURS[1]))
     return _svg(parts, 8 + step * len(bars), unit)
 
 
@@ -118,7 +118,7 @@ def _bar(y: float, width: float, text: str, colour: str) -> str:
 def matrix(
     rows: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str, str], int]
 ) -> str:
-    """Counts by row and column, darker where there are more."""
+    """A table of counts by row and column, with darker cells for higher counts."""
     if not rows or not columns:
         return _nothing()
     top = max(cells.values(), default=0) or 1
@@ -141,7 +141,7 @@ def _cell(count: int, top: int) -> str:
 
 
 def _ticks(top: float) -> list[float]:
-    """From 0 in round steps to somewhat above ``top``."""
+    """Round axis values from 0 to at least ``top``."""
     if top <= 0:
         return [0.0, 1.0]
     raw = top / 4

@@ -1,4 +1,4 @@
-"""The page: what matters in a line of numbers, then a section for each table that is there."""
+"""The report's page: the main numbers first, then a section for each table that exists."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mqis.pipeline.tables import Tables
 
 _SHOWN = 100
 _RANKED = 15
-#: More rows are not drawn, only counted.
+#: At most this many rows of a table are read.
 _READ = 100_000
 
 Rows = Sequence[dict[str, Any]]
 
 
 def report(tables: Tables, out: Path, title: str = "mqis pipeline report") -> list[str]:
-    """Write the file; the sections that it has."""
+    """Writes the report to ``out``; returns the headings of its sections."""
     found = {name: _read(tables, name) for name in _SECTIONS if tables.has(name)}
     sections = [(*_SECTIONS[name], rows) for name, rows in found.items()]
     links = "".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name, _, _ in sections)
@@ -61,32 +61,34 @@ def _anchor(name: str) -> str:
 
 
 def _cards(tables: Tables, found: dict[str, Rows]) -> str:
-    told: list[tuple[str, str, bool | None]] = []
+    numbers: list[tuple[str, str, bool | None]] = []
     if tables.has("objects"):
         servers = tables.read("objects").select("server").distinct().count()
-        told.append(("servers", f"{servers:,}", None))
+        numbers.append(("servers", f"{servers:,}", None))
     if "divergence" in found:
         count = len(found["divergence"])
-        told.append(("differences", f"{count:,}", count == 0))
+        numbers.append(("differences", f"{count:,}", count == 0))
     if "gaps" in found:
         kinds = Counter(row["kind"] for row in found["gaps"])
-        told += [(f"{kind}s", f"{kinds[kind]:,}", not kinds[kind]) for kind in ("gap", "duplicate")]
+        numbers += [
+            (f"{kind}s", f"{kinds[kind]:,}", not kinds[kind]) for kind in ("gap", "duplicate")
+        ]
     if found.get("lag"):
         worst = max(row["p95_ms"] for row in found["lag"])
-        told.append(("longest p95 lag", _milliseconds(worst), None))
+        numbers.append(("longest p95 lag", _milliseconds(worst), None))
     if "what_if" in found:
         cutting = sum(row["cut_off"] > 0 for row in found["what_if"])
-        told.append(("failures that cut off", f"{cutting:,}", cutting == 0))
+        numbers.append(("failures that cut sites off", f"{cutting:,}", cutting == 0))
     if "hygiene" in found:
         count = len(found["hygiene"])
-        told.append(("hygiene", f"{count:,}", count == 0))
+        numbers.append(("hygiene findings", f"{count:,}", count == 0))
     if "errors" in found:
         count = len(found["errors"])
-        told.append(("unreadable", f"{count:,}", count == 0))
+        numbers.append(("read errors", f"{count:,}", count == 0))
     marks = {None: "", True: "good", False: "bad"}
     cards = (
         f"<div class='card {marks[good]}'><b>{escape(value)}</b><span>{escape(name)}</span></div>"
-        for name, value, good in told
+        for name, value, good in numbers
     )
     return f"<div class=cards>{''.join(cards)}</div>"
 
@@ -107,7 +109,7 @@ def _divergence(rows: Rows) -> str:
     causes = Counter(row["cause"] for row in rows).most_common()
     columns = ("server", "difference", "type", "path", "id", "properties", "cause", "reason")
     return (
-        "<p class=note>Objects of each authority (across) that a server (down) holds otherwise.</p>"
+        "<p class=note>Objects in which a server (row) differs from an authority (column).</p>"
         + matrix(sorted(servers), deciding, between)
         + "<h3>Causes</h3>"
         + bar_chart([(cause, float(count)) for cause, count in causes], "")
@@ -120,7 +122,7 @@ def _lag_over_time(rows: Rows) -> str:
     for row in rows:
         moment = row["minute"].timestamp()
         series.setdefault(row["server"], []).append((moment, row["p95_ms"]))
-    return line_chart(series, "ms, 95 of 100 changes, by minute")
+    return line_chart(series, "ms, 95th percentile, by minute")
 
 
 def _lag(rows: Rows) -> str:
@@ -135,7 +137,7 @@ def _load(rows: Rows) -> str:
     failed = next((row["failed"] for row in rows if row["failed"]), "")
     if not failed:
         return bar_chart(bars, "messages")
-    note = f"<p class=note>And then: without {escape(failed)}.</p>"
+    note = f"<p class=note>The second bar: after the failure of {escape(failed)}.</p>"
     return note + bar_chart(bars, "messages", [row["messages_after"] for row in ranked])
 
 
@@ -143,12 +145,12 @@ def _failures(rows: Rows) -> str:
     cutting = [row for row in rows if row["cut_off"]][:_RANKED]
     if cutting:
         bars = [(f"{row['kind']} {row['name']}", float(row["cut_off"])) for row in cutting]
-        note = "<p class=note>Pairs of sites that it cuts off from each other.</p>"
+        note = "<p class=note>Pairs of sites that the failure cuts off from each other.</p>"
         return note + bar_chart(bars, "pairs") + _table(rows)
     dearer = sorted(rows, key=lambda row: -row["dearer_by"])[:_RANKED]
     bars = [(f"{row['kind']} {row['name']}", float(row["dearer_by"])) for row in dearer]
-    note = "<p class=good>No single failure cuts a site off. What they cost:</p>"
-    return note + bar_chart(bars, "dearer in all") + _table(rows)
+    note = "<p class=good>No single failure cuts a site off. Added cost over all routes:</p>"
+    return note + bar_chart(bars, "added cost") + _table(rows)
 
 
 def _table(rows: Rows) -> str:
@@ -159,7 +161,7 @@ def _table(rows: Rows) -> str:
         "<tr>" + "".join(_td(value) for value in row.values()) + "</tr>" for row in rows[:_SHOWN]
     )
     left = len(rows) - _SHOWN
-    more = f"<p class=note>and {left:,} more in the table</p>" if left > 0 else ""
+    more = f"<p class=note>{left:,} more rows are not shown</p>" if left > 0 else ""
     return (
         f"<details {'open' if len(rows) <= _RANKED else ''}><summary>{len(rows):,} rows</summary>"
         f"<div class=wide><table><tr>{head}</tr>{body}</table></div>{more}</details>"
@@ -191,16 +193,16 @@ def _integer(value: int) -> str:
     return f"<td class=number>{value:,}</td>"
 
 
-#: By table: the heading, and what makes the section.
+#: By table: the section's heading and the function that makes it.
 _SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
     "divergence": ("Divergence", _divergence),
     "lag_by_minute": ("Lag over time", _lag_over_time),
-    "lag": ("Lag by way", _lag),
+    "lag": ("Lag by authority and replica", _lag),
     "gaps": ("Gaps and duplicates", _table),
     "rounds": ("Messages and synchronisations", _table),
     "margins": ("Purge margins", _table),
     "traffic": ("Load of links and gates", _load),
-    "what_if": ("What a failure would do", _failures),
+    "what_if": ("Effects of single failures", _failures),
     "hygiene": ("Hygiene", _table),
-    "errors": ("What could not be read", _table),
+    "errors": ("Read errors", _table),
 }

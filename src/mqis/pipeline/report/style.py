@@ -1,4 +1,4 @@
-"""How the page looks; it takes the colours of light or dark from the reader's system."""
+"""The page's style sheet; the reader's system chooses light or dark colours."""
 
 from __future__ import annotations
 

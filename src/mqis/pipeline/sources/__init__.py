@@ -1,7 +1,7 @@
 """Python Data Sources: ``spark.read.format("mqis.journal").load(DIRECTORY)`` and its kin.
 
 Give a schema with fewer columns to read fewer: ``.schema("server string, lsn long")``. Spark does
-not tell Python sources which columns a query needs.
+not pass the columns that a query needs to Python sources.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SOURCES = (JournalSource, DirectorySource, CaptureSource)
 
 
 def register(session: SparkSession) -> None:
-    """Make the sources known under their names; a session does it when it is opened."""
+    """Registers the sources by name; ``session.open_session`` calls this."""
     for source in SOURCES:
         session.dataSource.register(source)
 
@@ -28,9 +28,9 @@ def register(session: SparkSession) -> None:
 def journal(
     session: SparkSession, path: str, columns: Iterable[str] = (), *, share_bytes: int = 0
 ) -> DataFrame:
-    """A journal for **one** query, whose filters reach the files; load another for the next one.
+    """Loads journals for **one** query, whose filters reach the files; load again for the next.
 
-    Just the columns that are named, if any.
+    Reads only ``columns``, if any are named.
     """
     reader = session.read.format(JournalSource.name()).option("pushdown", "true")
     if share_bytes:
@@ -41,14 +41,14 @@ def journal(
 def directory(
     session: SparkSession, path: str, columns: Iterable[str] = (), *, rows: str = "objects"
 ) -> DataFrame:
-    """Exports: their objects, with ``rows="partitions"`` what their first lines say, or lines."""
+    """Loads exports: their ``objects``, the ``partitions`` of their first lines, or ``lines``."""
     whole = ROWS[rows]
     reader = session.read.format(DirectorySource.name()).option("rows", rows)
     return reader.schema(_only(whole, columns)).load(path)
 
 
 def capture(session: SparkSession, path: str, columns: Iterable[str] = ()) -> DataFrame:
-    """Captures: what was said in them, and what of them cannot be read."""
+    """Loads captures: their messages, and what cannot be read."""
     reader = session.read.format(CaptureSource.name())
     return reader.schema(_only(schemas.CAPTURE, columns)).load(path)
 

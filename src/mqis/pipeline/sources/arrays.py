@@ -1,4 +1,4 @@
-"""From NumPy to Arrow without a Python object per value."""
+"""Conversion from NumPy to Arrow without a Python object per value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def guids(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Sixteen bytes each."""
+    """A binary array of GUIDs, sixteen bytes each."""
     count = len(values)
     ends = np.arange(count + 1, dtype=np.int32) * 16
     octets = np.ascontiguousarray(values).tobytes()
@@ -29,7 +29,7 @@ def numbers(
 
 
 def pieces(data: bytes, lengths: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """Texts or bytes that stand one behind the other."""
+    """An array of the texts or byte strings that ``data`` holds one after the other."""
     ends = np.zeros(len(lengths) + 1, dtype=np.int32)
     np.cumsum(lengths, out=ends[1:])
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
@@ -41,7 +41,7 @@ def constant(value: object, kind: pa.DataType, count: int) -> pa.Array:
 
 
 def rows(columns: dict[str, Sequence[object]], schema: pa.Schema, count: int) -> pa.RecordBatch:
-    """The few rows that are made one by one; a column that is not given is null."""
+    """A batch from lists of Python values; a column that is not given is null."""
     arrays = [
         pa.array(columns[field.name], field.type)
         if field.name in columns

@@ -1,4 +1,4 @@
-"""``mqis.capture``: what the packets of capture files say (pcap, pcapng).
+"""``mqis.capture``: the messages in capture files (pcap, pcapng).
 
     spark.read.format("mqis.capture").load("captures")
 
@@ -7,8 +7,8 @@ with commas; networks as 10.0.0.0/8), ``since`` and ``until`` (ISO times), ``sha
 a message, or where ``error`` is not null, something that cannot be read: a file, a packet, a part
 of a stream, a message.
 
-A big file is shared out by conversation: every task looks at the headers of all packets, and puts
-together and decodes the streams that are its own.
+A big file is divided between tasks by conversation: every task reads the headers of all packets,
+and reassembles and decodes only its own streams.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from mqis.wire.pcap.file import walk_capture
 
 PATTERNS = ("*.pcap", "*.pcapng", "*.cap")
 SHARE_BYTES = 32 << 20
-#: Every one of them reads all headers.
+#: Limits the tasks of one file, because each of them reads all headers.
 _MAX_SHARES = 64
 _BATCH = 5000
 _BATCH_BYTES = 32 << 20
@@ -52,7 +52,7 @@ _BATCH_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class CaptureShare(InputPartition):
-    """The conversations of a file that one task decodes: number ``number`` of ``shares``."""
+    """The conversations of a file that one task decodes: share ``number`` of ``shares``."""
 
     path: str
     number: int
@@ -60,7 +60,7 @@ class CaptureShare(InputPartition):
 
 
 class CaptureSource(DataSource):
-    """Registered by ``session.open_session``."""
+    """The data source ``mqis.capture``; ``session.open_session`` registers it."""
 
     @classmethod
     def name(cls) -> str:
@@ -75,7 +75,7 @@ class CaptureSource(DataSource):
 
 
 def capture_files(options: Mapping[str, str]) -> list[Path]:
-    """Of a directory everything that is called like a capture."""
+    """The files that ``path`` names; of a directory, all files named like a capture."""
     each = [paths_in({**options, "allow_empty": "true"}, p, "captures") for p in PATTERNS]
     found = sorted({path for paths in each for path in paths})
     if not found and options.get("allow_empty", "") != "true":
@@ -120,7 +120,7 @@ class CaptureReader(DataSourceReader):
         )
         try:
             with open_plain(share.path) as file:
-                if not size_of(Path(share.path)):  # which cannot be mapped
+                if not size_of(Path(share.path)):  # an empty file cannot be mapped
                     yield from _decoded(decoder, b"")
                     return
                 with (
@@ -129,7 +129,7 @@ class CaptureReader(DataSourceReader):
                 ):
                     yield from _decoded(decoder, view)
         except OSError as error:
-            if share.number == 0:  # one word for all shares of a file
+            if share.number == 0:  # one error row for all shares of a file
                 yield file_error(0, unreadable(error))
 
 
@@ -214,7 +214,7 @@ def _batch(rows: list[Row], arrow: pa.Schema, path: str) -> pa.RecordBatch:
 
 
 def _text(text: str) -> str:
-    """Names of machines are not always Unicode: a lone surrogate has no UTF-8."""
+    """Escapes lone surrogates, which machine names may contain and UTF-8 cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -3,10 +3,10 @@
     spark.read.format("mqis.directory").load("exports")
     spark.read.format("mqis.directory").option("rows", "partitions").load("exports")
 
-A row is an object or a tombstone; with ``rows=partitions`` what the first lines say, with
-``rows=lines`` lines as they stand. A line that
-cannot be read, or a file that was cut off, is a row whose ``error`` is not null. Snapshots of
-journals are exports too, but of the past; they are read only where they are named.
+A row is an object or a tombstone; with ``rows=partitions`` a partition from the first line of an
+export, with ``rows=lines`` an unchanged line. A line that cannot be read, or a file that was cut
+off, is a row whose ``error`` is not null. Snapshots of journals are exports too, but of the past;
+they are read only if their file names are given.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from mqis.protocol.directory.export_format import (
 from mqis.protocol.directory.objects import DeletedObject
 
 PATTERN = "*.jsonl"
-#: What a row may be of.
+#: By the option ``rows``: the schema.
 ROWS = {
     "objects": schemas.DIRECTORY,
     "partitions": schemas.PARTITIONS,
@@ -61,7 +61,7 @@ Row = dict[str, object]
 
 
 class DirectorySource(DataSource):
-    """Registered by ``session.open_session``."""
+    """The data source ``mqis.directory``; ``session.open_session`` registers it."""
 
     @classmethod
     def name(cls) -> str:
@@ -78,7 +78,10 @@ class DirectorySource(DataSource):
     def _kind(self) -> str:
         kind: str = self.options.get("rows", "objects")
         if kind not in ROWS:
-            raise SourceError(f"rows is one of {', '.join(ROWS)}, not {kind!r}")
+            raise SourceError(
+                f"the option rows of mqis.directory is {kind!r}, but has to be one of "
+                f"{', '.join(ROWS)}"
+            )
         return kind
 
 
@@ -151,7 +154,7 @@ def _partition_rows(path: str) -> Iterator[Row]:
     try:
         header = _header(path)
     except (OSError, ExportError) as error:
-        yield place | {"error": _told(error)}
+        yield place | {"error": _reason(error)}
         return
     for state in header.partitions:
         yield place | {
@@ -173,7 +176,7 @@ def _header(path: str) -> Header:
     return parse_header(line.decode("ascii", "replace"))
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return unreadable(error) if isinstance(error, OSError) else str(error)
 
 
@@ -187,13 +190,13 @@ def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
         if share.start == 0 and header.lines is not None:
             held = _count_lines(share.path) - 1
             if held != header.lines:
-                reason = f"the file was cut off: {held} lines of {header.lines} follow the first"
+                reason = f"the file was cut off: it has {held} of {header.lines} lines"
                 yield place | {"offset": share.end, "error": reason}
         for offset, line in _lines(share):
             yield place | {"offset": offset} | _entry(line, columns)
     except (OSError, ExportError) as error:
-        if share.start == 0:  # one word for all shares of a file
-            yield place | {"offset": 0, "error": _told(error)}
+        if share.start == 0:  # one error row for all shares of a file
+            yield place | {"offset": 0, "error": _reason(error)}
 
 
 def _count_lines(path: str) -> int:
@@ -205,10 +208,10 @@ def _count_lines(path: str) -> int:
 
 
 def _lines(share: Share) -> Iterator[tuple[int, bytes]]:
-    """The lines that begin within the share, but for the first of the file.
+    """The lines that begin within the share, except the first line of the file.
 
-    Of a line that is too long there is as much as shows that, and nobody looks for its end beyond
-    the share.
+    A line that is too long is cut at a length that still shows it is; its end is not looked for
+    beyond the share.
     """
     with open_plain(share.path) as file:
         offset = max(0, share.start - 1)
@@ -223,7 +226,7 @@ def _lines(share: Share) -> Iterator[tuple[int, bytes]]:
 
 
 def _line(file: BinaryIO, within: int) -> tuple[bytes, int]:
-    """The next line, or the beginning of one that is too long, and how long it is."""
+    """Returns the next line, or the beginning of one that is too long, and its length."""
     line = more = file.readline(MAX_LINE + 1)
     length = len(line)
     while length < within and len(more) > MAX_LINE and not more.endswith(b"\n"):
@@ -255,14 +258,14 @@ def _entry(raw: bytes, columns: frozenset[str]) -> Row:
         try:
             row["digest"], row["digests"], row["site_only"] = digests(entry)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            return {"error": f"a property has a value of another type than its own: {error}"}
+            return {"error": f"the value of a property has the wrong type: {error}"}
     if "props" in columns:
         row["props"] = _props(line)
     return row
 
 
 def _props(line: str) -> str:
-    """The properties as they stand; exports have them last."""
+    """The JSON text of the properties; exports have them last in a line."""
     at = line.find(',"props":{')
     if at > 0 and line.endswith("}}"):
         return line[at + len(',"props":') : -1]

@@ -1,4 +1,4 @@
-"""The files that a path means, and a share of one as Spark's tasks get it."""
+"""Input files: finding and opening them, and the share of a file that one task reads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from mqis.wire.errors import MqisError
 
 
 class SourceError(MqisError):
-    """A path does not lead to what a source reads: which, and what to give instead."""
+    """A path, column or option of a source is wrong; the text says what to give instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share(InputPartition):
-    """Bytes ``start`` to ``end`` of a file; records begin at both."""
+    """Bytes ``start`` to ``end`` of a file, which one task reads.
+
+    Shares of a journal begin and end between records; shares of an export may cut lines.
+    """
 
     path: str
     start: int
@@ -29,14 +32,17 @@ class Share(InputPartition):
 
 
 def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Path]:
-    """The file, or every file of that pattern at and below the directory; several with commas."""
+    """The files that the option ``path`` names (several with commas).
+
+    A directory stands for all files below it that match ``pattern``; ``what`` names them in errors.
+    """
     given = options.get("path")
     if not given:
-        raise SourceError(f"where are the {what}? Give a path: .load('directory')")
+        raise SourceError(f"no path to {what} was given; give one: .load('directory')")
     found: list[Path] = []
     for part in given.split(","):
         place = Path(part.strip().removeprefix("file:"))
-        if place.is_file():  # whoever names a link means what it leads to
+        if place.is_file():  # a symbolic link that the user names is followed
             found.append(place.resolve() if place.is_symlink() else place)
         elif place.is_dir():
             found += sorted(place.rglob(pattern))
@@ -48,28 +54,28 @@ def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Path]:
 
 
 def open_plain(path: str | Path) -> BinaryIO:
-    """Open a file that was found in a directory; ``OSError`` if it is anything else than that.
+    """Opens a regular file that was found in a directory; raises ``OSError`` for anything else.
 
-    Whoever fills the directory must not choose what else is read: a link leads anywhere, and a
-    pipe or a device never ends.
+    People who can write to the directory must not choose what else is read: a symbolic link can
+    lead anywhere, and a pipe or a device never ends.
     """
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "it is a link; name what it leads to") from None
+            raise OSError(errno.ELOOP, "it is a symbolic link; name its target") from None
         raise
     mode = os.fstat(number).st_mode
     if not stat.S_ISREG(mode):
         os.close(number)
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        raise OSError(errno.EINVAL, "it is no plain file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     return os.fdopen(number, "rb")
 
 
 def size_of(path: Path) -> int:
-    """Of the file itself, not of what a link leads to; 0 if it is gone."""
+    """The size of the file itself, not of a link's target; 0 if it cannot be found."""
     try:
         return path.lstat().st_size
     except OSError:
@@ -77,12 +83,12 @@ def size_of(path: Path) -> int:
 
 
 def unreadable(error: OSError) -> str:
-    """A file that cannot be read is a row too, and this is its reason."""
+    """The reason in the error row of a file that cannot be read."""
     return f"cannot be read: {error.strerror or error}"
 
 
 def chosen(names: Iterable[str], known: Iterable[str], source: str) -> list[str]:
-    """The columns that a reader is to make; an unknown one is an error that lists the others."""
+    """Returns ``names`` as a list; raises ``SourceError`` if ``source`` has no such column."""
     listed = list(known)
     wanted = list(names)
     unknown = [name for name in wanted if name not in listed]

@@ -1,7 +1,7 @@
 """Filters that Spark pushes down, over columns that are NumPy arrays.
 
-A source takes what it can decide exactly and hands the rest back. Whatever is compared drops rows
-that have no value there, as SQL says.
+A source takes the filters that it can decide exactly and hands the rest back to Spark. As in SQL, a
+comparison drops the rows that have no value in the compared column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 )
 
 Mask = npt.NDArray[np.bool_]
-#: The values of a column as an array, and a value of a filter as what it holds.
+#: Returns the values of the column with that name.
 Column = Callable[[str], npt.NDArray[Any]]
 
 _COMPARE: dict[type[Filter], Callable[[Any, Any], Any]] = {
@@ -46,7 +46,10 @@ def column_of(pushed: Filter) -> str:
 def split(
     filters: Iterable[Filter], columns: Iterable[str], unordered: Iterable[str] = ()
 ) -> tuple[list[Filter], list[Filter]]:
-    """What can be decided over ``columns``, and the rest; ``unordered`` ones are but equal."""
+    """Returns the filters that ``columns`` can decide, and the rest.
+
+    ``unordered`` columns can be compared for equality only.
+    """
     known, equal_only = frozenset(columns), frozenset(unordered)
     taken: list[Filter] = []
     left: list[Filter] = []
@@ -60,7 +63,7 @@ def split(
 
 
 def wants(filters: Iterable[Filter], name: str, value: object) -> bool:
-    """Whether rows that all have this value in a column can pass."""
+    """Returns whether rows whose column ``name`` is ``value`` can pass the filters."""
     for pushed in filters:
         if column_of(pushed) != name:
             continue
@@ -76,7 +79,7 @@ def wants(filters: Iterable[Filter], name: str, value: object) -> bool:
 
 
 def mask(filters: Iterable[Filter], column: Column, rows: int) -> Mask:
-    """Which rows pass; filters are such as ``split`` has taken."""
+    """A mask of the rows that pass; ``filters`` are those that ``split`` accepted."""
     passing: Mask = np.ones(rows, dtype=np.bool_)
     for pushed in filters:
         name = column_of(pushed)
@@ -95,7 +98,7 @@ def _scalar(pushed: Any, column: npt.NDArray[Any]) -> Any:
 
 
 def plain(value: object) -> Any:
-    """Times as microseconds since 1970, everything else as it is."""
+    """Converts times to microseconds since 1970; returns other values unchanged."""
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         since = aware - datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,8 +4,8 @@
 
 Options: ``path`` (files or directories, with commas), ``server`` and ``partition`` (one or several,
 with commas), ``since`` and ``until`` (ISO times), ``share_bytes`` (how much a task reads). A row is
-a record, or where ``error`` is not null, a damage. Bodies are bytes here; ``transforms.bodies``
-decodes those that a question is about.
+a record or, if ``error`` is not null, a damaged place. Bodies are bytes here; ``transforms.bodies``
+decodes those that a query needs.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ from mqis.wire.journal.layout import HAS_MESSAGE
 
 PATTERN = "segment-*.mqj"
 SHARE_BYTES = 16 << 20
-#: No header is longer: its length has 16 bits.
+#: The maximum length of a header: its length field has 16 bits.
 _HEADER_BYTES = 1 << 16
-#: A task reads a whole segment if that is damaged. Servers write 64 MiB and begin the next.
+#: A limit, because a task reads a damaged segment as a whole. Servers begin a new one at 64 MiB.
 MAX_SEGMENT = 1 << 30
 
-#: Columns that are fields of the header; those by which rows are chosen here.
+#: Columns that are fields of the record's header, which filters can be pushed down to.
 _FIELDS = {
     "lsn": "lsn",
     "time": "time_us",
@@ -76,7 +76,7 @@ _FILE_COLUMNS = ("server", "server_id", "file")
 
 
 class JournalSource(DataSource):
-    """Registered by ``session.open_session``."""
+    """The data source ``mqis.journal``; ``session.open_session`` registers it."""
 
     @classmethod
     def name(cls) -> str:
@@ -125,16 +125,16 @@ class JournalReader(DataSourceReader):
             return [Share(str(path), *cut) for cut in shares(data, start, size)]  # type: ignore[arg-type]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Share):  # Spark's stand-in for no partitions at all
+        if not isinstance(partition, Share):  # Spark's placeholder if there are no partitions
             return iter(())
         return read_share(partition, self._schema, self._filters)
 
 
 class PushingJournalReader(JournalReader):
-    """Takes the filters of a query, which only ``sources.journal`` may ask for.
+    """A reader that takes the filters of a query; only ``sources.journal`` may ask for it.
 
-    Spark 4.3 keeps what a reader was pushed with the loaded frame, and uses it for the next query
-    of that frame as well, filtered or not. So a frame that takes filters must be used just once.
+    Spark 4.3 keeps the pushed filters with the loaded frame and applies them to the next query of
+    that frame too, even if that one has none. So a frame that takes filters must be used only once.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
@@ -163,12 +163,12 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
 
 
 def _open(path: Path) -> tuple[SegmentHeader | None, int, str]:
-    """The header, where records begin; or why there is none."""
+    """Returns (header, offset of the first record, ""); (None, 0, reason) if it cannot be read."""
     try:
         with open_plain(path) as file:
             header, start = segment_header(file.read(_HEADER_BYTES))
         if size_of(path) > MAX_SEGMENT:
-            return None, 0, f"a segment has at most {MAX_SEGMENT:,} bytes"
+            return None, 0, f"the file is too large: a segment has at most {MAX_SEGMENT:,} bytes"
     except OSError as error:
         return None, 0, unreadable(error)
     except WireError as error:
@@ -182,13 +182,13 @@ def _server_and_start(path: Path) -> tuple[str, int] | None:
 
 
 def server_of_segment(path: Path) -> str | None:
-    """Whose it is; None where its header cannot be read."""
+    """The name of the server that wrote the segment; None if its header cannot be read."""
     header, _, _ = _open(path)
     return None if header is None else header.server
 
 
 def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Iterator[pa.RecordBatch]:
-    """The rows of a share of a segment."""
+    """Reads the rows of a share of a segment."""
     arrow = to_arrow_schema(schema, timezone="UTC")
     path = Path(share.path)
     header, _, reason = _open(path)
@@ -214,7 +214,7 @@ def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Itera
 
 
 def _wants_errors(filters: list[Filter]) -> bool:
-    """Rows that tell of damage have no value in any column of a record."""
+    """Returns whether error rows can pass; their columns of records have no value."""
     return wants(filters, "error", "damage") and not any(column_of(f) in _FIELDS for f in filters)
 
 
@@ -283,7 +283,7 @@ def _column(field: pa.Field, found: Scan, header: SegmentHeader, file: str) -> p
 
 
 def _text(name: str) -> str:
-    """Arrow's texts hold no lone surrogates, which Windows names may."""
+    """Escapes lone surrogates, which Windows names may contain and Arrow's texts may not."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -304,7 +304,7 @@ def _unnamed(found: Scan) -> npt.NDArray[np.bool_]:
 
 _NO_GUID = np.zeros(1, "V16")[0]
 
-#: Columns that are more than a field of the header.
+#: Columns that take more than a copy of a header field.
 _MADE: dict[str, Callable[[Scan, pa.DataType], pa.Array]] = {
     "partition": lambda found, kind: arrays.guids(found.headers["partition"]),
     "object_id": lambda found, kind: arrays.guids(

@@ -1,8 +1,8 @@
-"""Many journal records at once: the fixed headers of a segment as one NumPy array.
+"""Scans many journal records at once: the fixed headers of a segment become one NumPy array.
 
-Says the same as ``wire.journal.walk``, which looks at one record after the other: every record
-whole, every damage with its place and reason. The loop here only steps by lengths and compares
-checksums; what is wrong anyhow is asked of ``walk``.
+The result is the same as that of ``wire.journal.walk``, which reads one record after the other:
+every whole record, and every damaged place with its reason. The loop here only follows lengths and
+compares checksums; ``walk`` diagnoses the damaged places.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ BATCH_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Scan:
-    """The records of some bytes; ``base`` is where these begin in their file."""
+    """The records in some bytes of a segment; ``base`` is the offset of the bytes in their file."""
 
     data: bytes
     base: int
-    #: Where records begin in ``data``, and their headers.
+    #: The offsets of the records in ``data``, and the records' headers.
     starts: Ints
     headers: npt.NDArray[np.void]
     damage: list[Damage]
@@ -58,7 +58,7 @@ class Scan:
         return Scan(self.data, self.base, self.starts[mask], self.headers[mask], self.damage)
 
     def batches(self, size: int = BATCH) -> list[Scan]:
-        """The records in smaller parts, without the damage."""
+        """Splits the records into smaller scans, without the damage."""
         lengths = self.headers["length"].astype(np.int64)
         parts = np.maximum(np.arange(len(self)) // size, np.cumsum(lengths) // BATCH_BYTES)
         cuts = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(self)]
@@ -67,7 +67,7 @@ class Scan:
             for a, b in pairwise(cuts)
         ]
 
-    # --- what stands behind the headers -----------------------------------------------------------
+    # --- the parts behind the headers -------------------------------------------------------------
 
     @property
     def peer_at(self) -> Ints:
@@ -95,21 +95,24 @@ class Scan:
 
 
 def _headers(data: bytes, starts: list[int]) -> npt.NDArray[np.void]:
-    """A copy: records have any length, so their headers lie anywhere."""
+    """Copies the headers into one array; in ``data`` they are at irregular offsets."""
     whole = b"".join([data[at : at + HEADER_SIZE] for at in starts])
     return np.frombuffer(whole, dtype=HEADER)
 
 
 def scan(data: bytes, base: int = 0, *, last: bool = True) -> Scan:
-    """Every record of ``data``. Not ``last``: whole records follow, so nothing can be torn."""
+    """Finds every record in ``data``.
+
+    If ``data`` is not the ``last`` part of its segment, whole records follow and none can be torn.
+    """
     starts = offsets(data, 0)
     headers = _headers(data, starts)
     damage: list[Damage] = []
     if not _intact(data, starts, headers):
-        starts, damage = _step(data, last)
+        starts, damage = _scan_damaged(data, last)
         headers = _headers(data, starts)
     found = Scan(data, base, np.array(starts, dtype=np.int64), headers, damage)
-    sound = _sound(found)
+    sound = _valid(found)
     if sound.all():
         return found
     for start in found.starts[~sound].tolist():
@@ -119,7 +122,7 @@ def scan(data: bytes, base: int = 0, *, last: bool = True) -> Scan:
 
 
 def _intact(data: bytes, starts: list[int], headers: npt.NDArray[np.void]) -> bool:
-    """Whether records fill the bytes to their end and all checksums are right: mostly they are."""
+    """Returns whether the records fill ``data`` and all checksums are right, the usual case."""
     ends = [*starts[1:], len(data)] if starts else []
     if starts and starts[-1] + int(headers["length"][-1]) != len(data):
         return False
@@ -129,8 +132,8 @@ def _intact(data: bytes, starts: list[int], headers: npt.NDArray[np.void]) -> bo
     return bool((np.array(found, dtype=np.uint32) == headers["crc"]).all())
 
 
-def _step(data: bytes, last: bool) -> tuple[list[int], list[Damage]]:
-    """Where records begin whose checksums are right, and everything else."""
+def _scan_damaged(data: bytes, last: bool) -> tuple[list[int], list[Damage]]:
+    """Returns the offsets of records with a right checksum, and the damage between them."""
     starts: list[int] = []
     damage: list[Damage] = []
     view, end, offset = memoryview(data), len(data), 0
@@ -165,8 +168,8 @@ _STATES = [int(state) for state in RecordState]
 _NO_GUID = np.zeros(1, "V16")[0]
 
 
-def _sound(found: Scan) -> Mask:
-    """What ``wire.journal.layout`` asks of a record beyond its checksum."""
+def _valid(found: Scan) -> Mask:
+    """A mask of the records that pass the checks of ``wire.journal.layout`` beside the checksum."""
     headers = found.headers
     unnamed = headers["flags"] == 0
     parts = HEADER_SIZE + found.peer_length + found.reason_length + found.body_length
@@ -181,13 +184,13 @@ def _sound(found: Scan) -> Mask:
         & (parts == headers["length"])
     )
     if not _is_ascii(found, sound):
-        for index in np.flatnonzero(sound):  # somebody's name has a lone surrogate, or worse
+        for index in np.flatnonzero(sound):  # a name may have a lone surrogate or invalid UTF-8
             sound[index] = isinstance(next(walk(found.data, int(found.starts[index]))), Whole)
     return sound
 
 
 def _is_ascii(found: Scan, sound: Mask) -> bool:
-    """Whether all names are; others are looked at one by one."""
+    """Returns whether all peers and reasons are ASCII; if not, ``walk`` checks each record."""
     lengths = (found.peer_length + found.reason_length)[sound]
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
@@ -197,7 +200,7 @@ def _is_ascii(found: Scan, sound: Mask) -> bool:
 
 
 def joined(data: bytes, starts: Ints, lengths: Ints) -> bytes:
-    """Pieces of ``data``, one behind the other."""
+    """Joins pieces of ``data``."""
     if not lengths.any():
         return b""
     ends = (starts + lengths).tolist()
@@ -205,9 +208,9 @@ def joined(data: bytes, starts: Ints, lengths: Ints) -> bytes:
 
 
 def shares(data: bytes, start: int, size: int) -> Sequence[tuple[int, int]]:
-    """A segment's records in shares of about ``size`` bytes, each beginning with a whole record.
+    """Divides a segment into shares of about ``size`` bytes, each beginning with a whole record.
 
-    ``data`` may be mapped: only lengths are read, and the records at the cuts.
+    ``data`` may be memory-mapped: only lengths and the records at the cuts are read.
     """
     end = len(data)
     cuts = [start]
@@ -215,11 +218,15 @@ def shares(data: bytes, start: int, size: int) -> Sequence[tuple[int, int]]:
         found = np.array(offsets(data, start), dtype=np.int64)
         for target in range(start + size, end - size // 2, size):
             index = int(np.searchsorted(found, target))
-            if index < len(found) and found[index] > cuts[-1] and _whole(data, int(found[index])):
+            if (
+                index < len(found)
+                and found[index] > cuts[-1]
+                and _is_whole(data, int(found[index]))
+            ):
                 cuts.append(int(found[index]))
     return list(pairwise([*cuts, end]))
 
 
-def _whole(data: bytes, offset: int) -> bool:
+def _is_whole(data: bytes, offset: int) -> bool:
     length, crc = length_and_crc(data, offset)
     return crc32(data[offset + COVERED_AT : offset + length]) == int(crc)

@@ -1,8 +1,8 @@
 """``mqis.journal`` as a stream: records as servers append them.
 
-An offset is a number for each segment file: up to where its records have been read. It only ever
-stands behind a whole record, so an unfinished write waits, and the same offsets give the same rows
-however often they are read again.
+An offset has, for each segment file, the position up to which its records have been read. It is
+always the end of a whole record, so an unfinished write is left for later, and the same offsets
+give the same rows whenever they are read again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ from mqis.pipeline.sources.filters import wants
 from mqis.pipeline.sources.segments import scan
 
 Offset = dict[str, int]
-#: What a batch takes of one file at most, unless there is nothing else to wait for.
+#: A batch reads at most so many bytes of one file.
 _AT_ONCE = 64 << 20
 
 
 class JournalStreamReader(DataSourceStreamReader):
-    """``read`` is how a share is read, ``header`` tells the server and where records begin."""
+    """Spark's reader of a stream of journals.
+
+    ``header`` returns a segment's server and the offset of its first record, None if its header is
+    not complete; ``read`` reads a share.
+    """
 
     def __init__(
         self,
@@ -50,7 +54,7 @@ class JournalStreamReader(DataSourceStreamReader):
         for path in paths_in(self._options, "segment-*.mqj", "journal segments"):
             known = self._header(path)
             if known is None or not wants(self._filters, "server", known[0]):
-                continue  # its header is not there yet, or it is another server's
+                continue  # its header is not written yet, or it belongs to another server
             begin = start.get(str(path), known[1])
             reached[str(path)] = begin + whole_bytes(path, begin)
         return dict(sorted(reached.items()))
@@ -66,15 +70,17 @@ class JournalStreamReader(DataSourceStreamReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Share):
-            raise SourceError("a stream of journals reads shares of segments")
+            raise SourceError(
+                f"a stream of journals reads shares of segments, not {type(partition).__name__}"
+            )
         return self._read(partition, self._schema, self._filters)
 
     def commit(self, end: Offset) -> None:
-        """Nothing is kept that could be forgotten now."""
+        """Does nothing: the reader keeps no state that could be discarded."""
 
 
 def whole_bytes(path: Path, begin: int) -> int:
-    """How many bytes behind ``begin`` end with a whole record."""
+    """The number of bytes after ``begin`` up to the end of the last whole record."""
     with open_plain(path) as file:
         file.seek(begin)
         found = scan(file.read(_AT_ONCE), begin)

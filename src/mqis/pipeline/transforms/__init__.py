@@ -1,1 +1,1 @@
-"""DataFrame to DataFrame, pure: each ends in an explicit ``select``."""
+"""Pure functions from DataFrame to DataFrame; each ends in an explicit ``select``."""

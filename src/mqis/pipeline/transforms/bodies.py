@@ -1,7 +1,7 @@
-"""What the bodies of journal records say: one row for each change that they carry.
+"""Decodes the bodies of journal records: one row for each change in them.
 
-A query first chooses its records by their headers and then asks for the bodies of those alone. Most
-are decoded side by side (``manychanges``), the others with ``mqis.wire``, one after the other.
+A query first chooses its records by their headers and then decodes the bodies of those only. Most
+bodies are decoded together (``manychanges``), the others one by one with ``mqis.wire``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mqis.wire.mqdsrp.messages import (
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
 
-#: What has to be known of a record; ``file`` and the like are not.
+#: The columns of a record that decoding needs.
 NEEDED = (
     "server",
     "lsn",
@@ -64,8 +64,8 @@ _PROPERTY: pa.StructType = _ARROW.field("properties").type.value_type
 def carried(records: DataFrame, *, properties: bool = True) -> DataFrame:
     """The changes in the bodies of records (``schemas.CARRIED``).
 
-    A body that cannot be decoded is a row with ``error``; a sync reply without changes is a row
-    without a command, for the number that it reaches.
+    A body that cannot be decoded is a row with ``error``. A sync reply without changes is a row
+    without a command, because its ``reached_seq`` counts.
     """
     decode = _decoder(properties)
     return records.select(*NEEDED).mapInArrow(decode, schemas.CARRIED)
@@ -96,7 +96,7 @@ _DECODED = (
 
 @dataclass(slots=True)
 class _Rows:
-    """Columns that grow; ``source`` is the row of the batch that a change comes from."""
+    """Columns under construction; ``source`` has the row of the batch that a change comes from."""
 
     source: list[int] = field(default_factory=list)
     columns: dict[str, list[Any]] = field(
@@ -122,7 +122,7 @@ class _Rows:
 
 
 def _decoded(batch: pa.RecordBatch, properties: bool) -> Iterator[pa.RecordBatch]:
-    """Most bodies at once, and those that are out of the ordinary one by one."""
+    """Decodes most bodies at once, and the unusual ones one by one."""
     bodies = _bodies(batch)
     found, rest = decode_many(bodies, properties=properties)
     rest |= batch.column("object_id").is_null().to_numpy(zero_copy_only=False) & ~bodies.is_message
@@ -137,9 +137,9 @@ def _decoded(batch: pa.RecordBatch, properties: bool) -> Iterator[pa.RecordBatch
         kind = _ARROW.field(name).type
         if name in _COPIED or name == "operation":
             arrays.append(chosen.column(name).cast(kind))
-        elif name in about:  # the record of a change has it, a message does not
-            told = pa.array(bodies.is_message[made.row])
-            arrays.append(pc.if_else(told, made.columns[name], about[name]).cast(kind))
+        elif name in about:  # the record of a change has it in its header, a message does not
+            in_message = pa.array(bodies.is_message[made.row])
+            arrays.append(pc.if_else(in_message, made.columns[name], about[name]).cast(kind))
         elif name in made.columns:
             arrays.append(made.columns[name].cast(kind))
         else:
@@ -150,13 +150,13 @@ def _decoded(batch: pa.RecordBatch, properties: bool) -> Iterator[pa.RecordBatch
 
 
 def _headers(batch: pa.RecordBatch, row: Ints) -> pa.RecordBatch:
-    """What changes have of their records, without the bodies: one may hold thousands of them."""
+    """The record headers of changes, without bodies, as one body may hold thousands of changes."""
     names = [name for name in NEEDED if name not in ("kind", "body")]
     return batch.select(names).take(pa.array(row))
 
 
 def _reached(bodies: Bodies, row: Ints) -> pa.Array:
-    """The number that a sync reply brings its receiver to."""
+    """The sequence number that a sync reply brings its receiver to; null in other messages."""
     at = bodies.start[row]
     is_reply = bodies.is_message[row]
     is_reply &= bodies.octets.data[at + OPERATION_AT] == int(Operation.SYNC_REPLY)
@@ -165,13 +165,13 @@ def _reached(bodies: Bodies, row: Ints) -> pa.Array:
 
 
 def _bodies(batch: pa.RecordBatch) -> Bodies:
-    """The bodies where they lie, without a copy."""
+    """The bodies in Arrow's own buffer, without a copy."""
     column = batch.column("body")
     count = len(column)
     _, offsets, data = column.buffers()
     places = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + count + 1]
     octets = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, np.uint8)
-    if len(octets) < _LEAST:  # so that no look at a body's beginning ends outside
+    if len(octets) < _LEAST:  # so that reading the fixed parts of a body stays inside
         octets = np.concatenate((octets, np.zeros(_LEAST, np.uint8)))
     start, end = places[:-1].astype(np.int64), places[1:].astype(np.int64)
     end = np.where(column.is_null().to_numpy(zero_copy_only=False), start, end)
@@ -180,7 +180,7 @@ def _bodies(batch: pa.RecordBatch) -> Bodies:
 
 
 def _batch(batch: pa.RecordBatch, properties: bool) -> pa.RecordBatch:
-    """One by one."""
+    """Decodes the bodies one by one."""
     rows = _Rows()
     names = ("kind", "body", "object_id", "object_type")
     wanted = [batch.column(name).to_pylist() for name in names]
@@ -266,7 +266,7 @@ def _add(
 
 
 def _identity(change: DirectoryChange) -> tuple[int | None, bytes | None]:
-    """What a change is about; a create has the identifier among its properties (E17)."""
+    """The type and identifier of a change's object; a create has it among its properties (E17)."""
     try:
         kind = type_of(change)
     except DirectoryError:
@@ -292,7 +292,7 @@ def _typed(variant: PropVariant) -> tuple[str | None, int | None]:
 
 
 def _plain(text: str) -> str:
-    """Arrow's texts hold no lone surrogates, which Windows names may."""
+    """Escapes lone surrogates, which Windows names may contain and Arrow's texts may not."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -1,9 +1,10 @@
-"""Why a replica differs: the change that it lacks, followed from server to server.
+"""Causes of differences: follows the change that a replica lacks from server to server.
 
-Of each difference the change that made it is sought in the authority's journal: the last one that
-set the property, created the missing object, or deleted the one that is still there. It goes from
-the authority to the replica, or by way of the PSC of the replica's site. The first step that it did
-not take tells the cause. What a journal does not show proves something if the journal is whole.
+For each difference, the authority's journal has the change that the replica lacks: the last one
+that set the property, created the missing object, or deleted the object that is still there. A
+change goes from the authority to the replica, directly or over the PSC of the replica's site. The
+first step at which it failed gives the cause. The absence of a record is evidence only if the
+journal is whole.
 """
 
 from __future__ import annotations
@@ -23,35 +24,35 @@ from mqis.wire.mqdsrp.messages import Operation
 
 
 class Cause(StrEnum):
-    """What became of the change."""
+    """The fate of the change that a replica lacks."""
 
-    #: Nobody decided to send it.
+    #: The sender never queued a message with it.
     NEVER_SENT = "never_sent"
-    #: It waits to be sent.
+    #: It is queued and not sent yet.
     QUEUED = "queued"
-    #: Its time or room ran out before it arrived.
+    #: Its time limit or the queue's quota ran out before it arrived.
     EXPIRED = "expired"
     #: It was sent, and did not arrive.
     LOST = "lost"
-    #: It arrived and was neither taken nor refused: something before it is missing.
+    #: It arrived and was neither applied nor refused: an earlier change is missing.
     PENDING = "pending"
-    #: It arrived and was not taken; the reason is the receiver's.
+    #: The receiver refused it and recorded the reason.
     REFUSED = "refused"
-    #: It was taken, and yet the replica holds something else.
+    #: It was applied, and yet the replica differs.
     CORRUPTED = "corrupted"
-    #: The authority never made what the replica holds.
+    #: The authority never created the object that the replica holds.
     FOREIGN = "foreign"
-    #: A journal that would tell is missing or damaged.
+    #: The journal that would show the cause is missing or damaged.
     UNKNOWN = "unknown"
 
 
-#: What identifies a difference.
+#: The columns that identify a difference.
 _KEY = ["server", "partition", "id"]
 _HOP = [*_KEY, "step"]
 
 
 def journals(records: DataFrame, errors: DataFrame) -> DataFrame:
-    """Whether each server's journal is whole, from its first record on: (server, complete)."""
+    """(server, complete): ``complete`` if the server's journal is whole from record 1 on."""
     held = records.groupBy("server").agg(
         F.min("lsn").alias("first"), F.max("lsn").alias("last"), F.count_distinct("lsn").alias("n")
     )
@@ -73,9 +74,9 @@ def causes(
     owners: DataFrame,
     members: DataFrame,
 ) -> DataFrame:
-    """The differences with ``cause``, ``reason``, ``seq`` and the step where it went wrong.
+    """Adds ``cause``, ``reason``, ``seq`` and the failed step (``source``, ``target``).
 
-    ``journals`` is of the function of that name, ``owners`` and ``members`` are of ``Replicas``.
+    ``journals`` comes from the function of that name, ``owners`` and ``members`` from ``Replicas``.
     """
     traced = settled(_with_change(differences, records, journals))
     hops = settled(_hops(traced.filter(F.col("cause").isNull()), owners, members))
@@ -89,7 +90,7 @@ def causes(
 
 
 def unexplained(differences: DataFrame) -> DataFrame:
-    """The same columns for differences that nobody asks about: there are none."""
+    """Adds the same columns as ``causes``, all null; used if there are no differences."""
     nothing = F.lit(None).cast("string")
     return differences.select(
         *differences.columns,
@@ -105,7 +106,7 @@ def unexplained(differences: DataFrame) -> DataFrame:
 
 
 def _with_change(differences: DataFrame, records: DataFrame, journals: DataFrame) -> DataFrame:
-    """The number of the change that is missed; the cause where there is none."""
+    """Adds the number of the missed change, or the cause if the journal has no such change."""
     objects = differences.select("authority", "partition", "id").distinct()
     local = records.filter(
         (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
@@ -129,7 +130,7 @@ def _with_change(differences: DataFrame, records: DataFrame, journals: DataFrame
     )
     joined = differences.join(made, ["authority", "partition", "id"], "left")
     grouped = joined.groupBy(*differences.columns).agg(
-        F.max(F.when(_is_it(), F.col("made_seq"))).alias("seq"),
+        F.max(F.when(_is_missed_change(), F.col("made_seq"))).alias("seq"),
         F.count("made_seq").alias("known"),
     )
     whole = grouped.join(_complete(journals, "authority"), "authority", "left")
@@ -146,8 +147,8 @@ def _with_change(differences: DataFrame, records: DataFrame, journals: DataFrame
     )
 
 
-def _is_it() -> Column:
-    """Whether a change of the object is the one that would have prevented the difference."""
+def _is_missed_change() -> Column:
+    """True for a change of the object that would have prevented the difference."""
     command, difference = F.col("command"), F.col("difference")
     created = command == int(Command.CREATE)
     return (
@@ -157,11 +158,11 @@ def _is_it() -> Column:
     )
 
 
-# --- its way --------------------------------------------------------------------------------------
+# --- its path -------------------------------------------------------------------------------------
 
 
 def _hops(traced: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
-    """One row for each step: from the authority, perhaps over the site's PSC, to the replica."""
+    """One row for each step from the authority to the replica, possibly over the site's PSC."""
     pscs = owners.select(
         guid_text(F.col("partition")).alias("site"), F.col("authority").alias("psc")
     )
@@ -185,7 +186,7 @@ def _hops(traced: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame
 
 
 def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
-    """What the receiver of a step did with the change: (hop, applied, refused_reason)."""
+    """The receiver's treatment of the change at each step: (hop, applied, refused_change)."""
     asked = hops.select(*_HOP, "target", F.col("seq").alias("wanted"))
     changes = records.filter(
         (F.col("kind") == int(RecordKind.CHANGE))
@@ -211,7 +212,7 @@ def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def _sendings(hops: DataFrame, records: DataFrame) -> DataFrame:
-    """What became of the messages that had the change: (hop, sent, written, received, ...)."""
+    """The fate of the messages with the change, by step: (hop, sent, written, received, ...)."""
     messages = settled(_messages(hops, records))
     events = records.filter(F.col("kind") == int(RecordKind.MESSAGE)).select(
         F.col("server").alias("teller"), "message_source", "message_ordinal", "state", "reason"
@@ -238,7 +239,7 @@ def _sendings(hops: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def _messages(hops: DataFrame, records: DataFrame) -> DataFrame:
-    """The messages of a step that hold the change, or the whole object as it was later."""
+    """The messages of a step that carry the change, or a later state of the whole object."""
     asked = hops.select(*_HOP, "source", "target", F.col("seq").alias("wanted"))
     ways = asked.select(
         F.col("source").alias("server"), F.lower("target").alias("peer_key")
@@ -282,7 +283,10 @@ def _complete(journals: DataFrame, role: str) -> DataFrame:
 
 
 def _verdict(traced: DataFrame, told: DataFrame) -> DataFrame:
-    """The first step behind the last one that was taken; none: the replica had the change."""
+    """Takes the cause from the step after the last that applied the change.
+
+    If the last step did too, the replica had the change: the cause is ``corrupted``.
+    """
     applied = F.coalesce("applied", F.lit(False))
     judged = told.select(
         *_KEY,
@@ -324,7 +328,7 @@ def _verdict(traced: DataFrame, told: DataFrame) -> DataFrame:
 
 
 def _cause() -> Column:
-    """What one step shows, for one that was not taken."""
+    """The cause that one step shows, for a step that did not apply the change."""
 
     def if_whole(journal: str, cause: Cause) -> Column:
         whole = F.coalesce(F.col(f"{journal}_complete"), F.lit(False))

@@ -1,4 +1,4 @@
-"""The directory as its authorities have it: every object once, from the server that decides."""
+"""The current directory: every object once, as the authority of its partition has it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mqis.pipeline.transforms.divergence import authorities
 
 
 def current(objects: DataFrame, partitions: DataFrame) -> DataFrame:
-    """(authority, partition, id, type, seq, path, props); objects that are not deleted."""
+    """The objects that are not deleted: (authority, partition, id, type, seq, path, props)."""
     owners = F.broadcast(authorities(partitions))
     return (
         objects.filter(~F.col("deleted"))
@@ -20,10 +20,10 @@ def current(objects: DataFrame, partitions: DataFrame) -> DataFrame:
 
 
 def value(propid: int) -> Column:
-    """A stored property's value as text, null where there is none."""
+    """A stored property's value as text; null if the object does not have it."""
     return F.get_json_object("props", f"$.{int(propid)}.value")
 
 
 def values(propid: int) -> Column:
-    """A list of GUIDs as texts."""
+    """A stored list of GUIDs as an array of texts; empty if the object does not have it."""
     return F.coalesce(F.from_json(value(propid), "array<string>"), F.array().cast("array<string>"))

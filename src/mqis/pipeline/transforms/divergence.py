@@ -1,7 +1,7 @@
-"""Where replicas differ from their authorities: the rule of ``protocol.replication.convergence``.
+"""Differences of replicas from their authorities, by the rule of ``replication.convergence``.
 
-First the objects of all servers are grouped by identifier: where everybody who should has it and
-all digests are the same, there is nothing to say. What is left is few, and looked at in detail.
+First the objects of all servers are grouped by identifier. An object is fine if all servers that
+should hold it do and all digests are equal. The few others are compared in detail.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from mqis.wire.mqds.propid import PropId
 
 
 def members(objects: DataFrame, partitions: DataFrame) -> DataFrame:
-    """The servers that were exported, with their sites: (server, site as text).
+    """The exported servers and their sites: (server, site as text).
 
-    By its own word, or where a server does not have its own machine yet, by that of another.
+    A server's own export gives its site; another's does if it does not hold its own machine yet.
     """
     exported = partitions.select(F.col("server").alias("member")).distinct()
     sites = F.get_json_object("props", f"$.{int(PropId.QM_SITE_IDS)}.value[0]")
     machines = objects.filter((F.col("type") == int(ObjectType.MACHINE)) & ~F.col("deleted"))
-    told = machines.join(F.broadcast(exported), same_name(F.col("path"), F.col("member")))
+    listed = machines.join(F.broadcast(exported), same_name(F.col("path"), F.col("member")))
     own = (F.col("server") == F.col("member")).cast("int")
-    found = told.groupBy("member").agg(F.max_by(sites, own).alias("site"))
+    found = listed.groupBy("member").agg(F.max_by(sites, own).alias("site"))
     return found.select(F.col("member").alias("server"), "site")
 
 
 def authorities(partitions: DataFrame) -> DataFrame:
-    """Who decides about each partition, by its own word: (partition, authority)."""
+    """The server that claims to own each partition: (partition, authority)."""
     owned = partitions.filter(same_name(F.col("owner"), F.col("server")))
     return owned.groupBy("partition").agg(F.min("server").alias("authority"))
 
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """Who has to hold what. These are few, so they are worked out here and go on as plain rows."""
+    """The replicas that should exist. They are few, so they are computed on the driver."""
 
     #: (partition, authority).
     owners: DataFrame
@@ -50,18 +50,18 @@ class Replicas:
     #: (server, partition, authority, same_site): every server has every partition.
     copies: DataFrame
     servers: frozenset[str]
-    #: Partitions whose authority was not exported, so that nothing can be said of them.
+    #: Partitions that cannot be audited, because their authority was not exported.
     unknown: tuple[str, ...]
 
     @classmethod
     def of(cls, objects: DataFrame, partitions: DataFrame) -> Replicas:
-        told = partitions.select("server", "partition", "owner").distinct().collect()
+        listed = partitions.select("server", "partition", "owner").distinct().collect()
         owners: dict[bytes, str] = {}
-        for row in sorted(told, key=lambda row: str(row["server"])):
+        for row in sorted(listed, key=lambda row: str(row["server"])):
             if (row["owner"] or "").lower() == row["server"].lower():
                 owners.setdefault(bytes(row["partition"]), row["server"])
         sites = {row["server"]: row["site"] for row in members(objects, partitions).collect()}
-        servers = frozenset(row["server"] for row in told)
+        servers = frozenset(row["server"] for row in listed)
         rows = [
             (server, bytearray(id_), authority, str(Guid(id_)) == sites.get(server))
             for id_, authority in owners.items()
@@ -78,7 +78,7 @@ class Replicas:
                 sorted(
                     {
                         str(Guid(bytes(row["partition"])))
-                        for row in told
+                        for row in listed
                         if bytes(row["partition"]) not in owners
                     }
                 )
@@ -87,7 +87,7 @@ class Replicas:
 
 
 def differences(objects: DataFrame, replicas: DataFrame) -> DataFrame:
-    """What replicas (``Replicas.copies``) lack, have too much, or have different."""
+    """The objects that replicas (``Replicas.copies``) lack, have in excess, or have different."""
     held = objects.filter(~F.col("deleted"))
     suspects = _suspects(held, replicas)
     looked_at = held.join(F.broadcast(suspects), ["partition", "id"], "left_semi").select(
@@ -97,18 +97,18 @@ def differences(objects: DataFrame, replicas: DataFrame) -> DataFrame:
     placed = settled(looked_at.join(F.broadcast(owners), "partition"))
     own = placed.filter(F.col("server") == F.col("authority"))
     others = placed.filter(F.col("server") != F.col("authority"))
-    return _wrong(own, others, replicas).unionByName(_extra(own, others))
+    return _missing_or_different(own, others, replicas).unionByName(_extra(own, others))
 
 
 def grouped(held: DataFrame) -> DataFrame:
-    """Each object once: how many servers have it, and whether they have the same."""
+    """Each object once: the number of servers that hold it, and its lowest and highest digest."""
     return held.groupBy("partition", "id").agg(
         F.count("*").alias("held"), F.min("digest").alias("low"), F.max("digest").alias("high")
     )
 
 
 def _suspects(held: DataFrame, replicas: DataFrame) -> DataFrame:
-    """Objects that some server may lack or have different: (partition, id)."""
+    """The objects that some server may lack or have different: (partition, id)."""
     expected = replicas.groupBy("partition").agg((F.count("*") + 1).alias("expected"))
     unequal = (F.col("held") != F.col("expected")) | (F.col("low") != F.col("high"))
     return (
@@ -119,8 +119,8 @@ def _suspects(held: DataFrame, replicas: DataFrame) -> DataFrame:
     )
 
 
-def _wrong(own: DataFrame, others: DataFrame, replicas: DataFrame) -> DataFrame:
-    """Missing and different ones."""
+def _missing_or_different(own: DataFrame, others: DataFrame, replicas: DataFrame) -> DataFrame:
+    """The objects that replicas lack or have different."""
     wanted = own.drop("server").join(
         F.broadcast(replicas.drop("authority")), "partition"
     )  # once for each replica
@@ -135,7 +135,7 @@ def _wrong(own: DataFrame, others: DataFrame, replicas: DataFrame) -> DataFrame:
     )
     joined = wanted.join(theirs, ["server", "partition", "id"], "left")
     missing = F.col("their_digest").isNull()
-    # Queues that are known in their site alone may be elsewhere or not (E58).
+    # Replicas in other sites may hold a site-only queue or not (E58).
     concerned = F.col("same_site") | ~F.col("site_only")
     return joined.filter(concerned & (missing | (F.col("digest") != F.col("their_digest")))).select(
         "server",
@@ -154,7 +154,7 @@ def _wrong(own: DataFrame, others: DataFrame, replicas: DataFrame) -> DataFrame:
 
 
 def _unequal() -> Column:
-    """The properties whose digests differ; of another type, all."""
+    """The properties whose digests differ; all properties of both if the types differ."""
     listed = listed_properties(F.col("type"))
     numbered = F.sequence(F.lit(0), F.size("digests") - 1)
     differing = F.filter(numbered, lambda i: F.col("digests")[i] != F.col("their_digests")[i])
@@ -165,7 +165,7 @@ def _unequal() -> Column:
 
 
 def _extra(own: DataFrame, others: DataFrame) -> DataFrame:
-    """What an authority does not have."""
+    """The objects that replicas have and the authority does not."""
     beyond = others.join(own.select("partition", "id"), ["partition", "id"], "left_anti")
     return beyond.select(
         "server",

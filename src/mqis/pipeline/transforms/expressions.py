@@ -1,11 +1,11 @@
-"""Expressions that several transforms use."""
+"""Column expressions that several transforms use."""
 
 from __future__ import annotations
 
 from itertools import chain
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from mqis.pipeline.content import LISTED
 from mqis.protocol.replication.replicated import TRAVELS_AS
@@ -16,7 +16,7 @@ _FIELDS = ((4, 3, 2, 1), (6, 5), (8, 7), (9, 10), (11, 12, 13, 14, 15, 16))
 
 
 def guid_text(column: Column) -> Column:
-    """``a1b2c3d4-0001-...`` of sixteen packet bytes."""
+    """The text (``a1b2c3d4-0001-...``) of a GUID's sixteen packet bytes."""
     digits = F.lower(F.hex(column))
     fields = [
         F.concat(*(F.substring(digits, 2 * number - 1, 2) for number in numbers))
@@ -36,13 +36,13 @@ def body_number(at: int, size: int) -> Column:
 
 
 def type_label(column: Column) -> Column:
-    """``queue`` of a type's number."""
+    """The name of an object type, such as ``queue``, from its number."""
     known = list(chain(*((F.lit(int(k)), F.lit(k.label)) for k in ObjectType)))
     return F.coalesce(F.create_map(*known)[column], column.cast("string"))
 
 
 def listed_properties(object_type: Column) -> Column:
-    """What a type's digests stand for, in their order."""
+    """The properties that a type's digests stand for, in the digests' order."""
     pairs = [
         (F.lit(kind), F.array(*(F.lit(propid) for propid in listed)))
         for kind, listed in LISTED.items()
@@ -51,11 +51,11 @@ def listed_properties(object_type: Column) -> Column:
 
 
 def travels_as(propid: Column) -> Column:
-    """The property that a stored one is replicated as; itself where it is not."""
+    """The property that a stored one is replicated as: mostly itself."""
     pairs = [(F.lit(int(stored)), F.lit(int(sent))) for stored, sent in TRAVELS_AS.items()]
     return F.coalesce(F.create_map(*chain(*pairs))[propid], propid)
 
 
 def same_name(first: Column, second: Column) -> Column:
-    """Windows names ignore case."""
+    """True if two names are equal, ignoring case as Windows does."""
     return F.lower(first) == F.lower(second)

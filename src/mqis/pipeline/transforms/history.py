@@ -13,9 +13,9 @@ _OPERATIONS = {int(command): command.name.lower() for command in Command}
 
 
 def changes(local: DataFrame, records: DataFrame) -> DataFrame:
-    """One row for each change that an authority made, and when each replica had it.
+    """One row for each change that an authority made, with the times when replicas applied it.
 
-    ``local`` is of ``rebuild.local_changes``. ``had`` maps servers to times.
+    ``local`` comes from ``rebuild.local_changes``. ``had`` maps servers to times.
     """
     applied = records.filter(
         (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.APPLIED))
@@ -43,7 +43,10 @@ def changes(local: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def versions(changes: DataFrame) -> DataFrame:
-    """What each change left, until the next one; a deletion ends the last and begins none."""
+    """The version of an object that each change made, valid until the next change of the object.
+
+    A deletion ends the last version and begins none.
+    """
     following = Window.partitionBy("partition", "id").orderBy("seq")
     ended = changes.select(
         "*",

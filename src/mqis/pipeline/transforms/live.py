@@ -1,8 +1,8 @@
-"""What a stream of records tells while it goes on: who is how far, and who holds something else.
+"""Progress and divergence of replicas, computed from a stream of journal records.
 
-Journals alone say this, without exports: a replica that has gone past a change without applying it
-holds something else than its authority, unless a synchronisation has brought the object since, or
-everything up to a later number; and a message that arrived otherwise than it was sent.
+No exports are needed. A replica differs from its authority if it has passed over a change, unless a
+later synchronisation has brought the object or everything up to a later number. It also differs if
+the body of a message was altered on its way.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from mqis.wire.mqdsrp.layout import (
 )
 from mqis.wire.mqdsrp.messages import Operation
 
-#: What is kept of a record; ``digest`` is of a message's body.
+#: The columns of a record that are kept; ``digest`` is that of a message's body.
 KEPT = (
     *("server", "lsn", "time", "kind", "state", "operation", "object_type", "partition", "seq"),
     *("object_id", "message_source", "message_ordinal", "digest", "from_seq", "to_seq"),
 )
-#: Columns that are read for it.
+#: The columns of the journal that are read for them.
 READ = (*KEPT[:-3], "body", "error")
 _CHANGES = (int(RecordState.LOCAL), int(RecordState.APPLIED))
 _MESSAGES = (int(RecordState.QUEUED), int(RecordState.RECEIVED), int(RecordState.REFUSED))
 
 
 def kept(records: DataFrame) -> DataFrame:
-    """The records that matter here, without their bodies."""
+    """The records that the tables need, without their bodies."""
     change = F.col("kind") == int(RecordKind.CHANGE)
     chosen = (change & F.col("state").isin(*_CHANGES)) | (~change & F.col("state").isin(*_MESSAGES))
     reply = ~change & (F.col("operation") == int(Operation.SYNC_REPLY)) & (F.length("body") > 0)
@@ -61,7 +61,7 @@ def _messages(seen: DataFrame, state: RecordState) -> DataFrame:
 
 
 def _synchronized(seen: DataFrame) -> DataFrame:
-    """Up to where replies have brought a replica: (server, partition, from_seq, to_seq)."""
+    """The spans that accepted sync replies covered: (server, partition, from_seq, to_seq)."""
     key = ["server", "message_source", "message_ordinal"]
     refused = _messages(seen, RecordState.REFUSED).select(*key)
     came = _messages(seen, RecordState.RECEIVED).filter(F.col("to_seq") >= 0)
@@ -69,7 +69,7 @@ def _synchronized(seen: DataFrame) -> DataFrame:
 
 
 def standing(seen: DataFrame) -> DataFrame:
-    """Of each replica the last number, and how many numbers of the authority it is behind."""
+    """The last number of each replica, and how far it is behind its authority."""
     made = (
         _changes(seen, RecordState.LOCAL)
         .groupBy("partition")
@@ -104,7 +104,7 @@ def standing(seen: DataFrame) -> DataFrame:
 
 
 def divergence(seen: DataFrame) -> DataFrame:
-    """Objects that a replica holds otherwise than its authority, as far as journals show it.
+    """Objects in which a replica differs from its authority, as far as journals show it.
 
     (server, partition, id, type, seq, difference): ``passed_over`` or ``altered``.
     """
@@ -112,7 +112,7 @@ def divergence(seen: DataFrame) -> DataFrame:
 
 
 def _passed_over(seen: DataFrame) -> DataFrame:
-    """Changes up to a replica's number that it has not applied, nor got in another way."""
+    """Changes up to a replica's last number that it neither applied nor got by synchronisation."""
     made = _changes(seen, RecordState.LOCAL).select(
         "partition", "seq", "object_id", "object_type", F.col("server").alias("authority")
     )
@@ -128,7 +128,7 @@ def _passed_over(seen: DataFrame) -> DataFrame:
     missed = owed.join(
         applied.select("server", "partition", "seq"), ["server", "partition", "seq"], "left_anti"
     )
-    # A whole object, or its end, says everything that was before it.
+    # A whole object, or its deletion, supersedes all earlier changes of it.
     whole = (int(Command.CREATE), int(Command.SYNC), int(Command.DELETE))
     said = (
         applied.filter(F.col("operation").isin(*whole))
@@ -147,21 +147,21 @@ def _passed_over(seen: DataFrame) -> DataFrame:
     grouped = found.groupBy("server", "partition", "object_id", "object_type").agg(
         F.max("seq").alias("seq")
     )
-    return _told(grouped, "passed_over")
+    return _readable(grouped, "passed_over")
 
 
 def _altered(seen: DataFrame) -> DataFrame:
-    """Changes of messages whose bodies differ at both ends."""
+    """Changes from messages whose body differs between sender and receiver."""
     key = ["message_source", "message_ordinal"]
     sent = _messages(seen, RecordState.QUEUED).select(*key, F.col("digest").alias("sent"))
     came = _messages(seen, RecordState.RECEIVED).select("server", *key, "digest")
     wrong = came.join(sent, key).filter(F.col("digest") != F.col("sent"))
     applied = _changes(seen, RecordState.APPLIED)
     concerned = applied.join(wrong.select("server", *key), ["server", *key], "left_semi")
-    return _told(concerned, "altered")
+    return _readable(concerned, "altered")
 
 
-def _told(found: DataFrame, difference: str) -> DataFrame:
+def _readable(found: DataFrame, difference: str) -> DataFrame:
     return found.select(
         "server",
         guid_text(F.col("partition")).alias("partition"),

@@ -1,9 +1,9 @@
-"""DirectoryChanges of many bodies at once (MC-MQDSRP 2.2.4), with NumPy.
+"""Decodes the DirectoryChanges of many bodies at once (MC-MQDSRP 2.2.4), with NumPy.
 
-Says the same as ``wire.mqdsrp``, which decodes one body after the other. All bodies of a batch are
-read side by side: the first change of each, then the second, and of each change the first property,
-then the second. A body with anything out of the ordinary is given back to be decoded by the other:
-damage, texts that are not ASCII, lists of texts or GUIDs whose values are asked for.
+The result is the same as that of ``wire.mqdsrp``, which decodes one body after the other. All
+bodies of a batch are read in parallel: the first change of each, then the second; within each
+change the first property, then the second. Unusual bodies are left for ``wire.mqdsrp``: damaged
+ones, texts that are not ASCII, and lists whose values are needed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mqis.wire.mqdsrp.layout import (
 from mqis.wire.mqdsrp.messages import VERSION, Operation, Sync0
 from mqis.wire.propvariant import MAX_STRING_UNITS, MAX_VECTOR_ITEMS, VarType
 
-# --- what is known of each property ---------------------------------------------------------------
+# --- tables by property ---------------------------------------------------------------------------
 
 _TOP = max(PROPERTIES) + 1
 _UNKNOWN, FIXED, TEXT, COUNTED, LISTED = range(5)
@@ -56,7 +56,7 @@ _ITEMS = {
     VarType.VECTOR_UI8: 8,
     VarType.VECTOR_CLSID: 16,
 }
-#: By property: how it is read, the size of it or of one of its items, its type.
+#: By property: the way its value is read, the size of the value or of one item, its VARTYPE.
 SHAPE = np.zeros(_TOP, dtype=np.int8)
 _SIZE = np.zeros(_TOP, dtype=np.int64)
 VT = np.zeros(_TOP, dtype=np.int64)
@@ -65,7 +65,7 @@ _OF_TYPE = np.zeros(_TOP, dtype=np.int64)
 _IDENTIFIER = np.zeros(max(map(int, ObjectType)) + 1, dtype=np.int64)
 
 
-def _learn() -> None:
+def _fill_tables() -> None:
     for propid, entry in PROPERTIES.items():
         vt = entry.vt
         VT[propid] = int(vt)
@@ -82,35 +82,38 @@ def _learn() -> None:
         _IDENTIFIER[int(kind)] = int(propid)
 
 
-_learn()
+_fill_tables()
 _DELETABLE = np.array([int(k) for k in ObjectType if k is not ObjectType.DELETEDOBJECT])
 
 
 @dataclass(slots=True)
 class _Round:
-    """One change of each of some bodies."""
+    """The n-th change of each body that has so many."""
 
     octets: Octets
-    #: How far each body has been read, its end, and whether all was in order so far.
+    #: For each body: the offset of the next unread byte, its end, and whether it is valid so far.
     place: Ints
     end: Ints
     good: Mask
     row: Ints
     start: Ints
-    #: Where PartitionID begins; before it a GUID, or a path of ``path_length`` bytes.
+    #: The offset of PartitionID; before it is a GUID, or a path of ``path_length`` bytes.
     fixed: Ints
     path_length: Ints
     count: Ints
     object_type: Ints
-    #: Where the identifier stands; -1 where it is not told.
+    #: The offset of the object's identifier; -1 if the change has none.
     identifier: Ints
-    #: Of each property: the change's index, the property's, its identifier, where it is, how long.
+    #: By property: the indexes of changes, the property's index, and its ids, offsets and sizes.
     steps: list[tuple[Ints, int, Ints, Ints, Ints]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes in the order of their bodies; ``places`` and the like are of all their properties."""
+    """The decoded changes in the order of their bodies.
+
+    ``propids``, ``places`` and ``sizes`` have an item for each property of all changes.
+    """
 
     octets: Octets
     row: Ints
@@ -119,50 +122,50 @@ class Changes:
     path_length: Ints
     object_type: Ints
     identifier: Ints
-    #: Where the properties of each change begin, and where those of the last end.
+    #: The index of each change's first property, and at last the number of all properties.
     ends: Ints
     propids: Ints
     places: Ints
     sizes: Ints
 
     def number(self, offset: int) -> npt.NDArray[np.int64]:
-        """PreviousSeqNumber, SeqNumber or PurgedSeqNumber, by its offset behind PartitionID."""
+        """PreviousSeqNumber, SeqNumber or PurgedSeqNumber, by its offset from PartitionID."""
         wide = self.octets.numbers(self.fixed + offset, ">u8")
         return wide.astype(np.uint64).view(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Bodies:
-    """The bodies of some records, in one buffer."""
+    """The bodies of several records, in one buffer."""
 
     octets: Octets
     start: Ints
     end: Ints
-    #: Whether a body is a message; else it is a change.
+    #: True for a message, False for a single change.
     is_message: Mask
 
 
 def decode(bodies: Bodies, *, properties: bool) -> tuple[Changes, Mask]:
-    """The changes, and the bodies that were left out: decode those one by one."""
+    """Returns the changes, and a mask of the bodies that must be decoded one by one."""
     rest = np.zeros(len(bodies.start), dtype=np.bool_)
-    cursor, count = _begin(bodies, rest)
+    cursor, count = _first_changes(bodies, rest)
     rounds: list[_Round] = []
     number = 0
     while True:
         row = np.flatnonzero((count > number) & ~rest)
         if not len(row):
             break
-        found = _one(bodies, row, cursor[row], properties)
+        found = _next_changes(bodies, row, cursor[row], properties)
         rest[row[~found.good]] = True
         cursor[row[found.good]] = found.place[found.good]
         rounds.append(found)
         number += 1
     _check_ends(bodies, cursor, count, rest)
-    return _gathered(bodies, rounds, rest), rest
+    return _merged(bodies, rounds, rest), rest
 
 
-def _begin(bodies: Bodies, rest: Mask) -> tuple[Ints, Ints]:
-    """Where the first change of each body is, and how many there are."""
+def _first_changes(bodies: Bodies, rest: Mask) -> tuple[Ints, Ints]:
+    """Returns the offset of the first change of each body, and the number of its changes."""
     cursor = bodies.start.copy()
     length = bodies.end - bodies.start
     count = np.where(length > 0, 1, 0)
@@ -193,7 +196,10 @@ def _begin(bodies: Bodies, rest: Mask) -> tuple[Ints, Ints]:
 
 
 def _check_ends(bodies: Bodies, cursor: Ints, count: Ints, rest: Mask) -> None:
-    """A change ends its body; changes that are propagated have a heartbeat behind them."""
+    """Leaves out bodies whose end is wrong.
+
+    A single change must end its body; propagated changes must be followed by a heartbeat.
+    """
     single = ~bodies.is_message & (count > 0)
     rest[single & (cursor != bodies.end)] = True
     told = np.flatnonzero(bodies.is_message & ~rest & (bodies.end > bodies.start))
@@ -205,8 +211,8 @@ def _check_ends(bodies: Bodies, cursor: Ints, count: Ints, rest: Mask) -> None:
     rest[told[bodies.octets.u16(cursor[told]) != 0]] = True
 
 
-def _one(bodies: Bodies, row: Ints, at: Ints, properties: bool) -> _Round:
-    """The change at each place: what it is, where it ends, whether all is in order."""
+def _next_changes(bodies: Bodies, row: Ints, at: Ints, properties: bool) -> _Round:
+    """Decodes one change of each body in ``row``, at the offsets ``at``."""
     octets, end = bodies.octets, bodies.end[row]
     good = at + CHANGE_NAME_AT + CHANGE_PROPERTY_IDS_AT <= end
     safe = np.where(good, at, 0)
@@ -239,7 +245,7 @@ def _one(bodies: Bodies, row: Ints, at: Ints, properties: bool) -> _Round:
 
 
 def _property(found: _Round, index: int, properties: bool) -> None:
-    """The property of that index of every change that has so many; moves ``place`` on."""
+    """Decodes property number ``index`` of every change that has so many; advances ``place``."""
     octets, place, end, good = found.octets, found.place, found.end, found.good
     which = np.flatnonzero((found.count > index) & good)
     ids_at = found.fixed[which] + CHANGE_PROPERTY_IDS_AT
@@ -261,7 +267,7 @@ def _property(found: _Round, index: int, properties: bool) -> None:
 
 
 def _sizes(octets: Octets, propid: Ints, shape: Ints, at: Ints, end: Ints) -> Ints:
-    """What each value takes, past the end where that cannot be."""
+    """The size of each value; a size beyond the end of the body if the value is invalid."""
     beyond = end - at + 1
     size = _SIZE[propid]
     text = np.flatnonzero(shape == TEXT)
@@ -281,7 +287,8 @@ def _sizes(octets: Octets, propid: Ints, shape: Ints, at: Ints, end: Ints) -> In
 
 
 def _identify(found: _Round, index: int, which: Ints, propid: Ints, at: Ints) -> None:
-    """What a change is about: its first property tells the type, a deletion's own one (E59)."""
+    """Finds the object of each change: the type from its first property, or D_OBJTYPE of a
+    deletion (E59), and the identifier."""
     octets, kinds = found.octets, found.object_type
     deleted = octets.data[found.start[which]] == int(Command.DELETE)
     if index == 0:
@@ -293,8 +300,8 @@ def _identify(found: _Round, index: int, which: Ints, propid: Ints, at: Ints) ->
     found.identifier[which[own]] = at[own]
 
 
-def _gathered(bodies: Bodies, rounds: list[_Round], rest: Mask) -> Changes:
-    """All rounds as one, without the bodies that were left out, in the order of the bodies."""
+def _merged(bodies: Bodies, rounds: list[_Round], rest: Mask) -> Changes:
+    """Merges the rounds in the order of the bodies, without the bodies that were left out."""
 
     def together(name: str) -> Ints:
         parts = [getattr(one, name) for one in rounds]

@@ -1,4 +1,4 @@
-"""What ``manychanges`` has found as columns of Arrow."""
+"""Arrow columns from the changes that ``manychanges`` decoded."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _ASCII = 0x80
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The body that each change comes from, and what it says."""
+    """The changes as columns; ``row`` has the index of each change's body."""
 
     row: Ints
     columns: dict[str, pa.Array]
 
 
 def not_ascii(found: Changes, *, properties: bool) -> Ints:
-    """The changes with a text that is more than one byte a character."""
+    """The indexes of changes that have a text with characters beyond ASCII."""
     named = np.flatnonzero(found.path_length)
     odd = named[_odd(found.octets, found.start[named] + CHANGE_NAME_AT, found.path_length[named])]
     if not properties:
@@ -57,14 +57,14 @@ def not_ascii(found: Changes, *, properties: bool) -> Ints:
 
 
 def _odd(octets: Octets, at: Ints, lengths: Ints) -> Ints:
-    """Which of these UTF-16 texts are not ASCII."""
+    """The indexes of these UTF-16 texts that are not ASCII."""
     units = octets.joined(at, lengths)
     wide = np.flatnonzero((units[0::2] >= _ASCII) | (units[1::2] != 0))
     return np.unique(np.searchsorted(np.cumsum(lengths // 2), wide, side="right"))
 
 
 def columns_of(found: Changes, rest: Mask, *, properties: bool) -> Columns:
-    """The changes of all bodies but ``rest``; where the records tell more, they are asked."""
+    """The changes of all bodies except ``rest``, as columns."""
     kept = np.flatnonzero(~rest[found.row])
     octets, fixed = found.octets, found.fixed[kept]
     kinds, identifier = found.object_type[kept], found.identifier[kept]
@@ -133,7 +133,7 @@ def _number(octets: Octets, vts: Ints, at: Ints) -> tuple[npt.NDArray[np.int64],
 
 
 def _text(octets: Octets, vts: Ints, at: Ints, sizes: Ints) -> pa.Array:
-    """Of texts and GUIDs."""
+    """The column ``text`` of properties: strings and GUIDs as text, null for other types."""
     is_text, is_guid = vts == int(VarType.LPWSTR), vts == int(VarType.CLSID)
     lengths = np.where(is_text, (sizes - 2) // 2, np.where(is_guid, GUID_TEXT, 0))
     units = octets.joined(at[is_text], 2 * lengths[is_text])[0::2]

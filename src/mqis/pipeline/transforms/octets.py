@@ -1,4 +1,4 @@
-"""Reading many places of one buffer at once, with NumPy."""
+"""Reads many places of one buffer at once, with NumPy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Beyond every buffer.
+#: An offset beyond the end of every buffer.
 NOWHERE = np.int64(1) << 62
-#: The order in which a GUID's text shows its packet bytes, and where its digits stand.
+#: The order in which a GUID's text shows its packet bytes, and the positions of its digits.
 _SHOWN = np.array([3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15])
 _PLACES = np.array([i for i in range(36) if i not in (8, 13, 18, 23)])
 _DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
@@ -22,7 +22,7 @@ GUID_TEXT = 36
 
 
 class Octets:
-    """A buffer; every place that is asked for has to lie inside it."""
+    """A buffer; callers must ask only for places inside it."""
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
@@ -43,7 +43,7 @@ class Octets:
         return self.numbers(at, "<u4").astype(np.int64)
 
     def joined(self, at: Ints, lengths: Ints) -> Bytes:
-        """Pieces, one behind the other."""
+        """Joins the pieces at ``at`` with these lengths."""
         ends = np.cumsum(lengths)
         total = int(ends[-1]) if len(ends) else 0
         found: Bytes = self.data[np.arange(total) + np.repeat(at - ends + lengths, lengths)]
@@ -51,13 +51,13 @@ class Octets:
 
     @cached_property
     def _zeros(self) -> tuple[Ints, Ints]:
-        """Where two zeros stand: at even places, at odd ones."""
+        """The offsets of two zero bytes: the even ones, the odd ones."""
         none = self.data == 0
         pairs = np.flatnonzero(none[:-1] & none[1:])
         return pairs[pairs % 2 == 0], pairs[pairs % 2 == 1]
 
     def terminator(self, at: Ints) -> Ints:
-        """Where the 16-bit zero of each text is that begins at ``at``; NOWHERE without one."""
+        """The offset of the 16-bit zero that ends each text at ``at``; NOWHERE if there is none."""
         found = np.full(len(at), NOWHERE, dtype=np.int64)
         for odd, places in enumerate(self._zeros):
             asked = np.flatnonzero(at % 2 == odd)

@@ -1,4 +1,4 @@
-"""How changes get on: the time that they take to each replica, and numbers that are left out."""
+"""Progress of replication: lag, gaps, synchronisations and purge margins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _changes(records: DataFrame, state: RecordState) -> DataFrame:
 
 
 def arrivals(records: DataFrame) -> DataFrame:
-    """When each replica had each change: (partition, seq, origin, server, made, lag_ms)."""
+    """The lag of each change at each replica: (partition, seq, origin, server, made, lag_ms)."""
     made = (
         _changes(records, RecordState.LOCAL)
         .groupBy("partition", "seq")
@@ -46,7 +46,7 @@ def arrivals(records: DataFrame) -> DataFrame:
 
 
 def lag(arrived: DataFrame) -> DataFrame:
-    """Per way from an authority to a replica."""
+    """Percentiles of the lag from each authority to each replica."""
     ranks = F.percentile("lag_ms", list(_QUANTILES.values()))
     grouped = arrived.groupBy("origin", "server").agg(
         F.count("*").alias("changes"), ranks.alias("ranks"), F.max("lag_ms").alias("max_ms")
@@ -56,7 +56,7 @@ def lag(arrived: DataFrame) -> DataFrame:
 
 
 def lag_by_minute(arrived: DataFrame) -> DataFrame:
-    """The same over time, for charts."""
+    """Percentiles of the lag by minute and replica, for charts."""
     minute = F.date_trunc("minute", "made").alias("minute")
     grouped = arrived.groupBy(minute, "server").agg(
         F.count("*").alias("changes"),
@@ -69,11 +69,11 @@ def lag_by_minute(arrived: DataFrame) -> DataFrame:
 def gaps(records: DataFrame, journals: DataFrame) -> DataFrame:
     """Numbers that a replica passed over, or applied more than once.
 
-    ``certain`` is false where the replica's journal is not whole: then it may just not tell.
+    ``certain`` is false if the replica's journal is not whole, as records may be missing.
     """
     events = _events(records).persist()
     passed = settled(_passed_over(events, journals))
-    found = _unhealed(passed, events).unionByName(_twice(events))
+    found = _open_gaps(passed, events).unionByName(_duplicates(events))
     return found.join(F.broadcast(journals), "server", "left").select(
         "kind",
         "server",
@@ -86,7 +86,7 @@ def gaps(records: DataFrame, journals: DataFrame) -> DataFrame:
 
 
 def _events(records: DataFrame) -> DataFrame:
-    """What moves a replica's number: changes, and the ends of sync replies."""
+    """The events that advance a replica's number: applied changes, and sync replies."""
     applied = _changes(records, RecordState.APPLIED).select(
         "server", "lsn", "partition", "seq", "previous_seq", "operation"
     )
@@ -122,7 +122,7 @@ def _passed_over(events: DataFrame, journals: DataFrame) -> DataFrame:
     numbered = events.join(F.broadcast(journals), "server", "left").withColumn(
         "reached", F.max("seq").over(before)
     )
-    # Whoever starts in the middle of a history has not passed over its beginning.
+    # A journal that starts in the middle of a history does not show a gap before its start.
     start = F.when(F.col("complete"), F.lit(0))
     known: Column = F.coalesce("reached", start)
     return numbered.filter(F.col("previous_seq") > known).select(
@@ -134,8 +134,8 @@ def _passed_over(events: DataFrame, journals: DataFrame) -> DataFrame:
     )
 
 
-def _unhealed(passed: DataFrame, events: DataFrame) -> DataFrame:
-    """What did not come after all, nor with a synchronisation."""
+def _open_gaps(passed: DataFrame, events: DataFrame) -> DataFrame:
+    """The gaps that neither a late change nor a synchronisation closed."""
     later = events.select(
         "server",
         "partition",
@@ -163,8 +163,8 @@ def _unhealed(passed: DataFrame, events: DataFrame) -> DataFrame:
     )
 
 
-def _twice(events: DataFrame) -> DataFrame:
-    """A whole object may come again; a change that was made once is applied once."""
+def _duplicates(events: DataFrame) -> DataFrame:
+    """Changes that were applied more than once, except objects that a synchronisation repeated."""
     grouped = (
         events.filter(F.col("operation") != int(Command.SYNC))
         .groupBy("server", "partition", "seq", "operation")
@@ -191,8 +191,8 @@ def _messages(records: DataFrame, state: RecordState, *operations: Operation) ->
     return records.filter(chosen)
 
 
-def _taken(records: DataFrame, operation: Operation) -> DataFrame:
-    """Messages that came and were not refused."""
+def _accepted(records: DataFrame, operation: Operation) -> DataFrame:
+    """The messages that were received and not refused."""
     refused = _messages(records, RecordState.REFUSED).select(
         "server", "message_source", "message_ordinal"
     )
@@ -201,10 +201,11 @@ def _taken(records: DataFrame, operation: Operation) -> DataFrame:
 
 
 def rounds(records: DataFrame) -> DataFrame:
-    """What servers sent to each other, and the synchronisations that they went through.
+    """Messages between servers by kind, and completed synchronisations.
 
-    A round may take several requests: one that got no answer is repeated, and a long answer comes
-    in parts. It is over with the part that says so, ``sync0`` meaning of the whole partition.
+    A synchronisation may take several requests: an unanswered one is repeated, and a long reply
+    comes in parts. It ends with the part that is marked as the last. ``sync0`` is a full
+    resynchronisation of a partition.
     """
     names = {operation: operation_name(operation) for operation in Operation}
 
@@ -224,7 +225,7 @@ def rounds(records: DataFrame) -> DataFrame:
     )
     over = body_number(SYNC_REPLY_COMPLETE_AT, 1).cast("int")
     came = (
-        _taken(records, Operation.SYNC_REPLY)
+        _accepted(records, Operation.SYNC_REPLY)
         .groupBy("server", "peer")
         .agg(
             F.count_if(over == int(Sync0.NONE)).alias("sync_rounds"),
@@ -239,14 +240,15 @@ def rounds(records: DataFrame) -> DataFrame:
 
 
 def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:
-    """How far purging is behind what each PSC has acknowledged to the authority of a partition.
+    """The distance from an authority's purged number to the number that each PSC acknowledged.
 
-    A negative margin: tombstones are gone that this PSC may not have seen, and it will need a
-    synchronisation of the whole partition. ``behind`` is what it has not acknowledged yet.
+    A negative margin means that tombstones were purged that this PSC may not have seen; it will
+    need a full resynchronisation (sync0). ``behind`` is the distance that it still has to
+    acknowledge.
     """
     number = body_number(PSC_ACK_SEQ_AT, 8).cast("long")
     acked = (
-        _taken(records, Operation.PSC_ACK)
+        _accepted(records, Operation.PSC_ACK)
         .select(
             F.col("server").alias("authority"),
             F.lower("peer").alias("key"),

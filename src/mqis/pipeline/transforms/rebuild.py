@@ -1,7 +1,7 @@
-"""The directory as it was: the changes of an authority up to a number, folded object by object.
+"""The directory in the past: an authority's changes up to a number, folded object by object.
 
-A property has the value that the last change gave it, since its object was created. Points are
-rows, so one pass answers for many moments.
+A property has the value from the last change that set it since its object was created. Points in
+time are rows, so one pass can rebuild many of them.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _ARROW: pa.Schema = to_arrow_schema(schemas.LINES, timezone="UTC")
 _FOLDED: pa.Schema = to_arrow_schema(schemas.FOLDED, timezone="UTC")
 _OBJECT = ["partition", "at", "object_id"]
 _PLACES = {int(kind): place for place, kind in enumerate(ORDER)}
-#: Tombstones stand behind all objects.
+#: Tombstones come after all objects.
 _LAST = len(ORDER)
 
 
 def local_changes(records: DataFrame) -> DataFrame:
-    """What authorities did, decoded; each number once."""
+    """The decoded changes that authorities made; each number once."""
     local = records.filter(
         (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
     )
@@ -47,14 +47,14 @@ def local_changes(records: DataFrame) -> DataFrame:
 
 
 def folded(changes: DataFrame) -> DataFrame:
-    """What ``lines`` needs of changes (``schemas.FOLDED``)."""
+    """Reduces changes to the columns that ``lines`` needs (``schemas.FOLDED``)."""
     kept = F.transform("properties", lambda p: F.struct(p["propid"], p["raw"]))
     columns = [name for name in schemas.FOLDED.fieldNames() if name != "properties"]
     return changes.select(*columns, kept.alias("properties"))
 
 
 def snapshot_changes(lines: DataFrame) -> DataFrame:
-    """The lines of snapshots as if every object had just been created (``schemas.FOLDED``)."""
+    """Converts the lines of snapshots to changes that create every object (``schemas.FOLDED``)."""
     return lines.select("line").mapInArrow(_parse, schemas.FOLDED)
 
 
@@ -75,14 +75,14 @@ def _as_change(entry: Change) -> dict[str, Any]:
     else:
         kind, listed = entry.type, dict(entry.properties)
     command = Command.DELETE if isinstance(entry, DeletedObject) else Command.CREATE
-    told = [{"propid": int(p), "raw": variant.packed()} for p, variant in listed.items()]
-    return row | {"command": int(command), "object_type": int(kind), "properties": told}
+    packed = [{"propid": int(p), "raw": variant.packed()} for p, variant in listed.items()]
+    return row | {"command": int(command), "object_type": int(kind), "properties": packed}
 
 
 def lines(changes: DataFrame, points: DataFrame) -> DataFrame:
     """The lines of an export at each point (``schemas.LINES``), to be ordered by (place, key).
 
-    ``changes`` are of ``folded``, ``points`` are (partition, at).
+    ``changes`` come from ``folded``, ``points`` are (partition, at).
     """
     before = changes.join(F.broadcast(points), "partition").filter(F.col("seq") <= F.col("at"))
     created = F.col("command") == int(Command.CREATE)

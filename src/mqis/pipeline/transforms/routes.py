@@ -1,7 +1,7 @@
-"""Routes between all sites, and what single failures do to them, by the project's own routing.
+"""Routes between all sites, and the effects of single failures, by the project's own routing.
 
-The graph of an enterprise is small (thousands of sites), its routes are many (millions): so every
-task gets the graph and works out the routes to some destinations, or some failures.
+The graph of an enterprise is small (thousands of sites), its routes are many (millions). So every
+task gets the whole graph and computes the routes to some destinations, or some failures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mqis.wire.mqds.propid import PropId
 Batches = Iterator[pa.RecordBatch]
 Ints = npt.NDArray[np.int64]
 
-#: Destinations, or failures, that a task works out at once.
+#: The number of destinations that a task computes at once.
 _BLOCK = 64
 _ROUTES: pa.Schema = to_arrow_schema(schemas.ROUTES, timezone="UTC")
 _WHAT_IF: pa.Schema = to_arrow_schema(schemas.WHAT_IF, timezone="UTC")
@@ -43,7 +43,7 @@ _WHAT_IF: pa.Schema = to_arrow_schema(schemas.WHAT_IF, timezone="UTC")
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What a task needs: arrays, and names for the answers."""
+    """The input of a task: the graph as arrays, and the names of sites, links and machines."""
 
     graph: SiteGraph
     gates: Gates
@@ -67,7 +67,7 @@ class Network:
 
 
 def _link_name(snapshot: Snapshot, names: tuple[str, ...], link: object) -> str:
-    """Both ends: links have no names."""
+    """The names of both ends, as links have no names."""
     found = snapshot.links[link]  # type: ignore[index]
     index = snapshot.graph.index
     ends = [names[index[s]] if s in index else str(s) for s in (found.site1, found.site2)]
@@ -75,7 +75,7 @@ def _link_name(snapshot: Snapshot, names: tuple[str, ...], link: object) -> str:
 
 
 def snapshot_of(directory: DataFrame) -> Snapshot:
-    """What routing reads of a directory; of machines only those that route for others."""
+    """The part of a directory that routing needs: sites, links and machines that route."""
     routes = F.coalesce(
         value(PropId.QM_SERVICE).cast("int").bitwiseAND(int(ServiceBits.ROUTING)) != 0,
         F.lit(False),
@@ -108,12 +108,12 @@ def _objects(rows: DataFrame) -> Iterator[DirectoryObject]:
 
 
 def routes(session: SparkSession, network: Network, *, paths: bool = True) -> DataFrame:
-    """Every pair of sites: cost, next hop and, if asked for, the path; null without a route."""
+    """Cost, next hop and, with ``paths``, the path of every pair of sites; null without a route."""
     return _spread(session, network.graph.count).mapInArrow(_router(network, paths), schemas.ROUTES)
 
 
 def _spread(session: SparkSession, count: int) -> DataFrame:
-    """Numbers 0 to ``count``, in blocks for tasks."""
+    """The numbers below ``count``, divided between tasks."""
     tasks = max(1, -(-count // _BLOCK))
     return session.range(0, count, 1, tasks)
 
@@ -131,11 +131,11 @@ def _router(network: Network, paths: bool) -> Callable[[Batches], Batches]:
 def _block(network: Network, destinations: Ints, paths: bool) -> pa.RecordBatch:
     distance, hop = routes_to(network.graph, destinations)
     count = network.graph.count
-    # Every source and every column; but nobody has a route to himself.
+    # Every source with every destination, except a site with itself.
     here, column = (index.ravel() for index in np.indices((count, len(destinations))))
     other = here != destinations[column]
     here, column = here[other], column[other]
-    names = np.array([*network.sites, None], dtype=object)  # the last one is nobody's
+    names = np.array([*network.sites, None], dtype=object)  # index -1 means no site
     via = hop[here, column]
     cut = via == UNREACHABLE
     made = {
@@ -156,7 +156,7 @@ def _block(network: Network, destinations: Ints, paths: bool) -> pa.RecordBatch:
 
 
 def _steps(hop: npt.NDArray[np.int32], destinations: Ints, here: Ints, column: Ints) -> Ints:
-    """The sites of each path, a row a path, -1 behind its end: all grow by one site at a time."""
+    """The sites of each path, one row a path, -1 after its end. All paths grow in parallel."""
     end = destinations[column]
     steps = [here]
     while ((steps[-1] >= 0) & (steps[-1] != end)).any():
@@ -171,7 +171,7 @@ def _steps(hop: npt.NDArray[np.int32], destinations: Ints, here: Ints, column: I
 
 
 def what_if(session: SparkSession, network: Network) -> DataFrame:
-    """Every single link and gate: what its failure means (``schemas.WHAT_IF``)."""
+    """The effect of the failure of every single link and gate (``schemas.WHAT_IF``)."""
     links = np.sort(network.graph.link)
     gates = sorted({gate for gates in network.gates.of_site for gate in gates})
     failures = [("link", int(number)) for number in links] + [("gate", gate) for gate in gates]

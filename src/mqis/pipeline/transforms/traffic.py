@@ -1,4 +1,4 @@
-"""Messages between queue managers sent over the routes: what each link and gate has to carry."""
+"""The load of each link and gate if messages between queue managers follow the routes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
 _ARROW: pa.Schema = to_arrow_schema(schemas.LOADS, timezone="UTC")
-#: Destinations that are worked out together.
+#: The number of destinations that are computed together.
 _BLOCK = 64
 Flows = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
 def demand(messages: DataFrame, directory: DataFrame) -> DataFrame:
-    """(source, destination, messages) by machine names, as pairs of sites by their names.
+    """Sums messages between machines to (source, destination, messages) between sites, by name.
 
-    A machine that the directory does not have is in no site: null.
+    The site of a machine that is not in the directory is null.
     """
     sites = directory.filter(F.col("type") == int(ObjectType.SITE)).select(
         F.col("path").alias("name"), F.col("id").alias("site_id")
@@ -42,7 +42,7 @@ def demand(messages: DataFrame, directory: DataFrame) -> DataFrame:
     placed = machines.withColumn("site_id", _packet(from_text)).join(
         F.broadcast(sites), "site_id", "left"
     )
-    # Where two machines have one name, which hygiene reports, one of them is meant.
+    # If two machines have the same name, which hygiene reports, one of them is chosen.
     known = placed.groupBy("machine").agg(F.min("name").alias("name"))
     ends = messages.select(
         F.lower("source").alias("s"), F.lower("destination").alias("d"), "messages"
@@ -56,13 +56,13 @@ def demand(messages: DataFrame, directory: DataFrame) -> DataFrame:
 
 
 def _packet(big_endian: Column) -> Column:
-    """A GUID's packet bytes from those that its text shows."""
+    """A GUID's packet bytes from the bytes in the order of its text."""
     numbers = (4, 3, 2, 1, 6, 5, 8, 7, *range(9, 17))
     return F.concat(*(F.substring(big_endian, number, 1) for number in numbers))
 
 
 def loads(wanted: DataFrame, network: Network) -> DataFrame:
-    """What links and gates carry of a demand between sites (``schemas.LOADS``)."""
+    """The load of links and gates for a demand between sites (``schemas.LOADS``)."""
     index = {name: number for number, name in enumerate(network.sites)}
     numbers = F.create_map(*(F.lit(part) for pair in index.items() for part in pair))
     numbered = wanted.select(
@@ -93,7 +93,7 @@ def _loads(network: Network, destinations: Ints, flow: Flows) -> dict[str, list[
     _, hop = routes_to(graph, destinations)
     lost = float(flow[hop == UNREACHABLE].sum())
     flow[hop == UNREACHABLE] = 0
-    through = _pushed(hop, destinations, flow)
+    through = _flow_through(hop, destinations, flow)
     on_link = np.zeros(len(network.links))
     np.add.at(on_link, _edges(graph, hop), _leaving(hop, destinations, through).ravel())
     at_site = through.sum(axis=1)
@@ -110,8 +110,8 @@ def _loads(network: Network, destinations: Ints, flow: Flows) -> dict[str, list[
     return {"kind": list(kinds), "name": list(names), "messages": [float(m) for m in messages]}
 
 
-def _pushed(hop: npt.NDArray[np.int32], destinations: Ints, flow: Flows) -> Flows:
-    """What passes each site on its way to each destination: the farthest sites send first."""
+def _flow_through(hop: npt.NDArray[np.int32], destinations: Ints, flow: Flows) -> Flows:
+    """The flow through each site to each destination, added up from the farthest sites on."""
     depth = _depths(hop, destinations)
     through = flow.copy()
     for level in range(int(depth.max(initial=0)), 0, -1):
@@ -121,7 +121,7 @@ def _pushed(hop: npt.NDArray[np.int32], destinations: Ints, flow: Flows) -> Flow
 
 
 def _depths(hop: npt.NDArray[np.int32], destinations: Ints) -> Ints:
-    """How many hops it is; 0 where there is no way."""
+    """The number of hops from each site to each destination; 0 if there is no route."""
     count, width = hop.shape
     columns = np.arange(width)
     at = np.broadcast_to(np.arange(count)[:, None], hop.shape).astype(np.int64)
@@ -136,14 +136,14 @@ def _depths(hop: npt.NDArray[np.int32], destinations: Ints) -> Ints:
 
 
 def _leaving(hop: npt.NDArray[np.int32], destinations: Ints, through: Flows) -> Flows:
-    """What a site sends on: nothing of what is for itself."""
+    """The flow that each site sends on, without the messages for itself."""
     leaving = np.where(hop == UNREACHABLE, 0, through)
     leaving[destinations, np.arange(len(destinations))] = 0
     return leaving
 
 
 def _edges(graph: SiteGraph, hop: npt.NDArray[np.int32]) -> Ints:
-    """The number of the link to each next hop; the cheapest of a pair is what is used."""
+    """The number of the link to each next hop; of parallel links, the cheapest."""
     edge = graph.is_edge
     keys = graph.first[edge].astype(np.int64) * graph.count + graph.second[edge]
     here = np.broadcast_to(np.arange(graph.count)[:, None], hop.shape)

@@ -1,6 +1,6 @@
-"""Single protections taken away, to show that hostile messages do visible harm without them.
+"""Mutations that drop one protection each, to show that hostile messages do harm without it.
 
-Each function gets the protected one and returns the one without.
+Each function takes the original and returns the replacement without the protection.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mqis.wire.mqdsrp.messages import AlreadyPurged
 
 _Any = Callable[..., Any]
 
-# --- S01: signing = "none", and everybody is taken for whom he says he is -------------------------
+# --- S01: signing = "none", and every sender is believed to be who it claims ----------------------
 
 
 def _believed(_examine: _Any) -> _Any:
@@ -72,7 +72,7 @@ S05 = ((requests, "speaks_for", _for_anybody),)
 S06 = ((trust.Requester, "check", _everything),)
 S07 = ((trust, "check_identity", _any_identity),)
 
-# --- S08: 3.2.7.4 says nothing of who sends an acknowledgement ------------------------------------
+# --- S08: 3.2.7.4 does not restrict the sender of an acknowledgement ------------------------------
 
 
 def _anybody(_is: _Any) -> _Any:

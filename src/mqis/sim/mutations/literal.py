@@ -1,6 +1,6 @@
-"""What the specification says word for word, where the corrected rules say something else.
+"""Mutations that follow the specification word for word where an erratum corrects it.
 
-Each function gets the corrected one and returns the literal one.
+Each function takes the corrected one and returns the literal one.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _header(reply_to: _Any) -> _Any:
 
 E03 = (asking, "request_for", _window), (serving, "wanted", _up_to), (serving, "reply_to", _header)
 
-# --- E04: 3.1.5.2 handles the changes of a reply one by one, with all that follows each -----------
+# --- E04: 3.1.5.2 handles the changes of a reply one by one, and drains pending ones after each ---
 
 
 def _one_by_one(_apply_reply: _Any) -> _Any:
@@ -100,7 +100,7 @@ def _one_by_one(_apply_reply: _Any) -> _Any:
 
 E04 = ((synchronization, "apply_reply", _one_by_one),)
 
-# --- E05: nothing in the text asks again ----------------------------------------------------------
+# --- E05: the text has no retry -------------------------------------------------------------------
 
 
 def _never(_repeat_due: _Any) -> _Any:
@@ -114,7 +114,7 @@ def _never(_repeat_due: _Any) -> _Any:
 
 E05 = ((asking, "repeat_due", _never),)
 
-# --- E09: 3.2.7.3 chooses object types for the own partitions alone -------------------------------
+# --- E09: 3.2.7.3 selects objects of the server's own partitions only -----------------------------
 
 
 def _own_only(wanted: _Any) -> _Any:
@@ -145,7 +145,7 @@ def _all_tombstones(wanted: _Any) -> _Any:
 
 E10 = ((serving, "wanted", _all_tombstones),)
 
-# --- E11: MS-MQDS 3.1.6.13 fails where nothing is found -------------------------------------------
+# --- E11: MS-MQDS 3.1.6.13 fails if the object does not exist -------------------------------------
 
 
 def _must_be_there(delete: _Any) -> _Any:
@@ -179,7 +179,7 @@ def _nothing_kept(apply: _Any) -> _Any:
 
 E12 = (machine, "_changed", _without_trace), (receiving, "apply", _nothing_kept)
 
-# --- E20: 3.1.7.2.9 removes tombstones and assigns nothing ----------------------------------------
+# --- E20: 3.1.7.2.9 removes tombstones and does not raise the purged number -----------------------
 
 
 def _unmarked(_purge: _Any) -> _Any:

@@ -55,6 +55,8 @@ class PipelinePage:
     readable: bool
     #: Differences by (server, cause); None: there was no audit.
     divergence: tuple[tuple[str, str, int], ...] | None
+    #: Hygiene findings by (explanation, object type); None: there was no such check.
+    hygiene: tuple[tuple[str, str, int], ...] | None
     lag: Rows | None
 
 
@@ -63,9 +65,11 @@ def pipeline_page(directory: Path) -> PipelinePage:
     report = directory / REPORT
     readable = _arrow() is not None
     names = {table.name for table in tables}
-    divergence = None
+    divergence = hygiene = None
     if readable and "divergence" in names:
-        divergence = _differences(directory)
+        divergence = _counts(directory, "divergence", ("server", "cause"))
+    if readable and "hygiene" in names:
+        hygiene = _counts(directory, "hygiene", ("explanation", "type"))
     return PipelinePage(
         str(directory),
         tables,
@@ -73,19 +77,23 @@ def pipeline_page(directory: Path) -> PipelinePage:
         _moment(report.stat().st_mtime) if report.is_file() else "",
         readable,
         divergence,
+        hygiene,
         table_rows(directory, "lag") if "lag" in names else None,
     )
 
 
-def _differences(directory: Path) -> tuple[tuple[str, str, int], ...] | None:
-    """How many there are of each kind, counted batch by batch: there may be millions."""
+def _counts(
+    directory: Path, name: str, columns: tuple[str, str]
+) -> tuple[tuple[str, str, int], ...] | None:
+    """Counts a table's rows by two columns, batch by batch: there may be millions of rows."""
     counted: Counter[tuple[str, str]] = Counter()
-    batches = _batches(directory, "divergence", ("server", "cause"), _BATCH)
+    batches = _batches(directory, name, columns, _BATCH)
     if batches is None:
         return None
+    first, second = columns
     try:
         for rows in batches:
-            counted.update((str(row["server"]), str(row["cause"])) for row in rows)
+            counted.update((str(row[first]), str(row[second])) for row in rows)
     except _UNREADABLE:
         return None
     return tuple((*key, number) for key, number in sorted(counted.items()))

@@ -17,11 +17,11 @@ from mqis.web.asking import Asked, to_login
 audit = logging.getLogger("mqis.audit")
 
 _DONE = {
-    "created": "The queue is there. Other servers have it as soon as it is replicated.",
-    "changed": "The property is changed. Other servers have it as soon as it is replicated.",
-    "deleted": "The object is deleted.",
+    "created": "The queue was created. Replication brings it to the other servers.",
+    "changed": "The property was changed. Replication brings it to the other servers.",
+    "deleted": "The object was deleted. Replication deletes it at the other servers.",
 }
-#: What a new queue can be given, and what it is called.
+#: The properties in the form for a new queue.
 _NEW = ("label", "transaction", "authenticate", "journal", "scope")
 
 
@@ -85,10 +85,10 @@ def create(asked: Asked) -> Response:
     try:
         made = changes.create_queue(_server(asked), path, values)
     except MqisError as error:
-        _tell(asked, "create", "queue", path, error=error)
+        _audit(asked, "create", "queue", path, error=error)
         fault = fault_of(error)
         return asked.page("create.html", fault.status, given=asked.form, problem=fault.text)
-    _tell(asked, "create", "queue", path)
+    _audit(asked, "create", "queue", path)
     return _back(f"/directory/queue/{made}?done=created", made)
 
 
@@ -98,14 +98,14 @@ def set_(asked: Asked) -> Response:
     try:
         changes.set_property(_server(asked), kind, key, word, value)
     except MqisError as error:
-        _tell(asked, "set", kind, key, word=word, error=error)
+        _audit(asked, "set", kind, key, word=word, error=error)
         raise
-    _tell(asked, "set", kind, key, word=word)
+    _audit(asked, "set", kind, key, word=word)
     return _back(f"/directory/{kind}/{key}?done=changed", key)
 
 
 def confirm(asked: Asked) -> Response:
-    """Before an object is deleted."""
+    """The page that asks for confirmation before an object is deleted."""
     if asked.visitor.access is None:
         return to_login(asked.request)
     with asked.reader(asked.place()).source() as source:
@@ -118,9 +118,9 @@ def delete(asked: Asked) -> Response:
     try:
         changes.delete(_server(asked), kind, key)
     except MqisError as error:
-        _tell(asked, "delete", kind, key, error=error)
+        _audit(asked, "delete", kind, key, error=error)
         raise
-    _tell(asked, "delete", kind, key)
+    _audit(asked, "delete", kind, key)
     return _back(f"/directory?type={kind}&done=deleted", kind)
 
 
@@ -134,19 +134,19 @@ def _back(address: str, known: str) -> Response:
     return RedirectResponse(address if known else "/directory?done=created", 303)
 
 
-def _tell(
+def _audit(
     asked: Asked, verb: str, kind: str, name: str, *, word: str = "", error: MqisError | None = None
 ) -> None:
-    """The audit trail: who, what, through whom, and what came of it."""
+    """Writes the audit trail: user, server, operation, object and outcome."""
     access = asked.visitor.access
     assert access is not None
     peer = peer_of(asked.request)
-    told: dict[str, object] = {"user": access.user, "server": access.place, "peer": peer}
-    told |= {"type": kind, "object": name}
+    about: dict[str, object] = {"user": access.user, "server": access.place, "peer": peer}
+    about |= {"type": kind, "object": name}
     if word:
-        told["property"] = word
+        about["property"] = word
     if error is None:
-        audit.info("console: %s", verb, extra=details(**told))
+        audit.info("console: %s", verb, extra=details(**about))
         return
     outcome = "denied" if is_denied(error) else "failed"
-    audit.warning("console: %s %s", verb, outcome, extra=details(**told, reason=str(error)))
+    audit.warning("console: %s %s", verb, outcome, extra=details(**about, reason=str(error)))

@@ -1,4 +1,4 @@
-"""The journals: records to page through, and one record with everything in it."""
+"""The journals: lists of records, and single records in full."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def show(asked: Asked) -> Response:
 
 
 _NONE = (
-    "There is no journal to show: servers write one where replication.journal says so, "
-    "'mqis up' sees to it, and --journal names one."
+    "There is no journal to show. A server writes one if replication.journal is set, as 'mqis up' "
+    "does; name one with --journal."
 )

@@ -1,4 +1,4 @@
-"""Logging in, as the same user and with the same rights as over RPC; and out again."""
+"""Login, with the same users and rights as over RPC, and logout."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ async def log_in(request: Request) -> Response:
     name, password = given.get("user", "").strip(), given.get("password", "")
     back = given.get("next", "")
     if not name or not password:
-        lacking = "Both a name and a password are needed."
+        lacking = "Enter both a name and a password."
         return _form(console, request, 400, back, problem=lacking, name=name)
     peer = peer_of(request)
     source = source_of(peer)
-    # Names are counted at each address, so that nobody keeps an account out from elsewhere.
+    # Names are counted by address, so that nobody can lock out an account from elsewhere.
     named = f"{source} {name.lower()}"
     wait_s = console.by_address.wait_s(source) or console.by_name.wait_s(named)
     if wait_s:
         audit.warning("console: too many logins", extra=details(user=name, peer=peer))
-        text = f"Too many attempts: wait {ceil(wait_s)} seconds."
+        text = f"Too many attempts: wait {ceil(wait_s)} seconds and try again."
         page = _form(console, request, 429, back, problem=text, name=name)
         page.headers["Retry-After"] = str(ceil(wait_s))
         return page
@@ -79,7 +79,7 @@ async def log_out(request: Request) -> Response:
 
 
 def _local(back: str) -> str:
-    """An address of this console, and of no other."""
+    """Returns ``back`` if it is an address of this console, else that of the directory."""
     here = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
     return back if here and not back.startswith("/log") else "/directory"
 

@@ -1,4 +1,4 @@
-"""What the pipeline has left behind."""
+"""The pipeline's tables and report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mqis.web.guard import REPORT_POLICY
 def show(asked: Asked) -> Response:
     directory = asked.console.settings.tables
     if directory is None or not directory.is_dir():
-        return asked.page("nothing.html", title="Pipeline", text=_none(directory))
+        return asked.page("nothing.html", title="Pipeline", text=_missing_tables(directory))
     found = pipeline_page(directory)
     return asked.page("pipeline.html", found=found, administrator=asked.sees_everything())
 
@@ -23,39 +23,39 @@ def show(asked: Asked) -> Response:
 def table(asked: Asked) -> Response:
     name = asked.path("name")
     if not asked.sees_everything():
-        return _kept(asked)
+        return _refuse_rows(asked)
     directory = _directory(asked)
     rows = table_rows(directory, name)
     if rows is None:
-        raise PlacesError(f"there is no table {name!r} that could be read")
+        raise PlacesError(f"table {name!r} does not exist or cannot be read")
     return asked.page("table.html", name=name, found=rows)
 
 
 def report(asked: Asked) -> Response:
     if not asked.sees_everything():
-        return _kept(asked)
+        return _refuse_rows(asked)
     path = report_file(_directory(asked))
     if path is None:
-        raise PlacesError("there is no report: 'mqis pipeline report' writes it")
+        raise PlacesError("there is no report yet: 'mqis pipeline report' writes it")
     headers = {"Content-Security-Policy": REPORT_POLICY}
     return FileResponse(path, headers=headers, media_type="text/html; charset=utf-8")
 
 
-def _kept(asked: Asked) -> Response:
-    """Tables and report know no rights: they have objects of all owners in them."""
-    text = "The rows of tables and the report are for administrators: log in as one, or start the "
-    text += "console with --as administrator."
+def _refuse_rows(asked: Asked) -> Response:
+    """Refuses the page: tables and report have objects of all owners, without access checks."""
+    text = "Only administrators may see the rows of tables and the report: log in as one, or start "
+    text += "the console with --as administrator."
     return asked.error(403, "For administrators", text)
 
 
 def _directory(asked: Asked) -> Path:
     directory = asked.console.settings.tables
     if directory is None or not directory.is_dir():
-        raise PlacesError(_none(directory))
+        raise PlacesError(_missing_tables(directory))
     return directory
 
 
-def _none(directory: Path | None) -> str:
+def _missing_tables(directory: Path | None) -> str:
     if directory is None:
-        return "No tables were named: --tables says where 'mqis pipeline' has written them."
-    return f"{directory} is not there: 'mqis pipeline run --tables {directory}' makes it."
+        return "No tables were named: give the directory of 'mqis pipeline' with --tables."
+    return f"{directory} does not exist: 'mqis pipeline run --tables {directory}' makes it."

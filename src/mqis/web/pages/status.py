@@ -46,7 +46,7 @@ def statistics(asked: Asked) -> Response:
 
 
 async def live(request: Request) -> Response:
-    """Server-sent events."""
+    """Streams server-sent events."""
     console = console_of(request)
     visitor = console.visitor(request)
     if console.settings.login_required and visitor.access is None:
@@ -54,7 +54,7 @@ async def live(request: Request) -> Response:
     try:
         woken = console.live.join(peer_of(request))
     except Full:
-        busy = "As many listen as may; the pages work without."
+        busy = "Too many browsers get live updates already; pages work without them."
         return Response(busy, 503, {"Retry-After": "30"}, "text/plain")
     return StreamingResponse(
         console.live.stream(woken, lambda: _admitted(console, visitor)),
@@ -64,5 +64,5 @@ async def live(request: Request) -> Response:
 
 
 def _admitted(console: Console, visitor: Visitor) -> bool:
-    """Whether the session that the stream began in goes on, where one is needed."""
+    """True while the visitor's session is alive, or if none is required."""
     return not console.settings.login_required or console.sessions.is_alive(visitor.id)

@@ -28,7 +28,7 @@ def show(asked: Asked) -> Response:
 
 
 def _graph(found: TopologyPage) -> dict[str, object]:
-    """What the graph in the browser is made of; it stands where the picture does."""
+    """The data of the graph in the browser, which has the same layout as the picture."""
     return {
         "sites": [
             {

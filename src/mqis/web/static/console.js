@@ -1,4 +1,4 @@
-// Live updates. Without this file every page still says everything, as of when it was loaded.
+// Live updates. Without this file pages show the state of when they were loaded.
 "use strict";
 document.documentElement.classList.add("js");
 
@@ -14,7 +14,7 @@ document.documentElement.classList.add("js");
     state.lastElementChild.textContent = text;
   }
 
-  // Only cells whose text changed are exchanged, so that a selection or the focus stays.
+  // Replaces only cells whose text changed, so that selection and focus stay.
   function renew(part, html) {
     const fresh = document.createElement("template");
     fresh.innerHTML = html;
@@ -38,7 +38,7 @@ document.documentElement.classList.add("js");
 
   function renewSentence(part, data) {
     const news = JSON.parse(data);
-    if (part.textContent === news.text) return; // spoken by screen readers: only what is new
+    if (part.textContent === news.text) return; // screen readers speak it, so only changes
     part.textContent = news.text;
     part.classList.toggle("good", news.good);
     part.classList.toggle("late", !news.good);
@@ -46,7 +46,7 @@ document.documentElement.classList.add("js");
 
   const events = new EventSource("/live");
   events.addEventListener("open", () => say("live", true));
-  events.addEventListener("error", () => say("the console does not answer; trying again", false));
+  events.addEventListener("error", () => say("the console does not answer; retrying", false));
   for (const part of parts) {
     const name = part.dataset.live;
     events.addEventListener(name, (event) =>

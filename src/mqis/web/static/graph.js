@@ -1,5 +1,5 @@
-// The map: links can be clicked off and on, results come without a new page, and the picture can
-// be exchanged for a graph to drag. Everything works through the form without this file.
+// The map: clicks switch links off and on, results replace part of the page, and a button replaces
+// the picture by a graph to drag. Without this file everything works through the form.
 "use strict";
 
 (function () {
@@ -35,7 +35,7 @@
     const frozen = place.cloneNode(false);
     result().replaceWith(fresh);
     if (links) exchangeSwitches(links);
-    // A status that is there already and changes is spoken; one that comes with the page is not.
+    // Screen readers speak a status that changes, not one that is new in the page.
     fresh.querySelector("[data-map-said]").replaceWith(frozen);
     window.setTimeout(() => { frozen.textContent = said; }, 50);
     window.history.replaceState(null, "", address);

@@ -1,4 +1,4 @@
-"""Journal records by the million: what many of them share is encoded once."""
+"""Encodes millions of journal records: the parts that many of them share are encoded once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mqis.wire.journal.record import JournalRecord
 _LENGTH_CRC = Struct("<II")
 _LSN_TIME = Struct("<Qq")
 _U32 = Struct("<I")
-#: Places of a record's fields (docs/journal.md): behind number and time, the source of the message,
-#: its ordinal, the lengths of the names, that of the body, what is reserved.
+#: Offsets of a record's fields (docs/journal.md): after LSN and time, the message's source, its
+#: ordinal, the lengths of the names, the length of the body, the reserved field.
 _FIXED_AT, _SOURCE_AT, _ORDINAL_AT, _NAMES_AT, _BODY_AT, _RESERVED_AT = 24, 88, 104, 108, 112, 116
 
 
@@ -21,7 +21,7 @@ _FIXED_AT, _SOURCE_AT, _ORDINAL_AT, _NAMES_AT, _BODY_AT, _RESERVED_AT = 24, 88, 
 class RecordPattern:
     """What all records of one kind share: the source of their messages, and the peer."""
 
-    #: From the version on, up to the message's source; then the source; then what ends a record.
+    #: The fields from the version up to the message's source.
     fixed: bytes
     source: bytes
     lengths: bytes
