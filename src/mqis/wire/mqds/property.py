@@ -1,4 +1,4 @@
-"""What the catalogue says of one property."""
+"""An entry of the property catalogue."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 
-#: Identifiers from here on are private to servers (MS-MQDS 2.2.10.1).
+#: The first identifier that is private to servers (MS-MQDS 2.2.10.1).
 PRIVATE_FLOOR = 1000
 
 
 class WriteRule(Enum):
-    """What a table of MS-MQDS 3.1.4.21.8 does with a supplied value."""
+    """The effect of a supplied value, by the tables of MS-MQDS 3.1.4.21.8."""
 
     APPLY = "apply"  # the value is taken, perhaps after a conversion
     IGNORE = "ignore"  # accepted without effect
@@ -24,7 +24,7 @@ class WriteRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One identifier: whose it is, what type its value has, who may read and write it."""
+    """One property: its object type, its value's type, its access rules and its default."""
 
     id: PropId
     object_type: ObjectType
@@ -36,7 +36,7 @@ class Property:
 
     @property
     def name(self) -> str:
-        """The specification's name, PROPID_Q_LABEL."""
+        """The specification's name, such as PROPID_Q_LABEL."""
         return f"PROPID_{self.id.name}"
 
     @property
