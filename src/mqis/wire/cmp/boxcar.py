@@ -1,4 +1,4 @@
-"""Reading boxcars (MS-CMP 2.1.1, 2.2.1).
+"""The reader of boxcars (MS-CMP 2.1.1, 2.2.1).
 
      0  u32  dwSeqNumThisCar, 0, ignored
      4  u32  dwAckSeqNum, 0, ignored

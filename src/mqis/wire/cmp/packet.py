@@ -38,7 +38,7 @@ _REASON = Struct("<I")
 
 
 class MsgTag(IntEnum):
-    """MsgTag (2.2.2). The values 6 to 0xFFE are not assigned (E-CMP-10)."""
+    """The kind of a message. The values 6 to 0xFFE are not assigned (E-CMP-10)."""
 
     DISCONNECT = 1
     DISCONNECTED = 2

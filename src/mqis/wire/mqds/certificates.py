@@ -26,7 +26,7 @@ _DER_SEQUENCE = 0x30
 #   ...  Certificate         X.509
 @dataclass(frozen=True, slots=True)
 class UserSignCert:
-    """One certificate. A wrong digest is kept; ``digest_matches`` tells."""
+    """One certificate. A wrong digest is kept: see ``digest_matches``."""
 
     digest: bytes
     identifier: Guid

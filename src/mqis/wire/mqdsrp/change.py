@@ -48,7 +48,7 @@ _COMMANDS = tuple(Command)
 
 @dataclass(frozen=True, slots=True)
 class DirectoryChange:
-    """The creation, change or deletion of the object that ``path`` or ``guid`` names."""
+    """A change of the object that ``path`` or ``guid`` names."""
 
     command: Command
     path: str | None

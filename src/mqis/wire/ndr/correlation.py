@@ -27,7 +27,7 @@ Apply = Callable[[Wire, Mapping[str, int]], None]
 
 
 class Inconsistent(Exception):
-    """Two sides of a correlation differ; callers get a ``ValueError`` or ``NdrError``."""
+    """A contradiction in a correlation; callers get a ``ValueError`` or ``NdrError``."""
 
 
 @dataclass(frozen=True, slots=True)

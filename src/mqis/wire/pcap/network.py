@@ -29,7 +29,7 @@ class NetworkPacket(NamedTuple):
     protocol: int
     start: int
     end: int
-    #: Of a fragment: its packet's identification, its offset in it, and whether more follow.
+    #: A fragment's packet identification, its offset in that packet, and whether more follow.
     identification: int = 0
     fragment_at: int = 0
     more: bool = False

@@ -1,4 +1,4 @@
-"""The endpoint mapper (C706 appendix O), which tells the endpoints of interfaces."""
+"""The endpoint mapper (C706 appendix O): the directory of RPC endpoints on a host."""
 
 from __future__ import annotations
 
