@@ -1,4 +1,4 @@
-"""What may go: segments that lie wholly before a snapshot that stays, and older snapshots."""
+"""Retention: deletes segments before the oldest kept snapshot, and older snapshots."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mqis.storage.journal.reader import first_lsn
 
 
 def expendable(directory: Path, keep_snapshots: int) -> list[Path]:
-    """What is not needed to go from the oldest of the kept snapshots to now, oldest first.
+    """The files that are not needed from the oldest kept snapshot on, oldest first.
 
-    Where there are fewer snapshots than are to be kept, nothing is: history would lose its start.
+    Nothing, if there are fewer snapshots than are to be kept: history would lose its start.
     """
     if keep_snapshots < 1:
-        raise ValueError("a journal without a snapshot keeps everything; keep at least one")
+        raise ValueError("a journal needs its snapshots; keep at least one")
     taken = snapshots(directory)
     if len(taken) < keep_snapshots:
         return []
@@ -30,7 +30,7 @@ def expendable(directory: Path, keep_snapshots: int) -> list[Path]:
 
 
 def retain(directory: Path, keep_snapshots: int) -> list[Path]:
-    """Delete what is expendable, oldest first, so that what stays is without gaps; what it was."""
+    """Deletes expendable files, oldest first, so that the rest has no gaps; returns them."""
     doomed = expendable(directory, keep_snapshots)
     for path in doomed:
         with explained(path):
