@@ -89,7 +89,7 @@ def test_filters(mixed: Path) -> None:
         "10.0.0.7:5000",
     ]
     (row,) = objects(mixed, "--errors")
-    assert row["error"] == "the file ends 1 bytes before packet 20 does"
+    assert row["error"] == "the file ends 1 bytes before the end of packet 20"
     assert (row["time"], row["source"], row["detail"]) == (None, None, None)
 
 

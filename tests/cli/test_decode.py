@@ -183,8 +183,8 @@ def test_a_request_with_its_stub() -> None:
     [
         ("rpc", GET_PROPS[:10], 10, "a PDU has at least 16 bytes, not 10"),
         ("rpc", GET_PROPS + GET_PROPS[:-1], len(GET_PROPS) + 8, "frag_length"),
-        ("rpc", GET_PROPS[:2] + b"\x63" + GET_PROPS[3:], 2, "packet type 99 is not one of"),
-        ("dscomm", encode_pdu(Response(0, b""), call_id=1, flags=3), 2, "only a request says"),
+        ("rpc", GET_PROPS[:2] + b"\x63" + GET_PROPS[3:], 2, "packet type 99 is not"),
+        ("dscomm", encode_pdu(Response(0, b""), call_id=1, flags=3), 2, "this PDU is not a req"),
         ("dscomm", encode_pdu(Request(0, 99, b""), call_id=1, flags=3), 22, "dscomm has no op"),
         (
             "dscomm",

@@ -358,7 +358,7 @@ def test_a_wrong_password(server: Running) -> None:
             stdin=b"wrong\n",
         )
         assert isinstance(result.exception, LoginError)
-        assert "does not let LAB\\alice in: check the name and the pass" in str(result.exception)
+        assert "refused the logon of LAB\\alice: check the name and the" in str(result.exception)
     assert server.log.count("refused: LAB\\alice cannot log on: NTLM: unknown account or w") == 2
 
 
@@ -436,5 +436,5 @@ def test_a_server_that_does_not_prove_itself(demo_store: Path, tmp_path: Path) -
         result = asked(running, "get", "site", "Berlin", user=ALICE)
         assert isinstance(result.exception, LoginError)
         assert "MQDS_E_CANT_INIT_SERVER_AUTH" in str(result.exception)
-        assert "--no-verify goes on without signatures" in str(result.exception)
+        assert "--no-verify connects without signatures" in str(result.exception)
         assert done(running, "get", "site", "Berlin", "--no-verify").startswith("site Berlin")

@@ -436,7 +436,7 @@ class TestLookups:
         async def main() -> None:
             async with Scripted(self.pages((text("a"),))) as peer:
                 async with connected(peer.address) as client:
-                    with pytest.raises(DirectoryError, match="half an object"):
+                    with pytest.raises(DirectoryError, match="an incomplete object"):
                         [row async for row in client.lookup([LABEL, QUOTA])]
                 assert peer.names[-1] == "S_DSLookupEnd"
 

@@ -145,7 +145,7 @@ class TestExtended:
     def test_and_no_other(self, kind: T, propid: PropId) -> None:
         async def main() -> None:
             async with Scripted() as peer, connected(peer.address) as client:
-                with pytest.raises(ValueError, match="not given"):
+                with pytest.raises(ValueError, match="does not return"):
                     await client.get_extended(kind, propid, path="c14")
                 assert peer.names == []
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from mqis.client.authentication import SignatureError
-from mqis.client.directory import _cut
+from mqis.client.directory import _without_padding
 from mqis.wire.mqds.dscomm import SecurityGot
 
 
 def test_padding_is_cut_off() -> None:
-    assert _cut(SecurityGot(b"abc\0\0", 3, b"", 0)) == b"abc"
+    assert _without_padding(SecurityGot(b"abc\0\0", 3, b"", 0)) == b"abc"
 
 
 @pytest.mark.parametrize("length", [0, 1, 2])
 def test_a_length_that_cuts_off_data_is_refused(length: int) -> None:
     with pytest.raises(SignatureError, match="length"):
-        _cut(SecurityGot(b"abc\0\0", length, b"", 0))
+        _without_padding(SecurityGot(b"abc\0\0", length, b"", 0))

@@ -266,7 +266,7 @@ def test_a_file_that_is_damaged_under_a_server_is_not_written_to(
         assert "Traceback" not in server.log
         status, problems = health(server)
         assert status == 503
-        assert problems[0].startswith("the store is damaged, as was found at ")
+        assert problems[0].startswith("the store is damaged (found at ")
 
 
 @pytest.mark.req("SEC-8-05")

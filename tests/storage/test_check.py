@@ -74,7 +74,7 @@ def test_unknown_partition(store: Store) -> None:
     fill(store)
     with store.write() as transaction:
         transaction.insert(queue(1, "lost", partition=OTHER_SITE))
-    assert store.check() == [f"queue lost lies in partition {OTHER_SITE}, which is not known"]
+    assert store.check() == [f"queue lost is in partition {OTHER_SITE}, which does not exist"]
 
 
 def test_alive_and_buried(store: Store) -> None:
@@ -82,7 +82,7 @@ def test_alive_and_buried(store: Store) -> None:
     with store.write() as transaction:
         transaction.insert(queue(1, "undead"))
         transaction.bury(tombstone(1, seq=2))
-    assert store.check() == ["queue undead is alive and has a tombstone"]
+    assert store.check() == ["queue undead exists and also has a tombstone"]
 
 
 @pytest.mark.parametrize("buried", [False, True], ids=["two objects", "object and tombstone"])
@@ -113,7 +113,7 @@ def test_property_of_another_type(store: Store) -> None:
     with store.write() as transaction:
         transaction.insert(queue(1, "odd").with_properties(foreign, SequenceNumber(1)))
     assert store.check() == [
-        f"queue odd holds property {propid}, which is not one of its type" for propid in (77, 214)
+        f"queue odd has property {propid}, which its type does not have" for propid in (77, 214)
     ]
 
 
@@ -122,7 +122,7 @@ def test_property_with_another_variant_type(store: Store) -> None:
     wrong: dict[int, PropVariant] = {PropId.U_SIGN_CERT: PropVariant(VarType.LPWSTR, "x")}
     with store.write() as transaction:
         transaction.insert(user(1).with_properties(wrong, SequenceNumber(1)))
-    expected = f"user {guid(1)} holds PROPID_U_SIGN_CERT as VT_LPWSTR, not VT_BLOB"
+    expected = f"user {guid(1)} has PROPID_U_SIGN_CERT as VT_LPWSTR, not VT_BLOB"
     assert store.check() == [expected]
 
 
@@ -135,7 +135,7 @@ def test_property_with_another_variant_type(store: Store) -> None:
 )
 def test_column_against_the_body(filled: Database, column: str, value: bytes | None) -> None:
     filled.execute(f"UPDATE objects SET {column}=? WHERE id=?", value, QUEUE.id.raw)
-    expected = f"object {HEX} of type 1: column {column} does not agree with the object"
+    expected = f"object {HEX} of type 1: column {column} differs from the object"
     assert faults(filled) == [expected]
 
 
@@ -144,7 +144,7 @@ def test_body_of_something_else(filled: Database) -> None:
     body = encode_properties(other.properties)
     filled.execute("UPDATE objects SET body=? WHERE id=?", body, QUEUE.id.raw)
     assert faults(filled) == [
-        f"object {HEX} of type 1: column {column} does not agree with the object"
+        f"object {HEX} of type 1: column {column} differs from the object"
         for column in ("path_key", "owner")
     ]
 
@@ -171,7 +171,7 @@ def test_damaged_object(filled: Database, column: str, value: bytes) -> None:
     found = faults(filled)
     assert len(found) == 2
     assert found[0].startswith(f"object {HEX} of type 1 is damaged: ")
-    expected = f"object {MACHINE.raw.hex()} of type 2: column owner does not agree with the object"
+    expected = f"object {MACHINE.raw.hex()} of type 2: column owner differs from the object"
     assert found[1] == expected
 
 
@@ -181,7 +181,7 @@ def test_unknown_object_type(filled: Database, kind: int) -> None:
     found = faults(filled)
     assert len(found) == 2
     assert found[0].startswith(f"object {HEX} of type {kind} is damaged: ")
-    assert found[1] == "1 index entries lead to no object that has them"
+    assert found[1] == "1 index entries belong to no object"
 
 
 def test_text_where_bytes_belong(sqlite_file: SqliteFile) -> None:
@@ -199,14 +199,14 @@ def test_text_where_bytes_belong(sqlite_file: SqliteFile) -> None:
 
 def test_missing_index_entry(filled: Database) -> None:
     filled.execute("DELETE FROM lookup_keys WHERE propid=? AND id=?", 108, QUEUE.id.raw)
-    assert faults(filled) == [f"object {HEX} of type 1: is not indexed under property 108"]
+    assert faults(filled) == [f"object {HEX} of type 1: is not indexed by property 108"]
 
 
 def test_stray_index_entries(filled: Database) -> None:
     insert = "INSERT INTO lookup_keys (object_type, propid, key, id) VALUES (1, 108, ?, ?)"
     filled.execute(insert, b"wrong", QUEUE.id.raw)
     filled.execute(insert, b"orders", guid(4).raw)
-    assert faults(filled) == ["2 index entries lead to no object that has them"]
+    assert faults(filled) == ["2 index entries belong to no object"]
 
 
 def test_index_entry_under_the_wrong_key(filled: Database) -> None:
@@ -214,8 +214,8 @@ def test_index_entry_under_the_wrong_key(filled: Database) -> None:
     sql = "UPDATE lookup_keys SET key=? WHERE propid=? AND id=?"
     filled.execute(sql, b"wrong", 108, QUEUE.id.raw)
     assert faults(filled) == [
-        f"object {HEX} of type 1: is not indexed under property 108",
-        "1 index entries lead to no object that has them",
+        f"object {HEX} of type 1: is not indexed by property 108",
+        "1 index entries belong to no object",
     ]
 
 
@@ -227,7 +227,7 @@ def test_damaged_tombstone(filled: Database) -> None:
 
 def test_tombstone_in_an_unknown_partition(filled: Database) -> None:
     filled.execute("UPDATE tombstones SET partition_id=?", OTHER_SITE.raw)
-    expected = f"tombstone {guid(0x1003).raw.hex()} lies in a partition that is not known"
+    expected = f"tombstone {guid(0x1003).raw.hex()} is in a partition that does not exist"
     assert faults(filled) == [expected]
 
 
@@ -235,7 +235,7 @@ def test_damaged_partition(filled: Database) -> None:
     filled.execute("UPDATE partitions SET last_seq=? WHERE id=?", b"long" * 4, SITE.raw)
     found = faults(filled)
     assert found[0].startswith(f"partition {SITE.raw.hex()} is damaged: ")
-    assert f"queue machine\\orders lies in partition {SITE}, which is not known" in found
+    assert f"queue machine\\orders is in partition {SITE}, which does not exist" in found
 
 
 def test_faults_behind_the_first_page(database: Database) -> None:

@@ -31,20 +31,20 @@ def condition(told: list[str]) -> StoreCondition:
 def test_nothing_is_wrong(condition: StoreCondition, told: list[str]) -> None:
     condition.admit_reader()
     condition.admit_writer()
-    condition.found()
+    condition.report_recovery()
     assert (condition.trouble, condition.refused, told) == (None, 0, [])
 
 
 def test_an_outage_is_told_once_and_fails_every_call(
     condition: StoreCondition, told: list[str]
 ) -> None:
-    condition.lost("no answer", "db1: no answer")
-    condition.lost("no answer", "db1: no answer")
-    condition.lost(UNREACHABLE, "db1: cannot connect")
+    condition.report_outage("no answer", "db1: no answer")
+    condition.report_outage("no answer", "db1: no answer")
+    condition.report_outage(UNREACHABLE, "db1: cannot connect")
     for admit in (condition.admit_reader, condition.admit_writer):
         with pytest.raises(StoreUnavailable, match=r"does not answer since .* UTC: no answer$"):
             admit()
-    condition.found()
+    condition.report_recovery()
     condition.admit_reader()
     assert [text.split(",")[0] for text in told] == [
         "the store does not answer",
@@ -55,34 +55,34 @@ def test_an_outage_is_told_once_and_fails_every_call(
 
 
 def test_another_reason_is_told(condition: StoreCondition, told: list[str]) -> None:
-    condition.lost("no answer", "db1")
-    condition.lost("another server uses it", "db1: taken")
+    condition.report_outage("no answer", "db1")
+    condition.report_outage("another server uses it", "db1: taken")
     assert len(told) == 2
     assert "another server uses it" in str(condition.trouble)
 
 
 def test_a_slow_answer_is_no_outage(condition: StoreCondition, told: list[str]) -> None:
-    condition.suspect("no answer within 1 s")
-    condition.suspect("again")
+    condition.suspect_outage("no answer within 1 s")
+    condition.suspect_outage("again")
     with pytest.raises(StoreUnavailable, match="no answer within 1 s"):
         condition.admit_reader()
-    condition.found()
+    condition.report_recovery()
     assert told == ["the store was slow: no answer within 1 s"]
 
 
 def test_a_suspicion_that_proves_true_is_told(condition: StoreCondition, told: list[str]) -> None:
-    condition.suspect("no answer within 1 s")
-    condition.lost(UNREACHABLE, "db1: cannot connect")
+    condition.suspect_outage("no answer within 1 s")
+    condition.report_outage(UNREACHABLE, "db1: cannot connect")
     assert len(told) == 1
     assert condition.outage is not None
     assert condition.outage.confirmed
 
 
 def test_damage_ends_writing_and_not_reading(condition: StoreCondition, told: list[str]) -> None:
-    condition.damaged("object 1")
-    condition.damaged("object 2")
+    condition.report_damage("object 1")
+    condition.report_damage("object 2")
     condition.admit_reader()
-    with pytest.raises(StoreUnavailable, match="the store is damaged, as was found at"):
+    with pytest.raises(StoreUnavailable, match=r"the store is damaged \(found at"):
         condition.admit_writer()
     assert len(told) == 1
     assert "object 1" in told[0]

@@ -14,7 +14,7 @@ from mqis.storage import records
 from mqis.storage.records import (
     MAX_BODY_BYTES,
     ObjectRow,
-    known_object,
+    cached_object,
     object_row,
     read_object,
     remember,
@@ -33,7 +33,7 @@ def row_of(obj: DirectoryObject) -> ObjectRow:
 
 
 def test_equal_rows_are_one_object() -> None:
-    first, again = known_object(row_of(queue(1))), known_object(row_of(queue(1)))
+    first, again = cached_object(row_of(queue(1))), cached_object(row_of(queue(1)))
     assert first is again
     assert first == queue(1)
 
@@ -50,23 +50,23 @@ def test_equal_rows_are_one_object() -> None:
     ids=["id", "partition", "seq", "body", "type"],
 )
 def test_rows_that_differ_anywhere_are_not(changed: DirectoryObject) -> None:
-    assert known_object(row_of(queue(1))) == queue(1)
-    assert known_object(row_of(changed)) == changed
+    assert cached_object(row_of(queue(1))) == queue(1)
+    assert cached_object(row_of(changed)) == changed
 
 
 def test_no_more_are_remembered_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "_known", dict(records._known))
     remember(2)
-    first = known_object(row_of(queue(1)))
-    assert known_object(row_of(queue(1))) is first
+    first = cached_object(row_of(queue(1)))
+    assert cached_object(row_of(queue(1))) is first
     for number in (2, 3):
-        known_object(row_of(queue(number)))
-    assert known_object(row_of(queue(1))) is not first
+        cached_object(row_of(queue(number)))
+    assert cached_object(row_of(queue(1))) is not first
 
 
 def test_a_large_object_is_made_each_time() -> None:
     large = queue(1, label="x" * MAX_BODY_BYTES)
-    first, again = known_object(row_of(large)), known_object(row_of(large))
+    first, again = cached_object(row_of(large)), cached_object(row_of(large))
     assert first is not again
     assert first == again == large
 
@@ -80,7 +80,7 @@ def test_a_damaged_row_is_damaged_each_time() -> None:
         (kind, id_, partition, seq, b""),
         (kind, id_, partition, seq, "text"),
     ):
-        for read in (known_object, known_object, read_object):
+        for read in (cached_object, cached_object, read_object):
             with pytest.raises(StorageError, match="is damaged"):
                 read(cast(ObjectRow, damaged))
 

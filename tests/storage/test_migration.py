@@ -37,7 +37,7 @@ class Direct:
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         return self._database.execute(sql, *parameters)
 
-    def tell_damage(self, error: DamagedStore) -> None:
+    def report_damage(self, error: DamagedStore) -> None:
         raise error
 
 

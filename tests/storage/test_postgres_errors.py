@@ -70,7 +70,7 @@ def test_no_server(conninfo: str) -> None:
     ],
 )
 def test_a_connection_string_that_cannot_be_understood_is_not_quoted(conninfo: str) -> None:
-    with pytest.raises(StorageError, match="cannot be understood; write host=") as caught:
+    with pytest.raises(StorageError, match="cannot be parsed; write host=") as caught:
         PostgresStore(conninfo)
     assert "secret" not in str(caught.value)
     assert "hunt" not in repr(caught.value.__cause__)
@@ -93,7 +93,7 @@ def test_no_such_schema(postgres_server: PostgresServer) -> None:
 
 def test_tables_of_something_else_are_left_alone(postgres_schema: PostgresSchema) -> None:
     postgres_schema.execute("CREATE TABLE partitions (disk TEXT)")
-    with pytest.raises(StorageError, match=r"holds partitions of something else; name another"):
+    with pytest.raises(StorageError, match=r"partitions belong to something else; name another"):
         postgres_schema.open()
     sql = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
     assert postgres_schema.execute(sql) == [("partitions",)]
@@ -204,7 +204,7 @@ def test_connection_lost_in_a_transaction(
 def test_connection_lost_before_the_commit(
     postgres_schema: PostgresSchema, opened: PostgresStore
 ) -> None:
-    expected = "the server went away during the commit; whether it was done is not known"
+    expected = "the server went away during the commit; it is unknown whether"
     with pytest.raises(StorageError, match=expected), opened.write() as transaction:  # noqa: PT012
         transaction.insert(queue(1))
         kill_all(postgres_schema)
@@ -247,7 +247,7 @@ def test_another_writer(postgres_schema: PostgresSchema, opened: PostgresStore) 
 
 def test_taken_name_says_so(opened: PostgresStore) -> None:
     insert(opened, 1)
-    with pytest.raises(StorageError, match="identifier or name is in the store already"):
+    with pytest.raises(StorageError, match="the identifier or name is already in the store"):
         insert(opened, 1)
     assert count(opened) == 1
 
@@ -273,7 +273,7 @@ def test_a_user_without_the_right(postgres_schema: PostgresSchema) -> None:
     conninfo = postgres_schema.conninfo.replace("user=mqis", f"user={role}")
     with closing(PostgresStore(conninfo)) as store:
         assert count(store) == 1
-        with pytest.raises(StorageError, match="this user may not do that"):
+        with pytest.raises(StorageError, match="this user has no permission for that"):
             insert(store, 2)
 
 

@@ -110,7 +110,7 @@ def test_read_only_file_in_a_writable_directory(open_directory: Path) -> None:
 
 def test_directory_that_is_not_writable(open_directory: Path) -> None:
     open_directory.chmod(0o555)
-    with without_privileges(), pytest.raises(StorageError, match="check that it exists and may"):
+    with without_privileges(), pytest.raises(StorageError, match="check that it exists and is"):
         SqliteStore(open_directory / "mqis.db")
 
 

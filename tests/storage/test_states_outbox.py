@@ -398,7 +398,7 @@ def test_a_record_that_says_nothing_known(filled: Database) -> None:
 
 def test_a_record_behind_the_counter(filled: Database) -> None:
     filled.execute("UPDATE outbox_last SET lsn=2")
-    assert faults(filled) == ["the outbox holds record 3, but counts only to 2"]
+    assert faults(filled) == ["the outbox holds record 3, but its counter is 2"]
 
 
 @pytest.mark.parametrize("count", [0, 2])

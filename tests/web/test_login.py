@@ -58,7 +58,7 @@ def test_a_wrong_password_is_refused_and_told(visitor: Visitor) -> None:
     with audited() as lines:
         answer = visitor.log_in(password="wonderland")
     assert answer.status == 401
-    assert "does not let LAB\\alice in" in answer.text
+    assert "refused the logon of LAB\\alice" in answer.text
     assert "wonderland" not in answer.html
     assert "Reading only" in visitor.get("/").text
     assert any("console: login refused" in line for line in lines)

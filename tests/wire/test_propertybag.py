@@ -163,7 +163,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("data", "reason"),
         [
-            (table((7, 17, 2), values=b"a"), "lies behind the end"),
+            (table((7, 17, 2), values=b"a"), "is behind the end"),
             (table((7, 17, 1), values=b"a"), "u8"),
             (table((7, 5, 0), values=b"a"), "0x0005"),
         ],
@@ -185,7 +185,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("data", "reason"),
         [
-            (table((8, 17, 0), (7, 17, 1), values=b"ab"), "property 7 after 8: not ascending"),
+            (table((8, 17, 0), (7, 17, 1), values=b"ab"), "property 7 follows 8: they are not asc"),
             (table((7, 17, 1), (8, 17, 0), values=b"ab"), "does not start at"),
             (table((7, 17, 0), (8, 17, 0), values=b"a"), "property 8 does not start at 23"),
             (table((7, 17, 0), values=b"ab"), "1 bytes after the end"),

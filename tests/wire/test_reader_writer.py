@@ -82,7 +82,7 @@ class TestIntegers:
 class TestReaderBounds:
     @pytest.mark.parametrize(("offset", "end"), [(-1, None), (4, None), (0, 4), (2, 1), (0, -1)])
     def test_a_window_outside_the_data_is_local_misuse(self, offset: int, end: int | None) -> None:
-        with pytest.raises(ValueError, match="does not lie inside 3 bytes"):
+        with pytest.raises(ValueError, match="is not inside 3 bytes"):
             Reader(b"abc", offset, end)
 
     def test_a_window_hides_what_surrounds_it(self) -> None:
@@ -288,7 +288,7 @@ class TestWriter:
     def test_patch_refuses_what_does_not_fit(self, value: int) -> None:
         writer = Writer()
         writer.bytes(b"abcd")
-        with pytest.raises(ValueError, match="does not fit 4 bytes"):
+        with pytest.raises(ValueError, match="does not fit in 4 bytes"):
             writer.patch_u32(0, value)
         assert writer.getvalue() == b"abcd"
 

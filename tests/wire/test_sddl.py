@@ -241,7 +241,7 @@ def test_mistakes_are_named_with_their_position(text: str, reason: str, position
 
 
 def test_opaque_aces_have_no_text() -> None:
-    with pytest.raises(ValueError, match="type 0x0a has no text"):
+    with pytest.raises(ValueError, match="type 0x0a cannot be written"):
         to_sddl(SecurityDescriptor(dacl=Acl((OpaqueAce(0x0A, b""),))))
 
 

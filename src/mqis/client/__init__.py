@@ -1,4 +1,4 @@
-"""The directory from a client's side: an asyncio library over MS-MQDS."""
+"""An asyncio client library for the directory, over MS-MQDS."""
 
 from mqis.client.authentication import SignatureError, machine_signer
 from mqis.client.directory import DirectoryClient

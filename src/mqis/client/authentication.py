@@ -1,4 +1,4 @@
-"""Proving the server: the client's half of S_DSValidateServer, and its callbacks (3.2.4)."""
+"""The client's half of server authentication: S_DSValidateServer and its callbacks (3.2.4)."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ from mqis.wire.rpc.syntax import NDR64
 
 log = logging.getLogger(__name__)
 
-#: Answers a challenge with a signature; given the digest that is to be signed.
+#: Signs a digest, to answer a challenge.
 MachineSigner = Callable[[bytes], bytes]
-#: Makes the digest from the challenge and what the call under way is about.
+#: Makes the digest of a challenge and the arguments of the call in progress.
 ChallengeDigest = Callable[[bytes], bytes]
 
 ChallengeOperation = Operation[dscomm.Challenge, dscomm.ChallengeAnswer]
 
 
 def machine_signer(modulus: int, private_exponent: int) -> MachineSigner:
-    """Signs with the key whose public half the machine object holds for the base provider."""
+    """A signer with the private key of the machine object's key for the base provider."""
     return lambda digest: sign_md5(modulus, private_exponent, digest)
 
 
 class SignatureError(ProtocolError):
-    """What the server sent is not what it signed: nothing of it may be used."""
+    """The server's data does not match its signature: nothing of it may be used."""
 
 
 @dataclass(slots=True)
 class ServerProof:
-    """GssSecurityContext (3.2.1.2): what signatures are checked with.
+    """GssSecurityContext (3.2.1.2): the context that checks the server's signatures.
 
-    Without a context the server signs with zeros, and its answers have to be taken as they come.
+    Without a context the server signs with zeros, and its answers cannot be verified.
     """
 
     context: SecurityContext | None = None
-    #: A context that refused a signature takes no further ones.
+    #: True after a wrong signature: the context accepts no further ones.
     broken: bool = False
 
     def check(self, digest: bytes, signature: bytes) -> None:
-        """Raise ``SignatureError`` unless the server signed ``digest``."""
+        """Raises ``SignatureError`` unless the server signed ``digest``."""
         if self.context is None:
             if any(signature):
-                raise SignatureError("a signature without a context to make it with")
+                raise SignatureError("the server signed its answer without a security context")
             return
         try:
             signed = unwrap(self.context, signature)
@@ -67,27 +67,27 @@ class ServerProof:
             self.broken = True
             raise SignatureError(f"the server's signature is wrong: {error}") from error
         if signed != digest:
-            raise SignatureError("the server signed something else")
+            raise SignatureError("the server's signature is for other data")
 
 
 @dataclass(slots=True)
 class Callbacks:
-    """Serves the three callbacks of dscomm; whatever happens, an HRESULT goes back."""
+    """The handler of dscomm's three callbacks; it always answers with an HRESULT."""
 
     #: Signs for this machine; None: challenges are not supported.
     signer: MachineSigner | None = None
-    #: The two challenges are obsolete: off, they are answered as the text advises (3.2.4.1).
+    #: False: the two obsolete challenges are answered as the specification advises (3.2.4.1).
     answer_challenges: bool = True
-    #: Handshakes under way, by the dwContext of their S_DSValidateServer.
+    #: Handshakes in progress, by the dwContext of their S_DSValidateServer.
     pending: dict[int, SecurityContext] = field(default_factory=dict)
-    #: What may be challenged, by the callback and the dwContext of the call under way.
+    #: Calls in progress that may be challenged, by callback and dwContext.
     challenged: dict[tuple[int, int], ChallengeDigest] = field(default_factory=dict)
 
     @contextmanager
     def expecting(
         self, operation: ChallengeOperation, context: int, digest_of: ChallengeDigest
     ) -> Iterator[None]:
-        """While a call runs, the server may challenge it."""
+        """Allows the server to challenge a call while it runs."""
         key = operation.opnum, context
         self.challenged[key] = digest_of
         try:
@@ -122,9 +122,9 @@ class Callbacks:
         try:
             token = context.step(asked.token) or b""
         except AuthenticationError as error:
-            log.warning("the server did not prove itself: %s", error)
+            log.warning("the server did not authenticate itself: %s", error)
             return self._give_up(asked.context, HResult.MQ_ERROR_BAD_SECURITY_CONTEXT)
-        except Exception:  # a provider's own: no exception leaves a callback (3.2.4)
+        except Exception:  # a provider's own error: no exception may leave a callback (3.2.4)
             log.exception("the security provider failed")
             return self._give_up(asked.context, HResult.MQ_ERROR)
         if len(token) > asked.buffer_size:
@@ -133,7 +133,7 @@ class Callbacks:
         return dscomm.InitSecCtxAnswer(token, int(done))
 
     def _give_up(self, context: int, code: HResult) -> dscomm.InitSecCtxAnswer:
-        """End a handshake: no further leg of it is served."""
+        """Ends a handshake: no further step of it is served."""
         del self.pending[context]
         return _no_token(code)
 
@@ -147,8 +147,8 @@ class Callbacks:
             return _no_signature(HResult.MQ_ERROR_INVALID_PARAMETER)
         try:
             signature = self.signer(digest_of(challenge.challenge))
-        except Exception:  # the signer is the caller's, and may be a token or a service
-            log.exception("the machine's key did not sign")
+        except Exception:  # the signer is the caller's; it may use a token or a service
+            log.exception("signing with the machine's key failed")
             return _no_signature(HResult.MQ_ERROR)
         if len(signature) > challenge.answer_max:
             return _no_signature(HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL)
@@ -164,6 +164,6 @@ def _no_signature(code: HResult) -> dscomm.ChallengeAnswer:
 
 
 def begin_context(gss: Initiator, target: str) -> tuple[SecurityContext, bytes]:
-    """A context for the server and its first token. It may ask a KDC: not for a loop's thread."""
+    """Makes a context and its first token. It may contact a KDC: run it in a thread."""
     context = gss.initiator(AuthType.SPNEGO, AuthLevel.PRIVACY, target)
     return context, context.step(None) or b""

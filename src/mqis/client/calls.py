@@ -1,7 +1,7 @@
-"""The methods of dscomm, one function each: what the server answered, HRESULT and all.
+"""The methods of dscomm, one function each; they return the server's answer with its HRESULT.
 
-Nothing is folded, retried or reacted to here (MS-MQDS 3, 3.2.4). Signatures are checked: what the
-server did not sign raises ``SignatureError``. What a client must not ask for is not sent.
+Nothing is combined, retried or reacted to here (MS-MQDS 3, 3.2.4). Signatures are checked: a wrong
+one raises ``SignatureError``. Requests that clients must not make are refused without a call.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Properties = Mapping[int, PropVariant]
 
 
 def checked(target: Target, *, creating: bool = False) -> Target:
-    """``target``, if clients may name such an object in this way (2.2.9, 3.1.4.21.1)."""
+    """Returns ``target`` if clients may name such an object in this way (2.2.9, 3.1.4.21.1)."""
     kind = target.object_type
     if kind is ObjectType.DELETEDOBJECT:
-        raise _refused("tombstones are the server's own")
-    # That a new link has a name after all is the more specific rule (3.2.6.1.4).
+        raise _refused("clients cannot access tombstones")
+    # That a new link does have a name is the more specific rule (3.2.6.1.4).
     named = kind in NAME_PROPERTY or (creating and kind is ObjectType.ROUTINGLINK)
     if target.path is not None and not named:
         raise _refused(f"a {kind.label} has no path name")
@@ -48,11 +48,11 @@ def checked(target: Target, *, creating: bool = False) -> Target:
 
 
 def _refused(detail: str) -> DirectoryError:
-    """The code that a server would answer with."""
+    """The error with the code that a server would answer."""
     return DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, detail)
 
 
-def _counted(ids: Sequence[int]) -> tuple[int, ...]:
+def _checked_count(ids: Sequence[int]) -> tuple[int, ...]:
     if not 1 <= len(ids) <= MAX_ENTRIES:
         raise ValueError(f"a call carries 1 to {MAX_ENTRIES} properties, not {len(ids)}")
     return tuple(ids)
@@ -60,7 +60,7 @@ def _counted(ids: Sequence[int]) -> tuple[int, ...]:
 
 def _guid(target: Target) -> Guid:
     if target.guid is None and target.object_type is ObjectType.ENTERPRISE:
-        return Guid.NULL  # there is just one
+        return Guid.NULL  # there is only one
     if target.guid is None:
         raise _refused(f"a {target.object_type.label} needs a path or a GUID")
     return target.guid
@@ -72,9 +72,9 @@ def _guid(target: Target) -> Guid:
 async def create_object(
     session: Session, target: Target, properties: Properties, descriptor: bytes | None = None
 ) -> dscomm.Created:
-    """S_DSCreateObject (3.1.4.4). The GUID is asked for; a server need not tell it."""
+    """S_DSCreateObject (3.1.4.4). It asks for the GUID, which a server need not return."""
     checked(target, creating=True)
-    ids, values = _counted(tuple(properties)), tuple(properties.values())
+    ids, values = _checked_count(tuple(properties)), tuple(properties.values())
     request = dscomm.CreateObject(
         target.object_type, target.path, descriptor, ids, values, Guid.NULL
     )
@@ -94,7 +94,7 @@ async def delete_object(session: Session, target: Target) -> dscomm.Result:
 async def set_props(session: Session, target: Target, properties: Properties) -> dscomm.Result:
     """S_DSSetProps, S_DSSetPropsGuid (3.1.4.9, 3.1.4.10)."""
     checked(target)
-    ids, values = _counted(tuple(properties)), tuple(properties.values())
+    ids, values = _checked_count(tuple(properties)), tuple(properties.values())
     if target.path is not None:
         by_path = dscomm.SetProps(target.object_type, target.path, ids, values)
         return await session.call(dscomm.SET_PROPS, by_path)
@@ -105,8 +105,8 @@ async def set_props(session: Session, target: Target, properties: Properties) ->
 async def set_machine_properties(
     session: Session, path: str, properties: Properties
 ) -> dscomm.Result:
-    """S_DSQMSetMachineProperties (3.1.4.16), which a server may ask to be signed."""
-    ids, values = _counted(tuple(properties)), tuple(properties.values())
+    """S_DSQMSetMachineProperties (3.1.4.16); the server may require a signature."""
+    ids, values = _checked_count(tuple(properties)), tuple(properties.values())
     number = session.new_context()
     request = dscomm.SetMachineProperties(path, ids, values, number)
     with session.callbacks.expecting(
@@ -135,7 +135,7 @@ async def set_security(
 async def get_props(session: Session, target: Target, ids: Sequence[int]) -> dscomm.PropsGot:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
     checked(target)
-    asked, blank = _counted(ids), (NULL,) * len(ids)
+    asked, blank = _checked_count(ids), (NULL,) * len(ids)
     given = {"cp": len(asked)}
 
     def digest(got: dscomm.PropsGot) -> bytes:
@@ -176,7 +176,7 @@ async def get_security(
 async def get_machine_security(
     session: Session, target: Target, information: int, length: int
 ) -> dscomm.SecurityGot:
-    """S_DSQMGetObjectSecurity (3.1.4.15): a machine asks, and may have to prove that it is one."""
+    """S_DSQMGetObjectSecurity (3.1.4.15): the server may challenge the machine that asks."""
     checked(target)
     number = session.new_context()
     request = dscomm.GetMachineSecurity(
@@ -212,7 +212,7 @@ def servers_text(got: dscomm.ServersCache) -> str:
 
 
 async def get_server_port(session: Session) -> int:
-    """S_DSGetServerPort (3.1.4.1) for TCP; 0: the server does not tell."""
+    """S_DSGetServerPort (3.1.4.1) for TCP; 0 if the server does not say."""
     return (await session.call(dscomm.GET_SERVER_PORT, dscomm.GetServerPort(1))).port
 
 
@@ -225,7 +225,7 @@ async def lookup_begin(
     restrictions: Sequence[PropertyRestriction] = (),
     sort: Sequence[SortColumn] = (),
 ) -> dscomm.HandleGot:
-    """S_DSLookupBegin (3.1.4.17). What is empty is not sent: no restriction means every object."""
+    """S_DSLookupBegin (3.1.4.17). Empty sets are not sent: no restriction selects every object."""
     request = dscomm.LookupBegin(
         None,
         RestrictionSet(tuple(restrictions)) if restrictions else None,
@@ -241,8 +241,8 @@ async def lookup_next(
 ) -> dscomm.LookupGot:
     """S_DSLookupNext (3.1.4.18): up to ``size`` values, whole objects only.
 
-    The signature covers the columns once for each object. Half an object at the end, which no
-    server may send, is hashed as far as it goes; the caller refuses it.
+    The signature covers the columns once for each object. An incomplete object at the end, which no
+    server may send, is hashed too; the caller refuses it.
     """
     request = dscomm.LookupNext(handle, size, session.auth, SIGNATURE_SIZE)
 
@@ -260,7 +260,7 @@ async def lookup_end(session: Session, handle: ContextHandle) -> dscomm.HandleGo
 
 
 async def abandon(session: Session, handle: ContextHandle) -> None:
-    """End a lookup whose result is decided already: the handle goes, nothing else matters."""
+    """Ends a lookup whose result no longer matters; ignores errors."""
     if session.usable:
         with suppress(MqisError):
             await lookup_end(session, handle)

@@ -1,4 +1,4 @@
-"""The methods of dscomm2, as ``calls`` has those of dscomm (MS-MQDS 3.3.4, 3.4)."""
+"""The methods of dscomm2, in the same way as ``calls`` (MS-MQDS 3.3.4, 3.4)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def get_props_ex(session: Session, target: Target, propid: PropId) -> dsco
     """S_DSGetPropsEx, S_DSGetPropsGuidEx (3.3.4.2, 3.3.4.3)."""
     checked(target)
     if EXTENDED.get(propid) is not target.object_type:
-        raise ValueError(f"{propid.name} of a {target.object_type.label} is not given by this call")
+        raise ValueError(f"this call does not return {propid.name} of a {target.object_type.label}")
     kind, ids, given = target.object_type, (int(propid),), {"cp": 1}
 
     def digest(got: dscomm.PropsGot) -> bytes:
@@ -47,7 +47,7 @@ async def get_props_ex(session: Session, target: Target, propid: PropId) -> dsco
 
 
 async def begin_delete_notification(session: Session, path: str) -> dscomm.HandleGot:
-    """S_DSBeginDeleteNotification (3.3.4.4): a queue if there is a backslash, else a machine."""
+    """S_DSBeginDeleteNotification (3.3.4.4): a queue if the path has a backslash, or a machine."""
     request = dscomm2.BeginDeleteNotification(path, session.auth)
     return await session.call(dscomm2.BEGIN_DELETE_NOTIFICATION, request, interface=dscomm2.DSCOMM2)
 

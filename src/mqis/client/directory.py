@@ -1,15 +1,15 @@
-"""The directory as an object with methods.
+"""The directory client.
 
     async with await DirectoryClient.connect([ServerAddress("dir1")]) as directory:
         await directory.add(Queue(pathname="c14\\\\orders", label="Orders"))
         async for queue in directory.search(Queue, label="Orders", order_by=["pathname"]):
             print(queue.pathname, queue.quota)
 
-Elements (``read``, ``search``, ``add``, ``write``, ``remove``) have named and typed attributes;
-below them are properties by their identifiers (``get``, ``find``, ``create``, ``set``, ``delete``).
-Whatever the server refuses is a ``DirectoryError`` with its HRESULT; a reply whose signature is
-wrong is a ``SignatureError``, and nothing of it is returned. ``events`` has the same operations as
-MS-MQDS 3.2.6 describes them, with a status instead of exceptions.
+Elements (``read``, ``search``, ``add``, ``write``, ``remove``) have named and typed attributes.
+The lower level has properties by identifier (``get``, ``find``, ``create``, ``set``, ``delete``).
+A refusal by the server is a ``DirectoryError`` with its HRESULT; a reply with a wrong signature is
+a ``SignatureError``, and nothing of it is returned. ``events`` has the same operations as MS-MQDS
+3.2.6 describes them, with a status instead of exceptions.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from mqis.wire.propvariant import PropVariant, Value
 E = TypeVar("E", bound=DirectoryObject)
 
 _EQ = 4
-#: What a descriptor usually fits in; if not, the server says how much it takes.
+#: The usual size of a descriptor; if it is larger, the server returns the size needed.
 _FIRST_BUFFER = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One object of a lookup: the columns that were asked for."""
+    """An object found by a lookup, with the requested columns."""
 
     object_type: ObjectType
     values: Mapping[PropId, PropVariant]
@@ -72,10 +72,10 @@ class Entry:
 
 
 class DirectoryClient:
-    """A client of the servers that it knows. It talks to one of them, the current server.
+    """A client that knows several servers and talks to one of them, the current server.
 
-    If that one goes away, calls under way fail and the next one connects again, to another server
-    if it has to.
+    If that server fails, calls in progress fail too and the next call reconnects, to another server
+    if necessary.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -94,10 +94,10 @@ class DirectoryClient:
         ask_port: bool = False,
         timeout_s: float = 15.0,
     ) -> DirectoryClient:
-        """Connect to the current server, or the first of the others that answers (3.2.3).
+        """Connects to the current server, or to the first of the others that answers (3.2.3).
 
-        ``credentials`` protect the connection; ``gss`` lets the server prove itself, so that its
-        signatures mean something. ``signer`` answers the obsolete challenges of S_DSQM* calls.
+        ``credentials`` protect the connection; ``gss`` authenticates the server, so that its
+        signatures can be verified. ``signer`` answers the obsolete challenges of S_DSQM* calls.
         """
         known = servers if isinstance(servers, KnownServers) else KnownServers.of(servers)
         settings = SessionSettings(credentials, gss, signer, answer_challenges, ask_port, timeout_s)
@@ -112,7 +112,7 @@ class DirectoryClient:
         await self.close()
 
     async def close(self) -> None:
-        """Give the auth handle back, then the connection."""
+        """Releases the auth handle, then closes the connection."""
         await self._connection.close()
 
     @property
@@ -122,7 +122,7 @@ class DirectoryClient:
 
     @property
     def usable(self) -> bool:
-        """Whether there is a connection now; without one, the next call makes it."""
+        """True if there is a connection now; otherwise the next call makes one."""
         return self._connection.usable
 
     async def _session(self) -> Session:
@@ -133,7 +133,7 @@ class DirectoryClient:
     async def read(
         self, kind: type[E], attributes: Sequence[str] | None = None, **equals: object
     ) -> E:
-        """One element whose attributes equal what is given: ``read(Queue, pathname="m\\\\q")``."""
+        """Reads one element by equal attributes: ``read(Queue, pathname="m\\\\q")``."""
         filters = [equal(name, value) for name, value in equals.items()]
         return (await self.events.read_directory(kind, filters, attributes)).unwrap()
 
@@ -145,7 +145,7 @@ class DirectoryClient:
         order_by: Sequence[str] = (),
         **equals: object,
     ) -> AsyncIterator[E]:
-        """All elements that meet every filter. ``order_by=["label", "-quota"]``: - descends."""
+        """Yields elements that match all filters; ``order_by=["label", "-quota"]``: - descends."""
         wanted = [*filters, *(equal(name, value) for name, value in equals.items())]
         names = list(requests.default_attributes(kind) if attributes is None else attributes)
         orders = _orders(names, order_by)
@@ -156,13 +156,13 @@ class DirectoryClient:
     async def add(
         self, element: DirectoryObject, attributes: Iterable[str] | None = None
     ) -> Guid | None:
-        """Create the object; its identifier, if the server tells it."""
+        """Creates the object; returns its identifier if the server tells it."""
         return (await self.events.create_directory_object(element, attributes)).unwrap()
 
     async def write(
         self, element: DirectoryObject, attributes: Iterable[str] | None = None
     ) -> None:
-        """Change the attributes that are populated, or just those named."""
+        """Changes the populated attributes, or only those named."""
         (await self.events.write_directory(element, attributes)).unwrap()
 
     async def remove(self, element: DirectoryObject) -> None:
@@ -177,7 +177,7 @@ class DirectoryClient:
         properties: Mapping[int, PropVariant],
         descriptor: bytes | None = None,
     ) -> Guid | None:
-        """Create an object; its identifier, if the server tells it."""
+        """Creates an object; returns its identifier if the server tells it."""
         target = Target(object_type, path)
         got = await calls.create_object(await self._session(), target, properties, descriptor)
         _check(got.result, f"cannot create {object_type.label} {path or ''}")
@@ -191,21 +191,21 @@ class DirectoryClient:
         _check(got.result, f"cannot delete {object_type.label} {path or guid}")
 
     async def delete_with_notice(self, object_type: ObjectType, path: str) -> int:
-        """Delete a queue or machine between the notices of dscomm2 (3.4.4.1, 4.4).
+        """Deletes a queue or machine between the notifications of dscomm2 (3.4.4.1, 4.4).
 
-        The code with which the notice began: 0x400E03EB if an old site controller owns the object.
+        Returns the first notification's code: 0x400E03EB if an old site controller owns the object.
         """
         if (object_type is ObjectType.QUEUE) is not ("\\" in path):
             raise ValueError(f"{path!r} is not the path of a {object_type.label}")
         session = await self._session()
         begun = await calls2.begin_delete_notification(session, path)
-        _check(begun.result, f"cannot announce that {object_type.label} {path} goes")
+        _check(begun.result, f"cannot announce the deletion of {object_type.label} {path}")
         try:
             got = await calls.delete_object(session, Target(object_type, path))
             _check(got.result, f"cannot delete {object_type.label} {path}")
             if begun.handle:
                 told = await calls2.notify_delete(session, begun.handle)
-                _check(told.result, f"cannot tell that {object_type.label} {path} is gone")
+                _check(told.result, f"cannot confirm the deletion of {object_type.label} {path}")
         finally:
             if begun.handle and session.usable:
                 await calls2.end_delete_notification(session, begun.handle)
@@ -218,7 +218,7 @@ class DirectoryClient:
         path: str | None = None,
         guid: Guid | None = None,
     ) -> None:
-        """Change properties of an object."""
+        """Changes properties of an object."""
         target = Target(object_type, path, guid)
         got = await calls.set_props(await self._session(), target, properties)
         _check(got.result, f"cannot change {object_type.label} {path or guid}")
@@ -226,7 +226,7 @@ class DirectoryClient:
     async def set_machine_properties(
         self, path: str, properties: Mapping[int, PropVariant]
     ) -> None:
-        """S_DSQMSetMachineProperties, for a queue manager about itself; ``set`` is for others."""
+        """S_DSQMSetMachineProperties, for a queue manager's own properties; others use ``set``."""
         got = await calls.set_machine_properties(await self._session(), path, properties)
         _check(got.result, f"cannot change machine {path}")
 
@@ -238,7 +238,7 @@ class DirectoryClient:
         path: str | None = None,
         guid: Guid | None = None,
     ) -> None:
-        """Replace parts of a descriptor, or a public key."""
+        """Replaces parts of a descriptor, or a public key."""
         target = Target(object_type, path, guid)
         got = await calls.set_security(await self._session(), target, information, data)
         _check(got.result, f"cannot change the permissions of {object_type.label} {path or guid}")
@@ -252,7 +252,7 @@ class DirectoryClient:
         path: str | None = None,
         guid: Guid | None = None,
     ) -> dict[PropId, PropVariant]:
-        """Properties of one object."""
+        """Reads properties of one object."""
         target = Target(object_type, path, guid)
         got = await calls.get_props(await self._session(), target, ids)
         _check(got.result, f"cannot read {object_type.label} {path or guid}")
@@ -265,7 +265,7 @@ class DirectoryClient:
         path: str | None = None,
         guid: Guid | None = None,
     ) -> PropVariant:
-        """One of the properties that only dscomm2 gives: descriptors and key lists (3.3.4.2)."""
+        """Reads a property that only dscomm2 returns: a descriptor or key list (3.3.4.2)."""
         target = Target(object_type, path, guid)
         got = await calls2.get_props_ex(await self._session(), target, propid)
         _check(got.result, f"cannot read {object_type.label} {path or guid}")
@@ -278,24 +278,24 @@ class DirectoryClient:
         path: str | None = None,
         guid: Guid | None = None,
     ) -> bytes:
-        """Parts of a descriptor, or a public key; asked twice if the first buffer is too small."""
+        """Reads parts of a descriptor, or a public key; calls twice if the buffer was too small."""
         session, target = await self._session(), Target(object_type, path, guid)
         got = await calls.get_security(session, target, information, _FIRST_BUFFER)
-        if _wants_more(got, _FIRST_BUFFER):
+        if _needs_larger_buffer(got, _FIRST_BUFFER):
             got = await calls.get_security(session, target, information, got.length_needed)
         _check(got.result, f"cannot read the permissions of {object_type.label} {path or guid}")
-        return _cut(got)
+        return _without_padding(got)
 
     async def get_machine_security(
         self, object_type: ObjectType, information: int, guid: Guid
     ) -> bytes:
-        """The same for a machine that may have to prove itself (S_DSQMGetObjectSecurity)."""
+        """Reads the same for a machine; the server may challenge it (S_DSQMGetObjectSecurity)."""
         session, target = await self._session(), Target(object_type, None, guid)
         got = await calls.get_machine_security(session, target, information, _FIRST_BUFFER)
-        if _wants_more(got, _FIRST_BUFFER):
+        if _needs_larger_buffer(got, _FIRST_BUFFER):
             got = await calls.get_machine_security(session, target, information, got.length_needed)
         _check(got.result, f"cannot read the permissions of {object_type.label} {guid}")
-        return _cut(got)
+        return _without_padding(got)
 
     async def lookup(
         self,
@@ -303,7 +303,7 @@ class DirectoryClient:
         restrictions: Sequence[PropertyRestriction] = (),
         sort: Sequence[SortColumn] = (),
     ) -> AsyncIterator[tuple[PropVariant, ...]]:
-        """The columns of every object that meets all restrictions, row by row."""
+        """Yields the columns of every object that matches all restrictions, row by row."""
         if not 1 <= len(columns) <= MAX_ENTRIES:
             raise ValueError(f"a lookup has 1 to {MAX_ENTRIES} columns, not {len(columns)}")
         session = await self._session()
@@ -319,7 +319,7 @@ class DirectoryClient:
     async def find(
         self, object_type: ObjectType, columns: Sequence[PropId] = (), **equals: Value
     ) -> AsyncIterator[Entry]:
-        """Objects of a type whose properties equal what is given, by their short names."""
+        """Yields objects of a type with equal properties, which are given by their short names."""
         name = NAME_PROPERTY.get(object_type)
         wanted = [IDENTIFIER_PROPERTY[object_type], *([] if name is None else [name])]
         wanted += [propid for propid in columns if propid not in wanted]
@@ -353,13 +353,13 @@ class DirectoryClient:
             found.append(ServerList.parse(calls.servers_text(got)))
 
     async def server_port(self) -> int:
-        """S_DSGetServerPort: 0 if the server does not tell."""
+        """S_DSGetServerPort: 0 if the server does not say."""
         return await calls.get_server_port(await self._session())
 
     async def computer_sites(self, machine: str) -> tuple[Guid, ...]:
         """S_DSGetComputerSites (dscomm2)."""
         got = await calls2.get_computer_sites(await self._session(), machine)
-        _check(got.result, f"cannot tell the sites of {machine}")
+        _check(got.result, f"cannot get the sites of {machine}")
         return got.sites or ()
 
     async def is_global_catalog(self) -> bool:
@@ -376,29 +376,29 @@ class DirectoryClient:
 async def _page(
     session: Session, handle: ContextHandle, columns: Sequence[PropId]
 ) -> list[tuple[PropVariant, ...]]:
-    """As many rows as fit one call; none behind the last."""
+    """The next rows, as many as fit in one call; none after the last."""
     width = len(columns)
     got = await calls.lookup_next(session, handle, columns, MAX_ENTRIES // width * width)
     _check(got.result, "the lookup failed")
     if len(got.values) % width:
-        raise DirectoryError(HResult.MQ_ERROR_DS_ERROR, "the server sent half an object")
+        raise DirectoryError(HResult.MQ_ERROR_DS_ERROR, "the server sent an incomplete object")
     return [got.values[at : at + width] for at in range(0, len(got.values), width)]
 
 
-def _wants_more(got: dscomm.SecurityGot, length: int) -> bool:
+def _needs_larger_buffer(got: dscomm.SecurityGot, length: int) -> bool:
     too_small = got.result == HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
     return too_small and length < got.length_needed <= dscomm.MAX_BUFFER
 
 
-def _cut(got: dscomm.SecurityGot) -> bytes:
-    """The buffer without its padding. Its length is not signed, but what it cuts off is zeros."""
+def _without_padding(got: dscomm.SecurityGot) -> bytes:
+    """The buffer without its padding. The length is not signed, but the removed bytes must be 0."""
     if any(got.descriptor[got.length_needed :]):
-        raise SignatureError("the length of the answer is not the one that was signed")
+        raise SignatureError("the length of the answer differs from the signed one")
     return got.descriptor[: got.length_needed]
 
 
 def _orders(names: list[str], order_by: Sequence[str]) -> list[SortOrder]:
-    """A sort order for each name; what is sorted by is read as well."""
+    """A sort order for each name; attributes to sort by are added to ``names``."""
     wanted = {
         name.removeprefix("-"): SortOrder(len(order_by) - at, not name.startswith("-"))
         for at, name in enumerate(order_by)

@@ -1,9 +1,9 @@
-"""Finding directory servers by broadcast (MS-MQSD).
+"""Discovery of directory servers by broadcast (MS-MQSD).
 
     servers = await discover_servers(site=site)
     async with await DirectoryClient.connect(servers) as directory: ...
 
-Anybody on a network can answer. Who is found has to prove itself when it is connected to.
+Anybody on a network can answer: a discovered server has to authenticate itself on connection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mqis.wire.guid import Guid
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What one run found."""
+    """The result of one discovery run."""
 
     finished: Finished
     queue_manager: LocalQueueManager
@@ -33,8 +33,8 @@ class Discovered:
     def addresses(self, mapper_port: int = MAPPER_PORT) -> list[ServerAddress]:
         """The servers in the order to try them.
 
-        Those of the own site told no names, so they are known by where they answered from
-        (E-MQSD-06). Then the names; where nobody resolves those, who told them is left.
+        Servers in the client's site give no names, so they are known by their source addresses
+        (E-MQSD-06). Then come the names; if they cannot be resolved, the servers that gave them.
         """
         own = [r.source for r in self.responders if r.own_site]
         others = [r.source for r in self.responders if not r.own_site]
@@ -45,7 +45,7 @@ class Discovered:
 def grounds(
     networks: Sequence[str] = (), endpoints: Sequence[Endpoint] = (), port: int = PORT
 ) -> list[Ground]:
-    """Where to ask: at endpoints if some are given, else on these networks, else on all."""
+    """The places to ask: the endpoints if given, else these networks, else all networks."""
     if endpoints:
         return [Ground.at_endpoints(endpoints)]
     local = [network_of(address) for address in networks] if networks else local_networks()
@@ -61,7 +61,7 @@ async def discover(
     timeout_s: float = WAIT_FOR_RESPONSE_S,
     on_event: Callable[[Event], None] | None = None,
 ) -> Discovered:
-    """One run. It takes up to twice the timeout for each network."""
+    """Runs discovery once. It takes up to twice the timeout for each network."""
     own = LocalQueueManager(enterprise, (site,) if site else ())
     client = DiscoveryClient(own, prefer_own_site=prefer_own_site, timeout_s=timeout_s)
     finished = await Seeker(client, SystemEntropy(), on_event).run(where)
@@ -78,7 +78,7 @@ async def discover_servers(
     mapper_port: int = MAPPER_PORT,
     timeout_s: float = WAIT_FOR_RESPONSE_S,
 ) -> list[ServerAddress]:
-    """Servers to connect to, best first; ``NoServerError`` if nobody answers."""
+    """Discovers servers to connect to, best first; ``NoServerError`` if none answers."""
     found = await discover(
         grounds(networks, endpoints, port), enterprise=enterprise, site=site, timeout_s=timeout_s
     )

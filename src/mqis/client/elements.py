@@ -1,9 +1,9 @@
-"""What a directory is about, as a client sees it: the data elements of MS-MQDMPR 3.1.1.
+"""The data elements of MS-MQDMPR 3.1.1: the directory's objects as clients see them.
 
 Each element is a frozen dataclass with the specification's attributes in Python spelling. An
-attribute that is None is not populated: it was not asked for, the server had no value, or nobody
-set it. Binary structures (descriptors, keys, certificates, SIDs) stay bytes as they travel;
-``mqis.wire`` has their decoders.
+attribute that is None is not populated: it was not requested, the server had no value, or nobody
+set it. Binary structures (descriptors, keys, certificates, SIDs) stay encoded; ``mqis.wire`` has
+their decoders.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class OperatingSystemType(IntEnum):
-    """By the values of PROPID_QM_OS (MS-MQDS 3.2.6.1.1.2), which calls OTHER Unknown."""
+    """The values of PROPID_QM_OS (MS-MQDS 3.2.6.1.1.2), where OTHER is called Unknown."""
 
     OTHER = 0x000
     FOREIGN = 0x100
@@ -47,7 +47,7 @@ class OperatingSystemType(IntEnum):
 
 
 class DirectoryServerType(IntEnum):
-    """By the bits of PROPID_QM_SERVICE (3.2.6.1.1.1)."""
+    """The bits of PROPID_QM_SERVICE (3.2.6.1.1.1)."""
 
     STANDALONE = 0x0
     BACKUP_SITE_CONTROLLER = 0x2
@@ -56,7 +56,7 @@ class DirectoryServerType(IntEnum):
 
 
 class PrivacyLevel(IntEnum):
-    """What a queue demands of bodies, by the values of PROPID_Q_PRIV_LEVEL (3.2.6.1.2.1)."""
+    """The encryption that a queue requires, by PROPID_Q_PRIV_LEVEL (3.2.6.1.2.1)."""
 
     NONE = 0
     OPTIONAL = 1
@@ -64,7 +64,7 @@ class PrivacyLevel(IntEnum):
 
 
 class NetworkProtocol(IntEnum):
-    """By the values of PROPID_CN_PROTOCOLID (MS-MQMQ 2.3.5.1)."""
+    """The values of PROPID_CN_PROTOCOLID (MS-MQMQ 2.3.5.1)."""
 
     IP = 1
     IPX = 3
@@ -72,7 +72,7 @@ class NetworkProtocol(IntEnum):
 
 
 class CryptographicProvider(Enum):
-    """By the names that PROPID_E_CSP_NAME holds (3.2.6.3.3.2)."""
+    """The provider names in PROPID_E_CSP_NAME (3.2.6.3.3.2)."""
 
     BASE = BASE_PROVIDER
     ENHANCED = ENHANCED_PROVIDER
@@ -81,7 +81,7 @@ class CryptographicProvider(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryObject:
-    """What all elements have (MS-MQDMPR 3.1.1)."""
+    """The base of all elements (MS-MQDMPR 3.1.1)."""
 
     identifier: Guid | None = None
 
@@ -95,7 +95,7 @@ class QueueManager(DirectoryObject):
     queue_manager_version: str | None = None
     operating_system_type: OperatingSystemType | None = None
     operating_system_version: str | None = None
-    #: Seconds since 1970, as all times here.
+    #: Seconds since 1970, like all times here.
     create_time: int | None = None
     modify_time: int | None = None
     queue_manager_quota: int | None = None
@@ -156,11 +156,11 @@ class Queue(DirectoryObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enterprise(DirectoryObject):
-    """The one enterprise (3.1.1.6)."""
+    """The enterprise, of which there is one (3.1.1.6)."""
 
     name: str | None = None
     weakened_security: bool | None = None
-    #: No property carries it: reading it alone gives AttributeNotFound.
+    #: No property carries this: reading it alone gives AttributeNotFound.
     non_ldap_capable_queue_manager_notification: bool | None = None
     #: Seconds.
     default_time_to_live: int | None = None
@@ -196,7 +196,7 @@ class RoutingLink(DirectoryObject):
 
     description: str | None = None
     full_path: str | None = None
-    #: What routing uses, 1 to 999,999; ``cost`` adds 999,999 for each end that is foreign.
+    #: The cost for routing, 1 to 999,999; ``cost`` adds 999,999 for each foreign end.
     actual_cost: int | None = None
     cost: int | None = None
     site1_identifier: Guid | None = None
@@ -219,18 +219,18 @@ class ConnectedNetwork(DirectoryObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User(DirectoryObject):
-    """A user and the certificates that sign for it (3.1.1.15)."""
+    """A user and its signing certificates (3.1.1.15)."""
 
     #: A SID (``wire.security.sid.Sid``).
     security_identifier: bytes | None = None
-    #: The MD5 of each certificate, which travels as a GUID.
+    #: The MD5 of each certificate, in the form of a GUID.
     certificate_digest_list: tuple[Guid, ...] | None = None
     #: MQUSERSIGNCERTS (``wire.mqds.certificates.UserSignCerts``).
     certificates: bytes | None = None
     sequence_number: bytes | None = None
 
 
-#: The elements of the protocol (3.2.1.1, which forgets User) and the numbers of their types.
+#: The elements of the protocol and their object types (3.2.1.1, which omits User).
 ELEMENTS: dict[type[DirectoryObject], ObjectType] = {
     QueueManager: ObjectType.MACHINE,
     Queue: ObjectType.QUEUE,

@@ -1,12 +1,12 @@
-"""The directory events (MS-MQDS 3.2.6): elements in, one call, a status and elements out.
+"""The directory events (MS-MQDS 3.2.6): each makes a call and returns a status and elements.
 
     events = DirectoryEvents(connection)
     created = await events.create_directory_object(Queue(pathname="c14\\\\orders", label="Orders"))
     found = await events.read_directory(Queue, [equal("Pathname", "c14\\\\orders")])
     if found.ok: print(found.value.label)
 
-An event never raises for what a server or the network does: the status tells. ``Outcome.error``
-keeps what lies behind it. Attributes may be named as the specification or as Python spells them.
+An event never raises because of a server or the network; it returns a status, and the cause as
+``Outcome.error``. Attributes may be named in the specification's or in Python's spelling.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _END = DirectoryOperationResult.END_OF_DATA
 
 
 class DirectoryEvents:
-    """The events of a client, over a connection that finds a server when it needs one."""
+    """The events of a client, over a connection that finds a server when needed."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ class DirectoryEvents:
     async def create_directory_object(
         self, element: DirectoryObject, attributes: Iterable[str] | None = None
     ) -> Outcome[Guid | None]:
-        """3.2.6.1. The value is the new identifier; None if the server does not tell it."""
+        """Creates an object (3.2.6.1). The value is its identifier, None if not known."""
 
         async def steps() -> Outcome[Guid | None]:
             arguments = requests.creation(element, attributes)
@@ -69,21 +69,21 @@ class DirectoryEvents:
             _expect_ok(got.result, f"cannot create {_name(arguments.target)}")
             return Outcome(_SUCCESS, got.guid or await self._read_back(session, arguments.target))
 
-        return await _carried_out(steps)
+        return await _as_outcome(steps)
 
     async def _read_back(self, session: Session, target: Target) -> Guid | None:
-        """The identifier of a new object that the server did not tell (MQDS-3.2.6.1.1-08)."""
+        """Reads a new object's identifier, which the server did not return (MQDS-3.2.6.1.1-08)."""
         if target.path is None or target.object_type not in NAME_PROPERTY:
             return None
         try:
             got = await calls.get_props(session, target, [IDENTIFIER_PROPERTY[target.object_type]])
-        except MqisError:  # the object is there all the same
+        except MqisError:  # the object exists all the same
             return None
         found = got.values[0].value if got.result == HResult.MQ_OK else None
         return found if isinstance(found, Guid) else None
 
     async def delete_directory_object(self, element: DirectoryObject) -> Outcome[None]:
-        """3.2.6.2."""
+        """Deletes an object (3.2.6.2)."""
 
         async def steps() -> Outcome[None]:
             target = requests.deletion(element)
@@ -91,21 +91,21 @@ class DirectoryEvents:
             _expect_ok(got.result, f"cannot delete {_name(target)}")
             return Outcome(_SUCCESS)
 
-        return await _carried_out(steps)
+        return await _as_outcome(steps)
 
     async def write_directory(
         self, element: DirectoryObject, attributes: Iterable[str] | None = None
     ) -> Outcome[None]:
-        """3.2.6.7: what is populated, as far as it is listed or a server takes it."""
+        """Writes the populated attributes: those listed, or those that servers accept (3.2.6.7)."""
 
         async def steps() -> Outcome[None]:
             target, properties = requests.writing(element, attributes)
-            if properties:  # else there is nothing to change, and no call that says so
+            if properties:  # else there is nothing to change, and no call for that
                 got = await calls.set_props(await self._session(), target, properties)
                 _expect_ok(got.result, f"cannot change {_name(target)}")
             return Outcome(_SUCCESS)
 
-        return await _carried_out(steps)
+        return await _as_outcome(steps)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class DirectoryEvents:
         filters: Sequence[Filter] | None,
         attributes: Sequence[str] | None = None,
     ) -> Outcome[E]:
-        """3.2.6.3: one object; by its name or identifier in one call, else the first of a lookup.
+        """Reads one object (3.2.6.3): by name or identifier in one call, else by a lookup.
 
         A lookup that finds nothing ends with EndOfData.
         """
@@ -132,7 +132,7 @@ class DirectoryEvents:
             _expect_ok(got.result, f"cannot read {_name(target)}")
             return Outcome(_SUCCESS, columns.element(got.values))
 
-        return await _carried_out(steps)
+        return await _as_outcome(steps)
 
     async def _read_first(
         self, kind: type[E], filters: Sequence[Filter] | None, attributes: Sequence[str] | None
@@ -141,7 +141,7 @@ class DirectoryEvents:
         if begun.value is None:
             return Outcome(begun.status, error=begun.error)
         found = await self.read_directory_next(begun.value)
-        # The text forgets the server's handle when Next fails.
+        # The specification does not release the server's handle when Next fails.
         ended = await self.read_directory_end(begun.value)
         if not found.ok:
             return Outcome(found.status, error=found.error)
@@ -157,7 +157,7 @@ class DirectoryEvents:
         attributes: Sequence[str] | None = None,
         sort_order: Sequence[SortOrder] | None = None,
     ) -> Outcome[ContextHandle]:
-        """3.2.6.4. The value is the query handle of the two events below.
+        """Begins a lookup (3.2.6.4). The value is the query handle for the two events below.
 
         ``sort_order`` has an entry for each attribute, those of ``default_attributes`` if no list
         is given.
@@ -179,13 +179,13 @@ class DirectoryEvents:
             return Outcome(_SUCCESS, got.handle)
 
         try:
-            return await _carried_out(steps)
+            return await _as_outcome(steps)
         finally:
             if iterator.handle is None:
                 self.iterators.remove(iterator)
 
     async def read_directory_next(self, handle: ContextHandle) -> Outcome[DirectoryObject]:
-        """3.2.6.5: the next object; EndOfData behind the last, as often as it is asked."""
+        """Reads the next object (3.2.6.5); returns EndOfData after the last, at every call."""
 
         async def steps() -> Outcome[DirectoryObject]:
             iterator = self._find(handle)
@@ -201,31 +201,31 @@ class DirectoryEvents:
                 raise ProtocolError(f"the server sent {len(got.values)} of {width} values")
             return Outcome(_SUCCESS, columns.element(got.values))
 
-        return await _carried_out(steps)
+        return await _as_outcome(steps)
 
     async def read_directory_end(self, handle: ContextHandle) -> Outcome[None]:
-        """3.2.6.6. The iterator is gone, whatever the server says."""
+        """Ends a lookup (3.2.6.6). The iterator is removed, whatever the server answers."""
 
         async def steps() -> Outcome[None]:
             iterator = self._find(handle)
             self.iterators.remove(iterator)
             assert iterator.session is not None
             got = await calls.lookup_end(iterator.session, handle)
-            _expect_ok(got.result, "the lookup did not end")
+            _expect_ok(got.result, "the lookup could not be ended")
             return Outcome(_SUCCESS)
 
-        return await _carried_out(steps)
+        return await _as_outcome(steps)
 
     def _find(self, handle: ContextHandle) -> ReadIterator:
         iterator = self.iterators.find(handle)
         if iterator is None:
-            raise Refusal("no such query")
+            raise Refusal("there is no query with this handle")
         return iterator
 
     # --- servers ----------------------------------------------------------------------------------
 
     async def initialize_known_servers(self) -> Outcome[tuple[ServerAddress, ...]]:
-        """3.2.6.8: replace the list of known servers by those of the client's own site.
+        """Replaces the list of known servers by those of the client's own site (3.2.6.8).
 
         If anything fails before the lookup has begun, the old list stays.
         """
@@ -239,7 +239,7 @@ class DirectoryEvents:
             known.replace(found)
             return Outcome(_SUCCESS, known.servers)
 
-        outcome = await _carried_out(steps)
+        outcome = await _as_outcome(steps)
         if not outcome.ok:
             log.error("the known directory servers were not refreshed: %s", outcome.error)
         return outcome
@@ -249,7 +249,7 @@ class DirectoryEvents:
             return await self._connection.session()
         except RpcConnectionError:
             raise
-        except MqisError as error:  # connected, but the server is not proven
+        except MqisError as error:  # connected, but the server is not authenticated
             raise RpcConnectionError(f"initialisation failed: {error}") from error
 
 
@@ -275,7 +275,7 @@ async def _servers_of(session: Session, site: Guid) -> list[ServerAddress]:
         while True:
             got = await calls.lookup_next(session, begun.handle, _SERVER_COLUMNS, width)
             if got.result != HResult.MQ_OK or len(got.values) != width:
-                return found  # the text stops at a failure; the end is a success without values
+                return found  # 3.2.6.8 stops at a failure; the end is a success without values
             server = _server(*got.values)
             if server is not None:
                 found.append(server)
@@ -295,8 +295,8 @@ def _server(dns_name: PropVariant, name: PropVariant, address: PropVariant) -> S
     return ServerAddress(host, addresses=tuple(".".join(map(str, octets)) for octets in ip))
 
 
-async def _carried_out(steps: Callable[[], Awaitable[Outcome[T]]]) -> Outcome[T]:
-    """Fold what goes wrong into a status."""
+async def _as_outcome(steps: Callable[[], Awaitable[Outcome[T]]]) -> Outcome[T]:
+    """Converts errors to a status."""
     try:
         return await steps()
     except Refusal as error:
@@ -308,7 +308,7 @@ async def _carried_out(steps: Callable[[], Awaitable[Outcome[T]]]) -> Outcome[T]
 
 
 def _expect_ok(result: int, detail: str) -> None:
-    """Anything but MQ_OK is a failure here, even a code that only informs."""
+    """Raises ``DirectoryError`` unless the result is MQ_OK, even if it only informs."""
     if result != HResult.MQ_OK:
         raise DirectoryError(result, detail)
 

@@ -1,4 +1,4 @@
-"""Reads that go on from event to event (MS-MQDS 3.2.1.5, 3.2.1.6)."""
+"""The state of reads that take several events (MS-MQDS 3.2.1.5, 3.2.1.6)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mqis.wire.ndr import ContextHandle
 
 @dataclass(slots=True, eq=False)
 class ReadIterator:
-    """ReadDirectoryIteratorState; what is read is known once the type-specific steps are done."""
+    """ReadDirectoryIteratorState; ``columns`` is known after the type-specific steps."""
 
     element_type: type[DirectoryObject]
-    #: What the server calls it. None until it has an answer.
+    #: The server's handle; None until it has answered.
     handle: ContextHandle | None = None
     columns: Columns[DirectoryObject] | None = None
-    #: Where the handle is good.
+    #: The session in which the handle is valid.
     session: Session | None = None
 
     @property
@@ -33,7 +33,7 @@ class ReadIterator:
 
 
 class IteratorCollection:
-    """ReadDirectoryIteratorStateCollection: every iterator that there is."""
+    """ReadDirectoryIteratorStateCollection: all open iterators."""
 
     def __init__(self) -> None:
         self._iterators: list[ReadIterator] = []

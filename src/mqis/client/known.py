@@ -1,4 +1,4 @@
-"""The directory servers that a client knows, over restarts (MS-MQDS 3.2.1.3, 3.2.1.4, 3.2.1.7)."""
+"""The directory servers that a client knows and saves (MS-MQDS 3.2.1.3, 3.2.1.4, 3.2.1.7)."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ClientState:
-    """What a client remembers. ``current`` is always one of ``servers``."""
+    """The state that a client saves. ``current`` is always one of ``servers``."""
 
     servers: tuple[ServerAddress, ...]
     current: ServerAddress
-    #: SiteIdentifier: the site that this client belongs to.
+    #: SiteIdentifier: the client's site.
     site: Guid | None = None
-    #: The enterprise that owns the servers.
+    #: The enterprise of the servers.
     enterprise: Guid | None = None
 
     def __post_init__(self) -> None:
         if self.current not in self.servers:
-            raise ValueError(f"the current server {self.current} is not one of those known")
+            raise ValueError(f"the current server {self.current} is not one of the known servers")
 
 
 class StateStore(Protocol):
-    """Where the state survives a restart."""
+    """The storage of a client's state across restarts."""
 
     def load(self) -> ClientState | None:
-        """What was saved last; None if nothing was."""
+        """The state that was saved last; None if there is none."""
 
     def save(self, state: ClientState) -> None: ...
 
 
 class JsonFile:
-    """``StateStore`` in a small file, which is replaced as a whole."""
+    """A ``StateStore`` in a small file, which is replaced as a whole."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -110,7 +110,7 @@ def _guid(text: Any) -> Guid | None:
 
 
 class KnownServers:
-    """DirectoryServiceServersCollection with its CurrentServer; each change is saved at once."""
+    """DirectoryServiceServersCollection with its CurrentServer; saves every change at once."""
 
     def __init__(self, state: ClientState, store: StateStore | None = None) -> None:
         self._state = state
@@ -118,14 +118,14 @@ class KnownServers:
 
     @classmethod
     def of(cls, servers: Sequence[ServerAddress], **known: Guid | None) -> KnownServers:
-        """A list that nobody keeps; its first server is the current one."""
+        """Makes a list that is not saved; its first server is the current one."""
         if not servers:
-            raise ValueError("a client needs to know a directory server")
+            raise ValueError("a client needs at least one directory server")
         return cls(ClientState(tuple(dict.fromkeys(servers)), servers[0], **known))
 
     @classmethod
     def open(cls, store: StateStore, server: ServerAddress, **known: Guid | None) -> KnownServers:
-        """What ``store`` remembers; the first time, the one server that the operator names."""
+        """Loads the saved state; the first time, saves the server that the operator names."""
         state = store.load()
         if state is None:
             state = ClientState((server,), server, **known)
@@ -153,16 +153,16 @@ class KnownServers:
         return self._state.enterprise
 
     def in_order(self) -> tuple[ServerAddress, ...]:
-        """The current server, then the others."""
+        """The current server, followed by the others."""
         return (self.current, *(server for server in self.servers if server != self.current))
 
     def use(self, server: ServerAddress) -> None:
-        """Make one of them the current server."""
+        """Makes ``server`` the current one."""
         if server != self.current:
             self._change(replace(self._state, current=server))
 
     def replace(self, found: Sequence[ServerAddress]) -> None:
-        """Take a new list. How to reach a server that was known stays, and so does the current."""
+        """Replaces the list, but keeps the ports of known servers and the current server."""
         servers = [_as_known(server, self.servers) for server in found]
         current = next((s for s in servers if _same(s, self.current)), None)
         if current is None:
@@ -175,12 +175,12 @@ class KnownServers:
         if self._store is not None:
             try:
                 self._store.save(state)
-            except StorageError as error:  # a full disk is no reason to be without a directory
-                log.error("the known directory servers are not remembered: %s", error)
+            except StorageError as error:  # a full disk must not cost the client its directory
+                log.error("the known directory servers could not be saved: %s", error)
 
 
 def _same(one: ServerAddress, other: ServerAddress) -> bool:
-    """A name or address in common, and no two ports that tell them apart."""
+    """True if both have a name or address in common and no different ports."""
     if one.port != other.port and None not in (one.port, other.port):
         return False
     names = {name.lower() for name in (one.host, *one.addresses)}
@@ -188,6 +188,6 @@ def _same(one: ServerAddress, other: ServerAddress) -> bool:
 
 
 def _as_known(server: ServerAddress, known: Sequence[ServerAddress]) -> ServerAddress:
-    """A directory tells names and addresses; the ports are what the client knew."""
+    """Returns ``server`` with the known ports: a directory lists names and addresses only."""
     old = next((k for k in known if _same(k, server)), None)
     return server if old is None else replace(old, addresses=server.addresses)

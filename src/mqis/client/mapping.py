@@ -1,4 +1,4 @@
-"""Attributes and properties: how a value of one becomes a value of the other (MS-MQDS 3.2.6)."""
+"""The conversion between values of attributes and of properties (MS-MQDS 3.2.6)."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import VECTOR, PropVariant, Value, VarType
 
-#: Properties from here on are the server's own (2.2.10.1).
+#: The first property that is private to servers (2.2.10.1).
 FIRST_PRIVATE = 1000
 
 _ROUTING_SERVER, _REMOTE_ACCESS_SERVER = 0x01, 0x10
 
 
 class Conversion(Enum):
-    """How an attribute is written as a property, and read from it."""
+    """The conversion of an attribute to a property and back."""
 
     COPY = auto()
-    #: 1 and 0.
+    #: True and False as 1 and 0.
     FLAG = auto()
-    #: 3 and 200.
+    #: True and False as 3 and 200.
     OLD_DIRECTORY = auto()
-    #: 0 and 1; a server also knows 2, its default, which means 0.
+    #: True and False as 1 and 0; a server's default is 2, which means 0.
     NAMESTYLE = auto()
     OPERATING_SYSTEM = auto()
     PRIVACY_LEVEL = auto()
     SCOPE = auto()
     PROVIDER = auto()
-    #: Four attributes in one bit set.
+    #: Four attributes as bits of one number.
     SERVICE = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A row of the tables: the attributes that a property carries, and where it is used."""
+    """A table row: the attributes that a property carries, and the events that use it."""
 
     names: tuple[str, ...]
     propid: PropId
@@ -73,7 +73,7 @@ class Attribute:
 
     @property
     def written_by_default(self) -> bool:
-        """False where a server would fail the whole call for it (3.1.4.21.8.2)."""
+        """False if a server would fail the whole call because of it (3.1.4.21.8.2)."""
         return "d" in self.uses
 
     @property
@@ -82,8 +82,8 @@ class Attribute:
 
 
 def python_name(attribute: str) -> str:
-    """The Python spelling of an attribute, whichever of the two is given."""
-    if attribute == "SID":  # so 3.2.6.1.6 calls it
+    """The Python spelling of an attribute, given in either spelling."""
+    if attribute == "SID":  # its name in 3.2.6.1.6
         return "security_identifier"
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", attribute)
     return spaced.lower()
@@ -93,14 +93,14 @@ def python_name(attribute: str) -> str:
 
 
 def property_of(attribute: Attribute, element: object) -> PropVariant:
-    """The value for a server; ``ValueError`` if the element's does not fit."""
+    """The property value of an element's attribute; ``ValueError`` if it does not fit."""
     if attribute.conversion is Conversion.SERVICE:
         return prop(attribute.propid, _service(element))
     return constant(attribute, getattr(element, attribute.names[0]))
 
 
 def constant(attribute: Attribute, value: object) -> PropVariant:
-    """A value of one attribute as it travels; identifiers may be given as text (MS-MQBR)."""
+    """The property value of an attribute's value; identifiers may be text (MS-MQBR)."""
     vt = PROPERTIES[attribute.propid].vt
     if vt & VECTOR and isinstance(value, (list, Guid, str)):
         value = tuple(value) if isinstance(value, list) else (value,)
@@ -115,7 +115,7 @@ def _identifier(vt: VarType, value: Any) -> Any:
 
 
 def _service(element: object) -> int:
-    """PROPID_QM_SERVICE from whatever is populated (3.2.6.1.1.1)."""
+    """The value of PROPID_QM_SERVICE for the populated attributes (3.2.6.1.1.1)."""
     bits = 0
     if getattr(element, "routing_server", None):
         bits |= _ROUTING_SERVER
@@ -128,7 +128,7 @@ def _service(element: object) -> int:
 
 
 def _no_rule(value: object) -> Value:
-    raise ValueError("no rule turns this attribute into a constant")
+    raise ValueError("this attribute cannot be compared with a constant")
 
 
 _TO_WIRE: dict[Conversion, Callable[[Any], Value]] = {
@@ -150,10 +150,10 @@ _TO_WIRE: dict[Conversion, Callable[[Any], Value]] = {
 def attribute_of(
     attribute: Attribute, name: str, values: Mapping[PropId, PropVariant]
 ) -> object | None:
-    """What an attribute is by these properties; None where they do not tell.
+    """The value of an attribute by these properties; None if they do not tell.
 
-    A value of another variant type, VT_EMPTY and VT_NULL among them, or outside of its table
-    leaves the attribute unpopulated: no rule covers it.
+    A value of another variant type (VT_EMPTY and VT_NULL included) or outside its table leaves the
+    attribute unpopulated: no rule covers it.
     """
     found = values.get(attribute.propid)
     if found is None or found.vt is not PROPERTIES[attribute.propid].vt:
@@ -169,7 +169,7 @@ def _from_service(name: str, bits: Any, values: Mapping[PropId, PropVariant]) ->
     flag = values.get(PropId.QM_SERVICE_DSSERVER)
     if flag is None or flag.value != 1:  # 3.2.6.3.1.1
         return None
-    # Of several bits the highest one counts.
+    # If several bits are set, the highest one counts.
     return next(kind for kind in reversed(DirectoryServerType) if bits & kind or not kind)
 
 

@@ -1,4 +1,4 @@
-"""A directory server as plain functions, a reply at a time: what commands and the console ask."""
+"""A synchronous directory client for commands and the console."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _EQ = 4
 
 
 class LogonError(MqisError):
-    """The server does not let the user in."""
+    """The server refused the user's logon."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """As whom to log on, and how."""
+    """The user to log on as, and the security options."""
 
     name: str
     domain: str = ""
     auth_type: AuthType = AuthType.SPNEGO
     level: AuthLevel = AuthLevel.PRIVACY
-    #: Whether the server has to sign its answers.
+    #: Require the server to sign its answers.
     verify: bool = True
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class User:
 async def connect(
     servers: Sequence[ServerAddress], user: User | None, secret: str | None
 ) -> DirectoryClient:
-    """Server by server, because each is its own target; one that refuses the user ends it."""
+    """Connects to the first server that answers; a refused logon is not tried elsewhere."""
     errors: list[tuple[ServerAddress, Exception]] = []
     for server in servers:
         try:
@@ -81,21 +81,21 @@ async def _connect_to(
             raise
         said = error.errors[0] if isinstance(error, NoServerError) else error
         hint = f"check the name and the password; its audit log says more ({said})"
-        raise LogonError(f"{server} does not let {user} in: {hint}") from error
+        raise LogonError(f"{server} refused the logon of {user}: {hint}") from error
     except DirectoryError as error:
         if error.hresult != HResult.MQDS_E_CANT_INIT_SERVER_AUTH:
             raise
-        raise LogonError(f"{server}: {error}; --no-verify goes on without signatures") from error
+        raise LogonError(f"{server}: {error}; --no-verify connects without signatures") from error
 
 
 class Runner(Protocol):
-    """Runs the client's coroutines to their end: ``asyncio.Runner``, or another thread's loop."""
+    """A runner of the client's coroutines: ``asyncio.Runner``, or another thread's event loop."""
 
     def run(self, coro: Coroutine[Any, Any, T], /) -> T: ...
 
 
 class Remote:
-    """``sources.Source`` over the wire, and the changes."""
+    """A ``sources.Source`` over the wire, with changes."""
 
     def __init__(self, runner: Runner, client: DirectoryClient) -> None:
         self._runner = runner
@@ -108,7 +108,7 @@ class Remote:
     # --- names ------------------------------------------------------------------------------------
 
     def name_of(self, object_type: ObjectType, id: Guid) -> str | None:  # noqa: A002
-        """None also for what this user may not read: its identifier is shown then."""
+        """The name of an object; None if this user may not read it either."""
         key = object_type, id
         if key not in self._names:
             own = NAME_PROPERTY[object_type]
@@ -132,7 +132,7 @@ class Remote:
     # --- reads ------------------------------------------------------------------------------------
 
     def get(self, object_type: ObjectType, name: str, chosen: Sequence[PropId]) -> Record:
-        own = _own(object_type)
+        own = _identifying_properties(object_type)
         target = _target(name)
         found = self._run(self._client.get(object_type, own, **target))
         guid = found[own[0]].value
@@ -147,7 +147,7 @@ class Remote:
     def _chosen(
         self, object_type: ObjectType, chosen: Sequence[PropId], guid: Guid
     ) -> dict[PropId, PropVariant | None]:
-        """All at once; one by one if some have no value, for which a server refuses them all."""
+        """Reads all in one call; if some have no value, for which servers fail it, one by one."""
         try:
             return {**self._run(self._client.get(object_type, chosen, guid=guid))}
         except DirectoryError as error:
@@ -164,7 +164,7 @@ class Remote:
         return values
 
     def _all(self, object_type: ObjectType, guid: Guid) -> dict[PropId, PropVariant | None]:
-        """What is stored and may be read; a lookup, because it tells what has no value."""
+        """Reads all stored, readable properties by a lookup: it tells which have no value."""
         own = IDENTIFIER_PROPERTY[object_type]
         columns = [
             row.id
@@ -184,7 +184,7 @@ class Remote:
         restrictions: Sequence[Restriction],
         sort: Sequence[SortKey],
     ) -> list[Record]:
-        wanted = [*_own(object_type), *columns]
+        wanted = [*_identifying_properties(object_type), *columns]
         asked = [PropertyRestriction(r.relation, r.propid, r.constant) for r in restrictions]
         keys = [SortColumn(key.propid, key.order) for key in sort]
         rows = self._run(self._rows(wanted, asked, keys))
@@ -233,8 +233,8 @@ def _target(name: str) -> dict[str, Any]:
     return {"path": name} if guid is None else {"guid": guid}
 
 
-def _own(object_type: ObjectType) -> list[PropId]:
-    """The properties that say which object it is."""
+def _identifying_properties(object_type: ObjectType) -> list[PropId]:
+    """The properties that identify an object: its identifier, and its name if it has one."""
     name = NAME_PROPERTY.get(object_type)
     return [IDENTIFIER_PROPERTY[object_type], *([] if name is None else [name])]
 
@@ -244,7 +244,7 @@ def _record(
     found: dict[PropId, PropVariant],
     values: dict[PropId, PropVariant | None],
 ) -> Record:
-    own = _own(object_type)
+    own = _identifying_properties(object_type)
     guid = found[own[0]].value
     assert isinstance(guid, Guid)
     path = str(found[own[1]].value) if len(own) > 1 else None

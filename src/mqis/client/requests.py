@@ -1,6 +1,6 @@
-"""From the arguments of an event to those of a call (MS-MQDS 3.2.6), without making it.
+"""The conversion of an event's arguments to those of a call (MS-MQDS 3.2.6).
 
-Whatever an event refuses by itself it refuses here, as ``Refusal``: then nothing is sent.
+An event that has to be refused without a call raises ``Refusal`` here.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from mqis.wire.propvariant import PropVariant
 
 E = TypeVar("E", bound=DirectoryObject)
 
-#: What an object is addressed by, besides its identifier.
+#: The attribute by which an object is addressed, beside its identifier.
 _NAME: dict[type[DirectoryObject], str] = {
     QueueManager: "computer_name",
     Queue: "pathname",
     Site: "name",
     ConnectedNetwork: "name",
 }
-#: Reading beyond the tables: routing needs the gates of a site (MQDS-3.2.6.3.4-02).
+#: Attributes that are read beyond the tables: routing needs a site's gates (MQDS-3.2.6.3.4-02).
 _ALSO_READ: dict[type[DirectoryObject], tuple[Attribute, ...]] = {
     Site: (Attribute(("site_gate_identifier_list",), PropId.S_GATES, Conversion.COPY, "r"),),
 }
 
 
 class Refusal(ValueError):
-    """The event cannot be carried out as it was asked for; no call was made."""
+    """The event cannot be carried out with these arguments; no call was made."""
 
     def __init__(
         self, detail: str, status: DirectoryOperationResult = DirectoryOperationResult.GENERIC_ERROR
@@ -66,7 +66,7 @@ class Refusal(ValueError):
 
 
 class Operator(IntEnum):
-    """How an attribute stands to a value, by the numbers of rel (2.2.11)."""
+    """The comparison of an attribute with a value, by the numbers of rel (2.2.11)."""
 
     LESS_THAN = 0
     LESS_THAN_OR_EQUAL = 1
@@ -85,7 +85,7 @@ class Filter(NamedTuple):
 
 
 class SortOrder(NamedTuple):
-    """attribute-sort-order (MS-MQDMPR 3.1.7.1.21); priority 0: not sorted by."""
+    """attribute-sort-order (MS-MQDMPR 3.1.7.1.21); priority 0: do not sort by this attribute."""
 
     priority: int = 0
     ascending: bool = True
@@ -103,7 +103,7 @@ def object_type_of(kind: type[DirectoryObject]) -> ObjectType:
 
 
 def default_attributes(kind: type[DirectoryObject]) -> tuple[str, ...]:
-    """What is read if nothing is named: all that is readable but the server's own properties."""
+    """The attributes read by default: all readable ones except private properties."""
     object_type_of(kind)
     return tuple(row.names[0] for row in _readable(kind) if not row.private)
 
@@ -117,15 +117,15 @@ def _readable(kind: type[DirectoryObject]) -> list[Attribute]:
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """Arguments of S_DSCreateObject."""
+    """The arguments of S_DSCreateObject."""
 
     target: Target
     descriptor: bytes | None
     properties: Mapping[int, PropVariant]
 
 
-#: Attributes that must be populated, and of these the ones that a given list must name.
-_NEEDED: dict[type[DirectoryObject], tuple[tuple[str, ...], tuple[str, ...]]] = {
+#: The attributes that must be populated, and those of them that a given list must name.
+_REQUIRED: dict[type[DirectoryObject], tuple[tuple[str, ...], tuple[str, ...]]] = {
     QueueManager: (("site_identifier_list", "computer_name"), ("site_identifier_list",)),
     Queue: (("pathname",), ()),
     Site: (("name",), ()),
@@ -133,18 +133,18 @@ _NEEDED: dict[type[DirectoryObject], tuple[tuple[str, ...], tuple[str, ...]]] = 
     ConnectedNetwork: (("name",), ("name",)),
     User: (("security_identifier",), ("security_identifier",)),
 }
-#: Types whose descriptor goes along when it is named; without a list, just a queue's, because
-#: servers refuse a descriptor for anything else (3.1.4.4).
+#: The types whose descriptor is sent if it is listed. Without a list only a queue's is sent,
+#: because servers refuse other descriptors (3.1.4.4).
 _SECURED = (QueueManager, Queue, Site)
 
 
 def creation(element: DirectoryObject, attributes: Iterable[str] | None = None) -> Creation:
     kind = type(element)
     object_type = object_type_of(kind)
-    if kind not in _NEEDED:
+    if kind not in _REQUIRED:
         raise Refusal(f"a {object_type.label} cannot be created")
     listed = None if attributes is None else {python_name(name) for name in attributes}
-    populated, named = _NEEDED[kind]
+    populated, named = _REQUIRED[kind]
     for name in populated:
         if getattr(element, name) is None:
             raise Refusal(f"a {object_type.label} cannot be created without {name}")
@@ -173,7 +173,7 @@ def _creation_path(element: DirectoryObject) -> str | None:
 def _properties(
     element: DirectoryObject, rows: Iterable[Attribute], listed: set[str] | None
 ) -> dict[int, PropVariant]:
-    """The properties whose attribute is listed and populated, or all that are populated."""
+    """The properties of populated attributes, only of those listed if there is a list."""
     return {
         row.propid: property_of(row, element)
         for row in rows
@@ -198,7 +198,7 @@ def deletion(element: DirectoryObject) -> Target:
 
 
 def _address(element: DirectoryObject, object_type: ObjectType) -> Target:
-    """By name where the specification has it so, else by identifier."""
+    """The target by name if the specification says so, else by identifier."""
     name = _NAME[type(element)] if isinstance(element, (QueueManager, Queue)) else None
     path = None if name is None else getattr(element, name)
     if path is not None:
@@ -210,7 +210,7 @@ def _address(element: DirectoryObject, object_type: ObjectType) -> Target:
 
 
 def _one_digest(value: object) -> Guid:
-    """A user goes by one certificate (3.2.6.2.6, 3.2.6.3.7)."""
+    """The digest of the only certificate by which a user is addressed (3.2.6.2.6, 3.2.6.3.7)."""
     digests = (value,) if isinstance(value, (Guid, str)) else value
     if not isinstance(digests, (tuple, list)) or len(digests) != 1:
         raise Refusal("a user is addressed by exactly one certificate digest")
@@ -246,14 +246,14 @@ def writing(
 
 @dataclass(frozen=True, slots=True)
 class Columns(Generic[E]):
-    """What is read of an element: attributes, and the properties that carry them, each once."""
+    """The attributes to read of an element, and the properties that carry them, each once."""
 
     kind: type[E]
     attributes: tuple[str, ...]
     propids: tuple[PropId, ...]
 
     def element(self, values: Sequence[PropVariant]) -> E:
-        """The element that these values, in the order of ``propids``, make (3.2.6.5.1)."""
+        """Makes an element of these values, which are in the order of ``propids`` (3.2.6.5.1)."""
         by_id = dict(zip(self.propids, values, strict=True))
         rows = {row.names[0]: row for row in _readable(self.kind)}
         populated: dict[str, Any] = {
@@ -263,28 +263,28 @@ class Columns(Generic[E]):
 
 
 def columns(kind: type[E], attributes: Iterable[str] | None = None) -> Columns[E]:
-    """The columns of a list of attributes; names that no table has are passed over."""
+    """The columns for a list of attributes; unknown names are ignored."""
     object_type_of(kind)
     names = list(default_attributes(kind) if attributes is None else map(python_name, attributes))
     if "directory_server_type" in names and "directory_server" not in names:
-        names.append("directory_server")  # which alone tells whether the type means anything
+        names.append("directory_server")  # it tells whether the type has a meaning
     rows = {row.names[0]: row for row in _readable(kind)}
     propids = dict.fromkeys(rows[name].propid for name in names if name in rows)
     if not propids:
         raise Refusal(
-            f"none of {', '.join(names) or 'no attributes'} is in the directory",
+            f"the directory has none of these attributes: {', '.join(names) or 'none given'}",
             DirectoryOperationResult.ATTRIBUTE_NOT_FOUND,
         )
     return Columns(kind, tuple(names), tuple(propids))
 
 
 def direct_target(kind: type[DirectoryObject], filters: Sequence[Filter]) -> Target | None:
-    """The object that a single filter names, if one call can read it; None to look it up."""
+    """The target that a single filter names, if one call can read it; None if it takes a lookup."""
     object_type = object_type_of(kind)
     if len(filters) != 1 or filters[0].operator != Operator.EQUALS:
         return None
     name, value = python_name(filters[0].attribute), filters[0].value
-    if kind is User:  # by identifier no call reads a user: the steps of 3.2.6.3.7 want a digest
+    if kind is User:  # no call reads a user by identifier: 3.2.6.3.7 requires a digest
         return (
             Target(object_type, None, _one_digest(value))
             if name == "certificate_digest_list"
@@ -301,7 +301,7 @@ def direct_target(kind: type[DirectoryObject], filters: Sequence[Filter]) -> Tar
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Generic[E]):
-    """Arguments of S_DSLookupBegin."""
+    """The arguments of S_DSLookupBegin."""
 
     columns: Columns[E]
     restrictions: tuple[PropertyRestriction, ...]
@@ -314,12 +314,12 @@ def lookup(
     attributes: Sequence[str] | None = None,
     sort_order: Sequence[SortOrder] | None = None,
 ) -> Lookup[E]:
-    """``sort_order`` runs parallel to the attributes, or to the default ones."""
+    """Prepares a lookup; ``sort_order`` is parallel to the attributes, or to the default ones."""
     object_type_of(kind)
     names = default_attributes(kind) if attributes is None else tuple(attributes)
     orders = tuple(sort_order or (SortOrder(),) * len(names))
     if len(orders) != len(names):
-        raise Refusal(f"{len(orders)} sort orders for {len(names)} attributes")
+        raise Refusal(f"there are {len(orders)} sort orders for {len(names)} attributes")
     return Lookup(
         columns(kind, attributes),
         tuple(_restriction(kind, wanted) for wanted in filters or ()),
@@ -343,7 +343,7 @@ def _restriction(kind: type[DirectoryObject], wanted: Filter) -> PropertyRestric
 def _sort_keys(
     kind: type[DirectoryObject], names: Sequence[str], orders: Sequence[SortOrder]
 ) -> tuple[SortColumn, ...]:
-    """The highest priority first; attributes without a property go, and their order with them."""
+    """The sort keys, highest priority first; attributes without a property are dropped."""
     rows = {row.names[0]: row for row in _readable(kind)}
     wanted = [
         (order, rows[name])

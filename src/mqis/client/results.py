@@ -1,4 +1,4 @@
-"""How a directory event ends (MS-MQDMPR 3.1.1.17)."""
+"""The result of a directory event (MS-MQDMPR 3.1.1.17)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class DirectoryOperationResult(Enum):
-    """rStatus. MS-MQDS never gives ObjectAlreadyExists: that is a GenericError there."""
+    """rStatus. MS-MQDS never returns ObjectAlreadyExists, but GenericError."""
 
     SUCCESS = "Success"
     GENERIC_ERROR = "GenericError"
@@ -26,10 +26,10 @@ class DirectoryOperationResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What an event returned: its status, and on success its value.
+    """The result of an event: its status, and on success its value.
 
-    The status folds many failures into one. ``error`` is what happened, with the HRESULT as the
-    server sent it, where there is one.
+    A status combines many failures. ``error`` is the cause, with the server's HRESULT if there is
+    one.
     """
 
     status: DirectoryOperationResult
@@ -41,9 +41,9 @@ class Outcome(Generic[T]):
         return self.status is DirectoryOperationResult.SUCCESS
 
     def unwrap(self) -> T:
-        """The value; or raise the error, for callers that would rather have exceptions."""
+        """Returns the value, or raises the error, for callers that prefer exceptions."""
         if self.ok:
             return self.value  # type: ignore[return-value]  # T is Optional where it may be None
         if self.error is not None:
             raise self.error
-        raise DirectoryError(HResult.MQDS_OBJECT_NOT_FOUND, "nothing meets the filter")
+        raise DirectoryError(HResult.MQDS_OBJECT_NOT_FOUND, "no object matches the filter")

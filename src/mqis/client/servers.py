@@ -1,4 +1,4 @@
-"""Where directory servers are, and how one of them is reached (MS-MQDS 3.2.3)."""
+"""The addresses of directory servers, and the lookup of their ports (MS-MQDS 3.2.3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAPPER_PORT = 135
 
 
 class NoServerError(RpcConnectionError):
-    """No directory server that is known could be reached: what each one said."""
+    """No known directory server could be reached; the text has each one's error."""
 
     #: The error of each server that was tried.
     errors: tuple[Exception, ...] = ()
@@ -52,9 +52,9 @@ def is_logon_refused(error: Exception) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """A directory server. Without ``port`` its endpoint mapper is asked.
+    """A directory server. Without ``port`` the client asks its endpoint mapper.
 
-    ``addresses`` are those that a directory lists for it; they are tried where ``host`` fails.
+    ``addresses`` are those that a directory lists for it; they are tried if ``host`` fails.
     """
 
     host: str
@@ -64,7 +64,7 @@ class ServerAddress:
 
     @classmethod
     def parse(cls, text: str) -> ServerAddress:
-        """``HOST`` or ``HOST:PORT``; brackets around an IPv6 address."""
+        """Parses ``HOST`` or ``HOST:PORT``, with brackets around an IPv6 address."""
         host, colon, port = text.rpartition(":")
         if not colon or (host.count(":") and not host.endswith("]")):
             return cls(text.strip("[]"))
@@ -79,7 +79,7 @@ class ServerAddress:
 async def find_port(
     server: ServerAddress, interface: SyntaxId, timeout_s: float, host: str | None = None
 ) -> int:
-    """The port of an interface, from the endpoint mapper of its host (ept_map)."""
+    """Asks the endpoint mapper of a host for the port of an interface (ept_map)."""
     host = host or server.host
     if server.port is not None:
         return server.port

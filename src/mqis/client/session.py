@@ -1,4 +1,4 @@
-"""One association with a directory server: connected, proven, and the calls on it."""
+"""An authenticated association with a directory server, and the calls on it."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ from mqis.wire.rpc.operation import InterfaceDescription, Operation
 Q = TypeVar("Q")
 R = TypeVar("R")
 
-#: Room for a signature: a wrapped digest is far smaller with every provider there is.
+#: The size of a signature buffer: a wrapped digest is far smaller with all known providers.
 SIGNATURE_SIZE = 1024
-#: Room for the tokens of a handshake.
+#: The size of a buffer for handshake tokens.
 TOKEN_SIZE = 65_536
 _NOTHING: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How a client connects."""
+    """The options for connecting to a server."""
 
-    #: What protects the connection and tells the server who calls; None: nothing. A function
-    #: makes them for a host, where the name of the server is part of them (Kerberos).
+    #: Protect the connection and identify the caller; None: neither. A function makes them for a
+    #: host, if the server's name is part of them (Kerberos).
     credentials: Credentials | Callable[[str], Credentials] | None = None
-    #: Lets the server prove itself inside S_DSValidateServer; None: its answers are not checked.
+    #: Authenticates the server in S_DSValidateServer; None: its answers are not verified.
     gss: Initiator | None = None
     signer: MachineSigner | None = None
     answer_challenges: bool = True
-    #: Ask S_DSGetServerPort where to go on, as the first clients did (3.2.3).
+    #: Ask S_DSGetServerPort for the port to use, as the first clients did (3.2.3).
     ask_port: bool = False
-    #: More than a change may take that the server has another one make (MC-MQDSRP note 11).
+    #: Longer than a change that the server forwards to another one may take (MC-MQDSRP note 11).
     timeout_s: float = 15.0
 
 
 class Session:
-    """Made by ``open``; of no use before ``validate`` and after ``close``."""
+    """A session made by ``open``; it is usable between ``validate`` and ``close``."""
 
     def __init__(
         self, rpc: RpcClient, server: ServerAddress, callbacks: Callbacks, settings: SessionSettings
@@ -80,7 +80,7 @@ class Session:
 
     @classmethod
     async def open(cls, server: ServerAddress, settings: SessionSettings) -> Session:
-        """Bind dscomm at the server, at whichever of its addresses answers (2.1, 3.2.3)."""
+        """Binds dscomm at the first of the server's addresses that answers (2.1, 3.2.3)."""
         errors: list[tuple[str, Exception]] = []
         for host in (server.host, *server.addresses):
             try:
@@ -125,7 +125,7 @@ class Session:
         return cls(rpc, server, callbacks, settings)
 
     async def validate(self, enterprise: Guid | None = None) -> None:
-        """S_DSValidateServer: without a provider an empty context, whose signatures are zeros."""
+        """Calls S_DSValidateServer; without a provider the server's signatures are zeros."""
         number = self.new_context()
         token, context = b"", None
         gss = self._settings.gss
@@ -144,14 +144,14 @@ class Session:
             raise ProtocolError("the server gave no handle for its authentication")
         self.auth = got.handle
         if context is not None and not context.complete:
-            raise SignatureError("the server did not finish proving itself")
+            raise SignatureError("the server did not complete its authentication")
         self.proof.context = context
 
     async def close(self) -> None:
-        """Give the auth handle back, once, then the connection."""
+        """Releases the auth handle, once, then closes the connection."""
         auth, self.auth = self.auth, ContextHandle.NULL
         if auth and self.usable:
-            with suppress(ProtocolError, WireError):  # gone already, and its handles with it
+            with suppress(ProtocolError, WireError):  # the server and its handles are gone
                 await self.call(dscomm.CLOSE_SERVER_HANDLE, dscomm.HandleGiven(auth))
         self.proof.context = None
         await self._rpc.close()
@@ -165,7 +165,7 @@ class Session:
         self._rpc.abort()
 
     def new_context(self) -> int:
-        """A dwContext that no other call of this session has."""
+        """A dwContext that no other call of this session uses."""
         number = self._next_context
         self._next_context += 1
         return number
@@ -177,7 +177,7 @@ class Session:
         given: Mapping[str, int] = _NOTHING,
         interface: InterfaceDescription = dscomm.DSCOMM,
     ) -> R:
-        """Make a call; its answer as it came."""
+        """Makes a call; returns the answer unchanged."""
         if interface is dscomm2.DSCOMM2 and not self._rpc.offers(dscomm2.SYNTAX):
             # The same association, because the auth handle belongs to it (MQDS-3.4.3-01).
             await self._rpc.add_interface(dscomm2.SYNTAX)
@@ -198,12 +198,12 @@ class Session:
         given: Mapping[str, int] = _NOTHING,
         interface: InterfaceDescription = dscomm.DSCOMM,
     ) -> R:
-        """Make a call whose answer is signed. One that failed has nothing to check (3.1.4.7)."""
+        """Makes a call with a signed answer. A failed one has no signature to check (3.1.4.7)."""
         try:
             got: Any = await self.call(operation, request, given, interface)
         except (RpcTimeoutError, asyncio.CancelledError):
             if self.proof.context is not None:
-                # The signature that is lost was one of a sequence: no later one would fit.
+                # The lost signature was part of a sequence: no later one would match.
                 self._give_up()
             raise
         if not is_failure(got.result):
@@ -218,9 +218,9 @@ class Session:
 
 
 class Connection:
-    """A session when one is needed: with the current server, or the first that answers (3.2.3).
+    """A session on demand, with the current server or the first that answers (3.2.3).
 
-    A session that was lost is not mourned: the next call initialises again. No call is repeated.
+    A lost session is replaced at the next call. No call is repeated.
     """
 
     def __init__(self, known: KnownServers, settings: SessionSettings) -> None:
@@ -235,7 +235,7 @@ class Connection:
         return self._session is not None and self._session.usable
 
     async def session(self) -> Session:
-        """The session; ``NoServerError`` if no server answers."""
+        """The current or a new session; ``NoServerError`` if no server answers."""
         if self._session is not None and self._session.usable:
             return self._session
         async with self._initialising:

@@ -1,1 +1,1 @@
-"""What stands behind the storage port: memory, SQLite, PostgreSQL."""
+"""The implementations of the storage port: memory, SQLite, PostgreSQL."""

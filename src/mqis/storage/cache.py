@@ -1,8 +1,7 @@
-"""What a connection was asked and has answered, kept for as long as nobody commits.
+"""A cache of one connection's query results, valid until another connection commits.
 
-A directory is read far more often than it changes, and the way through Python's database interface
-and the trees of an index is a third of what a read takes. Objects themselves never change, so that
-all who read may share them.
+A directory is read far more often than it changes, and a third of a read is spent in Python's
+database interface and the index trees. Objects never change, so all readers can share them.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import PropertyBag
 
-#: Objects in the answers of one connection; large ones are not kept.
+#: The most objects in the cached results of one connection; large objects are not cached.
 MAX_OBJECTS = 16_384
-#: A longer answer to a lookup is not kept: it would take the place of many short ones.
+#: The longest lookup result that is cached: a longer one would displace many short ones.
 MAX_ANSWER = 16
 
 
 class Answers:
-    """Objects by what was asked: type and path, type and identifier, or type, property and key."""
+    """Cached results by query: type and path, type and identifier, or type, property and key."""
 
     __slots__ = ("_objects", "found")
 
@@ -36,7 +35,7 @@ class Answers:
         self._objects = 0
 
     def keep(self, asked: tuple[Any, ...], answer: Any, objects: Sequence[DirectoryObject]) -> None:
-        """``answer``, made of ``objects``, for the next who asks; when full, it starts anew."""
+        """Caches ``answer``, which consists of ``objects``; starts over when the cache is full."""
         if not all(map(_is_small, objects)):
             return
         self._objects += len(objects)
@@ -52,7 +51,7 @@ def _is_small(obj: DirectoryObject) -> bool:
 
 
 class CachedView(SqlView):
-    """``SqlView`` with the answers that are known already of what it shows."""
+    """A ``SqlView`` that returns cached results where it can."""
 
     def __init__(self, connection: Connection, answers: Answers) -> None:
         super().__init__(connection)

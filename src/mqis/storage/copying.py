@@ -1,7 +1,7 @@
-"""A whole store in another one, as it is at one moment, row by row or by the database itself.
+"""The copying of a whole store at one moment, by rows or by the database itself.
 
-What is copied is everything that a server keeps: objects, tombstones, partitions, its states and
-what waits for the journal. Rows are the same in every database, so a copy may change the kind.
+A copy contains everything that a server keeps: objects, tombstones, partitions, states and the
+records that wait for the journal. Rows are equal in all databases, so a copy may change the kind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mqis.storage.sqlite import SqliteStore
 
 
 class Table(NamedTuple):
-    """Its columns, of which the first ``keys`` are unique together."""
+    """A table; the first ``keys`` of its columns are its primary key."""
 
     name: str
     columns: tuple[str, ...]
@@ -43,7 +43,7 @@ TABLES = (
 
 
 def copy_to_file(store: DatabaseStore, path: Path) -> None:
-    """``store`` as it is now in a new SQLite file, while others read and write it."""
+    """Copies ``store`` to a new SQLite file, while others read and write it."""
     if isinstance(store, SqliteStore):
         store.copy_to(path)
         return
@@ -52,7 +52,7 @@ def copy_to_file(store: DatabaseStore, path: Path) -> None:
 
 
 def copy_rows(source: DatabaseStore, target: DatabaseStore, *, replace: bool = False) -> None:
-    """All rows in one transaction; ``StorageError`` unless the target is empty or given up."""
+    """Copies all rows in one transaction; ``StorageError`` unless empty or to be replaced."""
     with source.reading() as rows, target.writing() as sink:
         if not replace and not is_empty(sink):
             raise StorageError("the store is not empty")
@@ -77,7 +77,7 @@ def is_empty(connection: Connection) -> bool:
 
 
 def _pages(connection: Connection, table: Table) -> Iterator[list[Any]]:
-    """By key, so that no database has to hold a table at once."""
+    """Yields the rows in pages by key, so that no database has to hold a whole table."""
     key = ", ".join(table.columns[: table.keys])
     select = f"SELECT {', '.join(table.columns)} FROM {table.name}"
     marks = ", ".join("?" * table.keys)

@@ -1,4 +1,4 @@
-"""``ports.Store`` over a database: one writer, any number of readers, the schema, the check."""
+"""``ports.Store`` over a database: one writer, any number of readers, schema and check."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from mqis.storage.sql import SqlTransaction, SqlView
 
 
 class DatabaseStore(ABC):
-    """Any thread may use it; writers take turns. A database adds its sessions and its words."""
+    """A thread-safe store with one writer at a time. Subclasses add sessions and SQL dialect."""
 
     BEGIN_READ: ClassVar[str]
     BEGIN_WRITE: ClassVar[str]
     BLOB: ClassVar[str]
 
     def __init__(self) -> None:
-        self._turn = Lock()
+        self._write_lock = Lock()
         self.condition = StoreCondition()
         admit_reader, admit_writer = self.condition.admit_reader, self.condition.admit_writer
         self._readers = Pool(self._watched(self._connect), self.BEGIN_READ, admit_reader)
@@ -38,7 +38,7 @@ class DatabaseStore(ABC):
             raise
 
     def _prepare(self) -> None:
-        """Bring the tables to this version, in one transaction."""
+        """Migrates the tables to this version, in one transaction."""
         with self._writers.transaction() as session:
             version = self._read_version(session)
             if version != VERSION:
@@ -50,7 +50,7 @@ class DatabaseStore(ABC):
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._turn, self._writers.transaction() as session:
+        with self._write_lock, self._writers.transaction() as session:
             transaction = SqlTransaction(session)
             yield transaction
             transaction.finish()
@@ -58,17 +58,17 @@ class DatabaseStore(ABC):
                 self.condition.admit_writer()
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """A connection that sees one moment of the store, for who copies rows."""
+        """Returns a connection that sees one moment of the store, for copying rows."""
         return self._readers.transaction()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A connection in the writer's turn; commits at the end."""
-        with self._turn, self._writers.transaction() as session:
+        """Yields a connection with the write lock held; commits at the end."""
+        with self._write_lock, self._writers.transaction() as session:
             yield session
 
     def check(self) -> list[str]:
-        """The database's own check, then rows against bodies, then the rules of the directory."""
+        """Runs the database's check, then compares rows with bodies, then checks the contents."""
         if self._readers.closed:
             raise StorageError("the store is closed")
         try:
@@ -79,18 +79,18 @@ class DatabaseStore(ABC):
             return [error.detail if isinstance(error, DamagedStore) else str(error)]
 
     def examine(self) -> None:
-        """Look for damage as far as that takes no time; ``DamagedStore`` if there is any."""
+        """Looks for damage in the time of a few reads; raises ``DamagedStore`` if there is any."""
         with self.read() as view:
             view.partitions()
 
     def close(self) -> None:
-        """Wait for the writer, then close every connection."""
-        with self._turn:
+        """Waits for the writer, then closes every connection."""
+        with self._write_lock:
             self._readers.close()
             self._writers.close()
 
     def _damage(self, session: Session) -> list[str]:
-        """What the database itself finds wrong."""
+        """The damage that the database itself finds."""
         return []
 
     @abstractmethod
@@ -100,18 +100,18 @@ class DatabaseStore(ABC):
         return self._connect()
 
     def _watched(self, connect: Callable[[], Session]) -> Callable[[], Session]:
-        """``connect``, so that damage which its sessions find ends all writing."""
+        """Wraps ``connect`` so that damage found by its sessions ends all writing."""
 
         def watched() -> Session:
             session = connect()
-            session.on_damage = self.condition.damaged
+            session.on_damage = self.condition.report_damage
             return session
 
         return watched
 
     @abstractmethod
     def _read_version(self, session: Session) -> int:
-        """The schema version; 0 where there are no tables yet."""
+        """The schema version; 0 if there are no tables yet."""
 
     @abstractmethod
     def _write_version(self, session: Session, version: int) -> None: ...

@@ -1,6 +1,6 @@
-"""What ``mqis store check`` looks for in the content of any store.
+"""The faults that ``mqis store check`` looks for in the contents of any store.
 
-A check must go on past the first fault and name each one, so nothing here raises for bad data.
+A check goes on past the first fault and names each one, so nothing here raises for bad data.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from mqis.wire.seqnum import SequenceNumber
 
 
 def view_faults(view: View) -> Iterator[str]:
-    """Faults of the content: numbers, partitions, tombstones, properties."""
+    """Yields the faults of the contents: numbers, partitions, tombstones, properties."""
     known = {partition.id: partition for partition in view.partitions()}
     for object_type in ObjectType:
         for obj in view.objects(object_type):
             yield from _object_faults(obj)
             if obj.partition not in known:
-                yield f"{_name(obj)} lies in partition {obj.partition}, which is not known"
+                yield f"{_name(obj)} is in partition {obj.partition}, which does not exist"
             if view.tombstone(obj.id) is not None:
-                yield f"{_name(obj)} is alive and has a tombstone"
+                yield f"{_name(obj)} exists and also has a tombstone"
     for partition in known.values():
         previous = None
         for change in view.changes(partition.id, SequenceNumber.MIN):
@@ -41,9 +41,9 @@ def _object_faults(obj: DirectoryObject) -> Iterator[str]:
     for propid, variant in obj.properties.items():
         entry = PROPERTIES.get(propid)
         if entry is None or entry.object_type is not obj.type:
-            yield f"{_name(obj)} holds property {propid}, which is not one of its type"
+            yield f"{_name(obj)} has property {propid}, which its type does not have"
         elif entry.vt is not variant.vt:
-            yield f"{_name(obj)} holds {entry.name} as {variant.vt}, not {entry.vt}"
+            yield f"{_name(obj)} has {entry.name} as {variant.vt}, not {entry.vt}"
 
 
 def _name(obj: DirectoryObject) -> str:

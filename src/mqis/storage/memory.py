@@ -1,9 +1,9 @@
 """A store in memory, for tests and simulations: the port's rules without a disk.
 
-Layers do the work. The root layer holds what is committed; a transaction and each savepoint lay
-another one on top, which holds just what differs. Looking up goes from the top down, committing
-folds a layer into the one below, rolling back drops it. Readers keep the root they started with:
-a commit changes it in place when nobody reads, else it changes a copy.
+The store consists of layers. The root layer holds the committed contents; a transaction and each
+savepoint put another layer on top, with the differences only. A lookup goes from the top down, a
+commit merges a layer into the one below, a rollback drops it. Readers keep the root that they
+started with: a commit changes it in place if there are no readers, otherwise it changes a copy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
 
-#: What a change is filed under: objects by type and identifier, tombstones by identifier alone.
+#: The key of a change: type and identifier of an object, identifier alone of a tombstone.
 _Key = tuple[int, bytes]
 _TOMBSTONE = 0
 #: The changes of one partition, by number.
@@ -34,7 +34,7 @@ _Order = list[tuple[SequenceNumber, _Key]]
 
 
 class _Layer:
-    """Changes keyed as the port looks them up. ``None`` marks what this layer removes."""
+    """A layer of changes, indexed for the port's lookups. ``None`` marks a removed item."""
 
     def __init__(self, below: _Layer | None = None) -> None:
         self.below = below
@@ -42,13 +42,13 @@ class _Layer:
         self.items: dict[_Key, Change | None] = {}
         self.partitions: dict[Guid, Partition | None] = {}
         self.states: dict[tuple[str, bytes], bytes | None] = {}
-        #: What was appended here; what is not behind ``trimmed`` is gone, in every layer below.
+        #: Records appended here; those up to ``trimmed`` are gone, in every layer below too.
         self.outbox: list[tuple[int, JournalRecord]] = []
         self.last_lsn: int = 0 if below is None else below.last_lsn
         self.trimmed: int = 0 if below is None else below.trimmed
         self.index: defaultdict[object, set[bytes]] = defaultdict(set)
         self.order: defaultdict[Guid, _Order] = defaultdict(list)
-        #: What ``listed`` has sorted, until a partition changes here.
+        #: The sorted result of ``listed``, until a partition changes here.
         self._listed: list[Partition] | None = None
 
     def chain(self) -> Iterator[_Layer]:
@@ -68,7 +68,7 @@ class _Layer:
         self._listed = None
 
     def listed(self) -> list[Partition]:
-        """The partitions in the order of their identifiers; whoever changes them copies it."""
+        """The partitions ordered by identifier; callers must copy the list before changing it."""
         if self.below is not None and not self.partitions:
             return self.below.listed()
         if self._listed is None:
@@ -80,21 +80,21 @@ class _Layer:
         return self._listed
 
     def candidates(self, term: object) -> list[bytes]:
-        """Identifiers filed under an index term in any layer; the caller checks each again."""
+        """Identifiers indexed under a term in any layer; the caller checks each again."""
         return sorted(set().union(*(layer.index.get(term, ()) for layer in self.chain())))
 
     def put(self, key: _Key, change: Change | None) -> None:
-        self._unfile(key, self.items.get(key))
+        self._remove_from_index(key, self.items.get(key))
         self.items[key] = change
-        self._file(key, change)
+        self._add_to_index(key, change)
 
-    def _file(self, key: _Key, change: Change | None) -> None:
+    def _add_to_index(self, key: _Key, change: Change | None) -> None:
         if change is not None:
             insort(self.order[change.partition], (change.seq, key))
             for term in _terms(change):
                 self.index[term].add(key[1])
 
-    def _unfile(self, key: _Key, change: Change | None) -> None:
+    def _remove_from_index(self, key: _Key, change: Change | None) -> None:
         if change is not None:
             order = self.order[change.partition]
             del order[bisect_left(order, (change.seq, key))]
@@ -102,7 +102,7 @@ class _Layer:
                 self.index[term].discard(key[1])
 
     def fold(self, upper: _Layer) -> None:
-        """Take over what ``upper``, which lies on this layer, says."""
+        """Merges ``upper``, the layer on top of this one."""
         for key, change in upper.items.items():
             self.put(key, change)
             if change is None and self.below is None:
@@ -117,7 +117,7 @@ class _Layer:
             self._forget_removed(upper)
 
     def _forget_removed(self, upper: _Layer) -> None:
-        """Nothing lies below the root that a mark would have to hide."""
+        """Removes the marks of removed items: below the root there is nothing to hide."""
         for id_ in [id_ for id_, partition in upper.partitions.items() if partition is None]:
             del self.partitions[id_]
         for key in [key for key, value in upper.states.items() if value is None]:
@@ -147,12 +147,12 @@ def _terms(change: Change) -> Iterator[object]:
 
 
 def _after(order: _Order, seq: SequenceNumber) -> int:
-    """Where the entries with greater numbers begin."""
+    """The index of the first entry with a greater number."""
     return bisect_right(order, seq, key=lambda entry: entry[0])
 
 
 def _behind(outbox: list[tuple[int, JournalRecord]], lsn: int) -> int:
-    """Where the records with greater numbers begin."""
+    """The index of the first record with a greater number."""
     return bisect_right(outbox, lsn, key=lambda entry: entry[0])
 
 
@@ -166,31 +166,31 @@ class _LayerView:
         found = self._top.lookup((object_type, id.raw))
         return found if isinstance(found, DirectoryObject) else None
 
-    def _filed(self, object_type: ObjectType, term: object) -> Iterator[DirectoryObject]:
+    def _indexed(self, object_type: ObjectType, term: object) -> Iterator[DirectoryObject]:
         for raw in self._top.candidates(term):
             obj = self.get(object_type, Guid(raw))
             if obj is not None and term in _terms(obj):
                 yield obj
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
-        return next(self._filed(object_type, ("path", object_type, path_key(path))), None)
+        return next(self._indexed(object_type, ("path", object_type, path_key(path))), None)
 
     def objects(self, object_type: ObjectType) -> Iterator[DirectoryObject]:
-        return self._filed(object_type, object_type)
+        return self._indexed(object_type, object_type)
 
     def owned_by(self, object_type: ObjectType, owner: Guid) -> Iterator[DirectoryObject]:
-        return self._filed(object_type, ("owner", object_type, owner))
+        return self._indexed(object_type, ("owner", object_type, owner))
 
     def having(
         self, object_type: ObjectType, propid: PropId, key: bytes
     ) -> Iterator[DirectoryObject]:
-        return self._filed(object_type, (object_type, propid, key))
+        return self._indexed(object_type, (object_type, propid, key))
 
     def changes(self, partition: Guid, after: SequenceNumber) -> Iterator[Change]:
         return self._numbered(partition, lambda order: order[_after(order, after) :])
 
     def _numbered(self, partition: Guid, cut: Callable[[_Order], _Order]) -> Iterator[Change]:
-        """The changes of a partition that lie in this part of each layer's order."""
+        """The changes of a partition in the part of each layer's order that ``cut`` selects."""
         filed: set[tuple[SequenceNumber, _Key]] = set()
         for layer in self._top.chain():
             filed.update(cut(layer.order.get(partition, [])))
@@ -240,7 +240,7 @@ class _LayerView:
 
     def insert(self, obj: DirectoryObject) -> None:
         if self.get(obj.type, obj.id) is not None:
-            raise StorageError(f"{obj.type.label} {obj.id} is in the store already")
+            raise StorageError(f"{obj.type.label} {obj.id} is already in the store")
         self._check_name(obj)
         self._top.put((obj.type, obj.id.raw), obj)
 
@@ -260,7 +260,7 @@ class _LayerView:
     def _check_name(self, obj: DirectoryObject) -> None:
         other = None if obj.path is None else self.find(obj.type, obj.path)
         if other is not None and other.id != obj.id:
-            raise StorageError(f"{obj.type.label} {obj.path} is in the store already")
+            raise StorageError(f"{obj.type.label} {obj.path} is already in the store")
 
     def bury(self, tombstone: DeletedObject) -> None:
         self._top.put((_TOMBSTONE, tombstone.id.raw), tombstone)
@@ -289,7 +289,7 @@ class _LayerView:
 
     def append(self, record: JournalRecord) -> int:
         lsn = self._top.last_lsn + 1
-        encode_record(lsn, record)  # a record that no journal could take is refused here as well
+        encode_record(lsn, record)  # refuses a record that no journal could hold
         self._top.last_lsn = lsn
         self._top.outbox.append((lsn, record))
         return lsn
@@ -309,30 +309,30 @@ class _LayerView:
 
 
 class MemoryStore:
-    """``ports.Store`` that forgets everything when it goes."""
+    """A ``ports.Store`` in memory."""
 
     def __init__(self) -> None:
         self._root = _Layer()
-        self._turn = Lock()
-        self._swap = Lock()
+        self._write_lock = Lock()
+        self._root_lock = Lock()
 
     @contextmanager
     def read(self) -> Iterator[View]:
-        with self._swap:
+        with self._root_lock:
             root = self._root
             root.readers += 1
         try:
             yield _LayerView(root)
         finally:
-            with self._swap:
+            with self._root_lock:
                 root.readers -= 1
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._turn:
+        with self._write_lock:
             top = _Layer(self._root)
             yield _LayerView(top)
-            with self._swap:
+            with self._root_lock:
                 if self._root.readers:
                     self._root = self._root.snapshot()
                 self._root.fold(top)

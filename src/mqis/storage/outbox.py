@@ -1,8 +1,8 @@
-"""The outbox in a database: what one transaction adds is numbered at once and written together.
+"""The outbox in a database: a transaction numbers its records at once and writes them together.
 
-Most transactions are a group of changes with a record each. So the counter is read once and
-written once, and a row holds a run of records, end to end as the journal has them, under the
-number of its last one: that costs the writer a third of what a row for each record would.
+Most transactions are a group of changes with a record each. So the counter is read and written
+once, and a row holds a run of consecutive records, encoded as in the journal, under the number of
+its last one. That costs the writer a third of what a row for each record would.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from mqis.wire.errors import WireError
 from mqis.wire.journal import JournalRecord, encode_record
 from mqis.wire.journal.layout import split_records
 
-#: How many bytes a row holds before another one is begun.
+#: The size at which a row is full.
 ROW_BYTES = 1 << 16
-#: How many rows are read at once.
+#: The number of rows read at once.
 _PAGE = 32
 
-#: How many records the transaction has, and how many of them the database has.
+#: The number of records in the transaction, and of those already in the database.
 Mark = tuple[int, int]
 Row = tuple[int, bytes]
 
 
 class OutboxTail:
-    """The records of a transaction behind those that were there when it began."""
+    """The records that a transaction appends to the outbox."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -65,13 +65,13 @@ class OutboxTail:
         return len(self._records), self._written
 
     def back_to(self, mark: Mark) -> None:
-        """As it was at ``mark``, to which the database goes back as well."""
+        """Returns to the state at ``mark``, as the database does."""
         length, self._written = mark
         del self._records[length:]
 
 
 def last_lsn(connection: Connection) -> int:
-    """The counter outlives the rows: a number that was trimmed does not come again."""
+    """The number of the newest record, kept apart from the rows so that none is used twice."""
     rows = connection.run("SELECT lsn FROM outbox_last")
     if len(rows) != 1:
         raise DamagedStore(f"the outbox has {len(rows)} counters instead of one")
@@ -85,7 +85,7 @@ def restart_outbox(connection: Connection, last: int) -> None:
 
 
 def split_row(row: Row) -> list[tuple[int, bytes]]:
-    """The records of a row with their numbers; each is whole, and the numbers have no gap."""
+    """Splits a row into records with their numbers; checks that they are intact and without gap."""
     try:
         found = split_records(row[1])
         lsns = [lsn for lsn, _ in found]
@@ -97,7 +97,7 @@ def split_row(row: Row) -> list[tuple[int, bytes]]:
 
 
 def read_outbox(connection: Connection, after: int, limit: int) -> list[tuple[int, bytes]]:
-    """Records behind ``after``, encoded."""
+    """The encoded records after ``after``."""
     sql = f"SELECT lsn, records FROM outbox WHERE lsn>? ORDER BY lsn LIMIT {_PAGE}"
     found: list[tuple[int, bytes]] = []
     while len(found) < limit and (rows := connection.run(sql, (after,))):
@@ -108,7 +108,7 @@ def read_outbox(connection: Connection, after: int, limit: int) -> list[tuple[in
 
 
 def trim_outbox(connection: Connection, through: int) -> None:
-    """Whole rows, and the front of one that goes on behind ``through``."""
+    """Deletes records up to ``through``: whole rows, and the first part of the next row."""
     connection.run("DELETE FROM outbox WHERE lsn<=?", (through,))
     sql = "SELECT lsn, records FROM outbox ORDER BY lsn LIMIT 1"
     for row in connection.run(sql):

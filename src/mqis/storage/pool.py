@@ -1,4 +1,4 @@
-"""Sessions that wait for their next transaction."""
+"""A pool of database sessions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mqis.storage.session import Session
 
 T = TypeVar("T")
 
-#: More than this are closed when they come back: a burst of readers is not held against the server.
+#: The most idle sessions; others are closed when they return, so that a burst leaves no load.
 MAX_IDLE = 16
 
 
 class Lent(Generic[T]):
-    """A session in a transaction, from ``with`` to its end.
+    """A session in a transaction, for the duration of a ``with`` block.
 
-    A class, because every read of a server comes by here: a generator takes three times as long.
+    A class, because every read of a server uses it: a generator takes three times as long.
     """
 
     __slots__ = ("_pool", "_session", "_wrap")
@@ -53,12 +53,12 @@ def _itself(session: Session) -> Session:
 
 
 class Pool:
-    """Lends each session to one user at a time; one that fails is closed, not lent again."""
+    """A pool that lends each session to one user at a time and closes those that fail."""
 
     def __init__(
         self, connect: Callable[[], Session], begin: str, admit: Callable[[], None]
     ) -> None:
-        """``admit`` raises ``StoreUnavailable`` if it is known that the store cannot be used."""
+        """``admit`` raises ``StoreUnavailable`` if the store is known to be unusable."""
         self._connect = connect
         self._begin = begin
         self._admit = admit
@@ -70,11 +70,11 @@ class Pool:
         return self.lend(_itself)
 
     def lend(self, wrap: Callable[[Session], T]) -> Lent[T]:
-        """What ``wrap`` makes of a session, for one transaction."""
+        """Lends a session, wrapped by ``wrap``, for one transaction."""
         return Lent(self, wrap)
 
     def begun(self) -> Session:
-        """A session in a new transaction. Those that died while they were idle are passed over."""
+        """A session in a new transaction. Sessions that died while idle are skipped."""
         self._admit()
         while (session := self._take()) is not None:
             try:
@@ -110,7 +110,7 @@ class Pool:
             session.close()
 
     def close(self) -> None:
-        """Close what is idle now, and what is in use when it comes back."""
+        """Closes idle sessions now, and others when they return."""
         with self._lock:
             self.closed = True
             for session in self.idle:

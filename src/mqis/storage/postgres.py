@@ -1,8 +1,8 @@
-"""A store in PostgreSQL, for those who outgrow one file.
+"""A store in PostgreSQL, for directories that outgrow one file.
 
-Its tables lie in the first schema of the connection's search_path, so one database can hold many
-stores. An advisory lock makes writers of different processes take turns. ``synchronous_commit`` is
-on: a commit returns after the server has flushed it.
+Its tables are in the first schema of the connection's search_path, so one database can hold many
+stores. An advisory lock keeps writers of different processes apart. ``synchronous_commit`` is on:
+a commit returns after the server has flushed it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from mqis.storage.postgres_session import (
     NoAnswer,
     Overdue,
     PostgresSession,
+    never_overdue,
     parsed,
-    patient,
     place_of,
 )
 from mqis.storage.postgres_watch import Watch
 from mqis.storage.session import BUSY_TIMEOUT_S, Session
 
-#: "mqis": the first half of the advisory lock; the second is the schema that the tables lie in.
+#: "mqis", the first half of the advisory lock's key; the second is the schema of the tables.
 LOCK_CLASS = 0x6D716973
-#: "mqiS": the same of the lock that a server holds for as long as it uses the store.
+#: "mqiS", likewise for the lock that a server holds for as long as it uses the store.
 CLAIM_CLASS = 0x6D716953
 _CLAIM = (
     f"SELECT pg_try_advisory_lock({CLAIM_CLASS}, oid::int) FROM pg_namespace "
@@ -41,15 +41,15 @@ _CLAIMANT = (
     "LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'advisory' AND l.granted "
     "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-#: How long a claim is waited for that the session of a server which just ended may still hold.
+#: The time to wait for a claim that the session of a server which just ended may still hold.
 _CLAIM_WAIT_S, _CLAIM_PAUSE_S = 2.0, 0.1
-#: A host that vanishes loses its claim after a minute, not after the two hours of the system.
+#: A host that vanishes loses its claim after a minute instead of the system's two hours.
 _CLAIM_SETTINGS = (
     "SET tcp_keepalives_idle TO 30",
     "SET tcp_keepalives_interval TO 10",
     "SET tcp_keepalives_count TO 3",
 )
-#: The longest that a statement of a server may take where it does not hold the event loop.
+#: The longest that a server's statement may take outside an event loop.
 LONG_S = 60.0
 
 _SETTINGS = (
@@ -57,7 +57,7 @@ _SETTINGS = (
     f"SET lock_timeout TO '{BUSY_TIMEOUT_S:g}s'",
     "SELECT set_config('search_path', quote_ident(current_schema()), false)",
 )
-#: Where one of these is without ``mqis_schema``, the schema is somebody else's.
+#: If one of these exists without ``mqis_schema``, the schema belongs to another application.
 _TABLES = {
     "objects",
     "tombstones",
@@ -70,16 +70,16 @@ _TABLES = {
 
 
 class PostgresStore(DatabaseStore):
-    """``ports.Store`` on a server. A connection that breaks is replaced at the next use.
+    """A ``ports.Store`` on a server. A broken connection is replaced at the next use.
 
-    With ``claim`` no other store is opened with a claim at the same place meanwhile: the claim is
-    an advisory lock of the session that writes, so whoever has lost it cannot write either. With
-    ``timeout_s`` nobody waits longer for a server that does not answer, and whoever holds an event
-    loop half as long; see ``StoreCondition``.
+    With ``claim`` no other store can be opened with a claim on the same schema. The claim is an
+    advisory lock of the writing session, so a server that lost it cannot write either. With
+    ``timeout_s`` no caller waits longer for a server that does not answer, and one that blocks an
+    event loop waits half as long; see ``StoreCondition``.
     """
 
     BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    # Under the lock, READ COMMITTED sees what the writer before has done, and nothing changes it.
+    # Under the lock, READ COMMITTED sees the previous writer's changes, and nobody makes others.
     BEGIN_WRITE = (
         "BEGIN ISOLATION LEVEL READ COMMITTED; "
         f"SELECT pg_advisory_xact_lock({LOCK_CLASS}, oid::int) FROM pg_namespace "
@@ -95,13 +95,15 @@ class PostgresStore(DatabaseStore):
         self._timeout_s = timeout_s
         if timeout_s is not None and "connect_timeout" not in conninfo:
             self._parameters["connect_timeout"] = str(ceil(timeout_s))
-        #: What other servers see of the session that holds our claim; it has 63 bytes at most.
+        #: The session name by which other servers see this claim; PostgreSQL allows 63 bytes.
         self._name = f"mqis {token_hex(4)}, process {os.getpid()} at {socket.gethostname()}"[:63]
         self._watch: Watch | None = None
         super().__init__()
         if timeout_s is not None:
-            self._resume()
-            self._watch = Watch(self.condition, self._connect_watch, self._ask, self._resume)
+            self._reopen_sessions()
+            self._watch = Watch(
+                self.condition, self._connect_watch, self._still_claimed, self._reopen_sessions
+            )
 
     def close(self) -> None:
         if self._watch is not None:
@@ -111,7 +113,7 @@ class PostgresStore(DatabaseStore):
     # --- sessions ---------------------------------------------------------------------------------
 
     def _connect(self, overdue: Overdue | None = None) -> Session:
-        bound = self._overdue if self._timeout_s is not None else patient
+        bound = self._overdue if self._timeout_s is not None else never_overdue
         session = PostgresSession(self._parameters, overdue or bound)
         try:
             if session.run("SELECT current_schema()")[0][0] is None:
@@ -143,10 +145,10 @@ class PostgresStore(DatabaseStore):
         until = time.monotonic() + _CLAIM_WAIT_S
         while not session.run(_CLAIM)[0][0]:
             if time.monotonic() > until:
-                raise self._taken(session)
+                raise self._claimed_elsewhere(session)
             time.sleep(_CLAIM_PAUSE_S)
 
-    def _taken(self, session: Session) -> NoAnswer:
+    def _claimed_elsewhere(self, session: Session) -> NoAnswer:
         holders = [row[0] for row in session.run(_CLAIMANT) if row[0]]
         by = f" ({', '.join(holders)})" if holders else ""
         return NoAnswer(
@@ -158,16 +160,16 @@ class PostgresStore(DatabaseStore):
     # --- a server that hangs ----------------------------------------------------------------------
 
     def _overdue(self, seconds: float) -> NoAnswer | None:
-        """Judge a statement by how long it may take, and by what is known of the server."""
+        """Decides whether a statement has taken too long, given what is known of the server."""
         outage = self.condition.outage
         if outage is not None and outage.confirmed:
             return NoAnswer(outage.reason, outage.reason)
         assert self._timeout_s is not None
-        limit = self._timeout_s / 2 if _holds_a_loop() else LONG_S
+        limit = self._timeout_s / 2 if _blocks_event_loop() else LONG_S
         if seconds <= limit or self._watch is None:
             return None
         reason = f"no answer within {limit:g} s"
-        self.condition.suspect(reason)
+        self.condition.suspect_outage(reason)
         self._watch.wake()
         return NoAnswer(reason, reason)
 
@@ -178,17 +180,17 @@ class PostgresStore(DatabaseStore):
         late = NoAnswer(reason, reason)
         return self._connect(lambda seconds: late if seconds > limit else None)
 
-    def _ask(self, session: Session) -> bool:
-        """Return whether the claim is still ours; ``StorageError`` if it is somebody else's."""
+    def _still_claimed(self, session: Session) -> bool:
+        """Returns whether this store still has its claim; ``StorageError`` if another has it."""
         holders = [row[0] for row in session.run(_CLAIMANT)]
         if not self._claims or self._name in holders:
             return True
         if holders:
-            raise self._taken(session)
+            raise self._claimed_elsewhere(session)
         return False
 
-    def _resume(self) -> None:
-        """Take the claim again, and have sessions ready for whoever reads in an event loop."""
+    def _reopen_sessions(self) -> None:
+        """Takes the claim again and opens sessions in advance for readers in an event loop."""
         with self.writing(), self.reading(), self.reading():
             pass
 
@@ -206,8 +208,8 @@ class PostgresStore(DatabaseStore):
         taken = sorted(tables & _TABLES)
         if taken:
             raise StorageError(
-                f"{place}: holds {', '.join(taken)} of something else; name another database, or "
-                "another schema with options='-c search_path=...'"
+                f"{place}: {', '.join(taken)} belong to something else; name another database, "
+                "or another schema with options='-c search_path=...'"
             )
         return 0
 
@@ -217,8 +219,8 @@ class PostgresStore(DatabaseStore):
         session.run("INSERT INTO mqis_schema (version) VALUES (?)", (version,))
 
 
-def _holds_a_loop() -> bool:
-    """Return whether the calling thread runs an event loop, which stands still meanwhile."""
+def _blocks_event_loop() -> bool:
+    """Returns whether the calling thread runs an event loop, which a wait would block."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

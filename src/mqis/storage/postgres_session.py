@@ -1,4 +1,4 @@
-"""One session of a PostgreSQL server: its parameters, its bounds, its errors in our words."""
+"""A session with a PostgreSQL server: parameters, time limits, error messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from psycopg.pq import Conninfo, TransactionStatus
 from mqis.protocol.errors import DamagedStore, StorageError, StoreUnavailable
 from mqis.storage.session import Session
 
-#: Without these a host that vanishes without a word stops us for hours.
+#: Without these, a host that vanishes silently would block a session for hours.
 _CONNECTION_DEFAULTS = {
     "application_name": "mqis",
     "connect_timeout": "10",
@@ -25,26 +25,26 @@ _CONNECTION_DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-#: By the start of the SQLSTATE: what to tell and what to do.
+#: Explanations and advice, by the start of the SQLSTATE.
 _EXPLAINED = {
-    "53100": "no room left on the server, nothing was written; free some space and try again: ",
-    "25006": "the server is read-only, nothing was written; name one that takes changes: ",
+    "53100": "no room left on the server, nothing was written; free some space and retry: ",
+    "25006": "the server is read-only, nothing was written; name a writable one: ",
     "25P02": "an earlier statement failed outside a savepoint, nothing was written: ",
-    "55P03": "another process is writing; stop it or try again: ",
-    "23505": "identifier or name is in the store already: ",
-    "42501": "this user may not do that; check its privileges: ",
+    "55P03": "another process is writing; stop it or retry: ",
+    "23505": "the identifier or name is already in the store: ",
+    "42501": "this user has no permission for that; check its privileges: ",
     "42P01": "its tables are gone: ",
     "XX001": "the database is damaged: ",
     "XX002": "the database is damaged: ",
     "XX": "the database server failed: ",
     "58": "the server's disk failed, nothing was written: ",
-    "57P": "the server went away, nothing was written; the next use connects again: ",
-    "08": "the server went away, nothing was written; the next use connects again: ",
+    "57P": "the server went away, nothing was written; the next use reconnects: ",
+    "08": "the server went away, nothing was written; the next use reconnects: ",
 }
 
 
 class NoAnswer(StoreUnavailable):
-    """A store cannot be used now; ``reason`` says why without names."""
+    """A store cannot be used now; ``reason`` says why, without names."""
 
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(text)
@@ -52,22 +52,22 @@ class NoAnswer(StoreUnavailable):
 
 
 def parsed(conninfo: str) -> dict[str, str]:
-    """The parameters, ours where the caller names none. Errors never quote what was given."""
+    """The parsed parameters and the defaults. Errors never quote the connection string."""
     given: dict[str, Any] = {}
     with suppress(psycopg.Error):
         given = conninfo_to_dict(conninfo)
-    # A password with an unescaped @ in a URL ends up in the host, and would be shown as such.
+    # A password with an unescaped @ in a URL becomes part of the host, and would be shown as such.
     if not given or "@" in str(given.get("host", ""))[1:]:
         raise StorageError(
-            "the PostgreSQL connection string cannot be understood; write host=... port=... "
-            "dbname=... user=... with ' around values that hold spaces, or postgresql://user@host/"
+            "the PostgreSQL connection string cannot be parsed; write host=... port=... "
+            "dbname=... user=... with ' around values that have spaces, or postgresql://user@host/"
             "database with @ in a password as %40"
         )
     return {**_CONNECTION_DEFAULTS, **{key: str(value) for key, value in given.items()}}
 
 
 def place_of(parameters: dict[str, str]) -> str:
-    """Database, host and port as people know them; never user or password."""
+    """The database, host and port in words; never user or password."""
     options = Conninfo.get_defaults()
     known = {o.keyword.decode(): o.val.decode() for o in options if o.val is not None} | parameters
     host = known.get("host") or known.get("hostaddr") or "the local socket"
@@ -80,16 +80,16 @@ def _rewritten(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 
-#: Why a statement is not waited for any longer, given for how many seconds it was; None: it is.
+#: Returns the error that ends a statement's wait of so many seconds; None to go on waiting.
 Overdue = Callable[[float], NoAnswer | None]
 
 
-def patient(_seconds: float) -> NoAnswer | None:
+def never_overdue(_seconds: float) -> NoAnswer | None:
     return None
 
 
 def _bounded(waiting: PQGen[RV], overdue: Overdue) -> PQGen[RV]:
-    """``waiting``, given up when ``overdue`` says so: psycopg looks in here ten times a second."""
+    """Waits until ``overdue`` returns an error: psycopg resumes this ten times a second."""
     began = time.monotonic()
     try:
         ready = yield next(waiting)
@@ -104,22 +104,22 @@ def _bounded(waiting: PQGen[RV], overdue: Overdue) -> PQGen[RV]:
 
 
 class _BoundedConnection(psycopg.Connection[Any]):
-    overdue: Overdue = staticmethod(patient)
+    overdue: Overdue = staticmethod(never_overdue)
 
     def wait(self, gen: PQGen[RV], *args: Any, **options: Any) -> RV:
-        if self.overdue is patient:
+        if self.overdue is never_overdue:
             return super().wait(gen, *args, **options)
         return super().wait(_bounded(gen, self.overdue), *args, **options)
 
 
 class PostgresSession(Session):
-    """A connection to the server, with psycopg's errors told in our words."""
+    """A connection to the server that explains psycopg's errors."""
 
     def __init__(self, parameters: dict[str, str], overdue: Overdue) -> None:
         super().__init__()
         self._place = place_of(parameters)
         try:
-            # Transactions are begun and ended by Session, never by psycopg.
+            # Session begins and ends transactions, never psycopg.
             self._database = _BoundedConnection.connect("", autocommit=True, **parameters)  # type: ignore[arg-type]
         except psycopg.Error as error:
             reason = " ".join(str(error).split())
@@ -136,11 +136,11 @@ class PostgresSession(Session):
         except psycopg.Error as error:
             raise self._explained(error) from error
         except NoAnswer as error:
-            self._database.close()  # what it would still answer is nobody's answer
+            self._database.close()  # a late answer would be taken for that of the next statement
             raise NoAnswer(f"{self._place}: {error}", error.reason) from None
 
     def _commit(self) -> None:
-        # COMMIT of a transaction in which a statement failed rolls back, and does not complain.
+        # COMMIT after a failed statement rolls back without an error.
         if self._status is TransactionStatus.INERROR:
             raise StorageError(f"{self._place}: {_EXPLAINED['25P02']}rolled back")
         try:
@@ -148,8 +148,8 @@ class PostgresSession(Session):
         except StorageError as error:
             if self._database.closed:
                 raise StorageError(
-                    f"{self._place}: the server went away during the commit; whether it was "
-                    "done is not known, so look before repeating it"
+                    f"{self._place}: the server went away during the commit; it is unknown whether "
+                    "the changes were made, so check before repeating them"
                 ) from error
             raise
 

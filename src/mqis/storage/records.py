@@ -1,4 +1,4 @@
-"""Directory values as database rows and back."""
+"""The conversion between directory values and database rows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from mqis.wire.seqnum import SequenceNumber
 
 Row = tuple[object, ...]
 
-#: What a row that someone else wrote, or a bad disk, can make the constructors raise.
+#: The exceptions that damaged rows cause in the constructors.
 _DAMAGE = (WireError, ValueError, TypeError, AttributeError)
 
 
 def object_row(obj: DirectoryObject) -> Row:
-    """(object_type, id, path_key, owner, partition_id, seq, body)."""
+    """The row (object_type, id, path_key, owner, partition_id, seq, body)."""
     path = obj.path
     return (
         int(obj.type),
@@ -41,14 +41,14 @@ def object_row(obj: DirectoryObject) -> Row:
     )
 
 
-#: The call of an enumeration takes as long as the rest of a row.
+#: The object types by number: calling an enumeration takes as long as the rest of a row.
 _TYPES = {int(kind): kind for kind in ObjectType}
 
 ObjectRow = tuple[int, bytes, bytes, bytes, bytes]
 
 
 def read_object(row: ObjectRow) -> DirectoryObject:
-    """From (object_type, id, partition_id, seq, body); the body is decoded as it is looked at."""
+    """Reads (object_type, id, partition_id, seq, body); the body is decoded on access."""
     try:
         return DirectoryObject(
             _TYPES.get(row[0]) or ObjectType(row[0]),
@@ -61,24 +61,24 @@ def read_object(row: ObjectRow) -> DirectoryObject:
         raise _damaged_object(row, error) from error
 
 
-#: How large the body of an object may be that is remembered.
+#: The largest body of an object that is cached.
 MAX_BODY_BYTES = 2_048
 _known: dict[str, Callable[[ObjectRow], DirectoryObject]] = {}
 
 
 def remember(objects: int) -> None:
-    """How many objects all stores of this process remember from now on."""
+    """Sets the number of objects that all stores of this process cache together."""
     _known["object"] = lru_cache(objects)(read_object)
 
 
 remember(16_384)
 
 
-def known_object(row: ObjectRow) -> DirectoryObject:
-    """``read_object``, for one that is likely to be asked for again.
+def cached_object(row: ObjectRow) -> DirectoryObject:
+    """Reads an object, from the cache if it is there.
 
-    To make an object takes longer than to find its row. Rows that are equal, whoever wrote them
-    and when, are the same object, and objects never change: those seen last are given again.
+    Making an object takes longer than finding its row. Equal rows are equal objects, and objects
+    never change, so the most recently used ones are shared.
     """
     body = row[4]
     small = isinstance(body, bytes) and len(body) <= MAX_BODY_BYTES
@@ -86,7 +86,7 @@ def known_object(row: ObjectRow) -> DirectoryObject:
 
 
 def read_whole_object(row: ObjectRow) -> DirectoryObject:
-    """The same, with every byte of the body checked now."""
+    """Reads an object and checks every byte of its body now."""
     obj = read_object(row)
     try:
         return replace(obj, properties=decode_properties(row[4]))
@@ -95,7 +95,7 @@ def read_whole_object(row: ObjectRow) -> DirectoryObject:
 
 
 def tombstone_row(tombstone: DeletedObject) -> Row:
-    """(id, partition_id, seq, object_type, scope)."""
+    """The row (id, partition_id, seq, object_type, scope)."""
     return (
         tombstone.id.raw,
         tombstone.partition.raw,
@@ -119,7 +119,7 @@ def read_tombstone(row: tuple[bytes, bytes, bytes, int, int]) -> DeletedObject:
 
 
 def partition_row(partition: Partition) -> Row:
-    """(id, owner, last_seq, purged_seq, allowed_purge_seq, purge_state)."""
+    """The row (id, owner, last_seq, purged_seq, allowed_purge_seq, purge_state)."""
     return (
         partition.id.raw,
         partition.owner.encode("utf-8", "surrogatepass"),
@@ -145,7 +145,7 @@ def read_partition(row: tuple[bytes, bytes, bytes, bytes, bytes, int]) -> Partit
 
 
 def read_state(row: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-    """From (key, value), which SQLite would let be anything."""
+    """Reads (key, value) and checks their types, which SQLite does not enforce."""
     key, value = row
     if not isinstance(key, bytes) or not isinstance(value, bytes):
         raise DamagedStore(f"state {hex_id(key)} is damaged: key and value have to be bytes")
@@ -153,7 +153,7 @@ def read_state(row: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
 
 
 def hex_id(raw: object) -> str:
-    """How a damaged row is named: its identifier need not be one."""
+    """The name of a damaged row: its identifier, which may be anything."""
     return raw.hex() if isinstance(raw, bytes) else repr(raw)
 
 

@@ -1,4 +1,4 @@
-"""What ``mqis store check`` looks for in a database, beyond the content that ``faults`` judges."""
+"""The faults that ``mqis store check`` looks for in a database, beside those of ``faults``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARTITION = ("id", "owner", "last_seq", "purged_seq", "allowed_purge_seq", "pur
 
 
 def database_faults(connection: Connection) -> Iterator[str]:
-    """Rows against what they hold, then the content of those rows that can be read."""
+    """Yields the faults of the rows, then those in the contents of the readable rows."""
     yield from _object_faults(connection)
     yield from _tombstone_faults(connection)
     for row in connection.run(f"SELECT {', '.join(_PARTITION)} FROM partitions ORDER BY id"):
@@ -43,7 +43,7 @@ def database_faults(connection: Connection) -> Iterator[str]:
 
 
 class _SoundRows(SqlView):
-    """What can be read of a damaged store; the functions below name the rest."""
+    """A view of the readable rows of a damaged store; the functions below name the others."""
 
     def _each(self, read: Callable[[Any], T], rows: Iterable[Any]) -> Iterator[T]:
         whole = read_whole_object if read is read_object else read
@@ -60,7 +60,7 @@ def _damage(read: Callable[[Any], object], row: object) -> Iterator[str]:
 
 
 def _object_faults(connection: Connection) -> Iterator[str]:
-    """Columns and index entries that do not say what the object's body says."""
+    """Yields columns and index entries that differ from the object's body."""
     accounted = 0
     for row in _object_rows(connection):
         try:
@@ -72,16 +72,16 @@ def _object_faults(connection: Connection) -> Iterator[str]:
         where = f"object {obj.id.raw.hex()} of type {row[0]}"
         for column, stored, wanted in zip(_OBJECT, row, object_row(obj), strict=True):
             if stored != wanted:
-                yield f"{where}: column {column} does not agree with the object"
+                yield f"{where}: column {column} differs from the object"
         for propid, key in index_keys(obj):
             entry = "WHERE object_type=? AND propid=? AND key=? AND id=?"
             found = _count(connection, entry, obj.type, propid, key, obj.id.raw)
             accounted += found
             if not found:
-                yield f"{where}: is not indexed under property {int(propid)}"
+                yield f"{where}: is not indexed by property {int(propid)}"
     strays = _count(connection) - accounted
     if strays:
-        yield f"{strays} index entries lead to no object that has them"
+        yield f"{strays} index entries belong to no object"
 
 
 def _count(connection: Connection, where: str = "", *parameters: object) -> int:
@@ -107,7 +107,7 @@ def _tombstone_faults(connection: Connection) -> Iterator[str]:
         for row in rows:
             yield from _damage(read_tombstone, row)
             if row[1] not in partitions:
-                yield f"tombstone {hex_id(row[0])} lies in a partition that is not known"
+                yield f"tombstone {hex_id(row[0])} is in a partition that does not exist"
         last = rows[-1][0]
 
 
@@ -122,7 +122,7 @@ def _outbox_faults(connection: Connection) -> Iterator[str]:
             yield from _damage(_read_records, row)
         last = rows[-1][0]
         if counters and last > counters[0]:
-            yield f"the outbox holds record {last}, but counts only to {counters[0]}"
+            yield f"the outbox holds record {last}, but its counter is {counters[0]}"
 
 
 def _read_records(row: tuple[int, bytes]) -> None:

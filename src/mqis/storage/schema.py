@@ -1,7 +1,7 @@
-"""The tables, as the steps that make them: a new store takes them all, an old one the rest.
+"""The tables, as migration steps: a new store runs them all, an old one the missing ones.
 
-A step is never edited once released; a change is a new step. ``{blob}`` is the database's word
-for bytes. Sequence numbers are eight bytes, whose order in an index is their order.
+A released step is never edited; a change is a new step. ``{blob}`` is the database's type for
+bytes. Sequence numbers are eight bytes, so that an index sorts them by value.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _objects_tombstones_partitions(connection: Connection, blob: str) -> None:
 
 
 def _lookup_keys(connection: Connection, blob: str) -> None:
-    """Secondary keys, filled from the objects that are there already."""
+    """Creates the secondary keys and fills them from the existing objects."""
     connection.run(
         f"""CREATE TABLE lookup_keys (
             object_type INTEGER NOT NULL, propid INTEGER NOT NULL, key {blob} NOT NULL,
@@ -50,7 +50,7 @@ def _lookup_keys(connection: Connection, blob: str) -> None:
 
 
 def _fill_keys(connection: Connection) -> None:
-    """The keys of all objects, into a table that has none."""
+    """Inserts the keys of all objects into an empty table."""
     insert = "INSERT INTO lookup_keys (object_type, propid, key, id) VALUES (?, ?, ?, ?)"
     select = (
         "SELECT object_type, id, partition_id, seq, body FROM objects "
@@ -65,8 +65,8 @@ def _fill_keys(connection: Connection) -> None:
 
 
 def _states_outbox(connection: Connection, blob: str) -> None:
-    """Replication state, and the records that wait for the journal with their last number."""
-    # SQLite keeps rows in the order of a key of exactly this type, without an index beside them.
+    """Creates replication state and the outbox with its counter."""
+    # SQLite stores rows in the order of a key of exactly this type, without a separate index.
     number = "INTEGER" if blob == "BLOB" else "BIGINT"
     for statement in (
         f"""CREATE TABLE states (
@@ -80,7 +80,7 @@ def _states_outbox(connection: Connection, blob: str) -> None:
 
 
 def _owner_keys(connection: Connection, _blob: str) -> None:
-    """Owners are indexed too from here on: all keys are made anew."""
+    """Rebuilds all keys, because owners are indexed from this version on."""
     connection.run("DELETE FROM lookup_keys")
     _fill_keys(connection)
 
@@ -95,7 +95,7 @@ VERSION = len(STEPS)
 
 
 def migrate(connection: Connection, version: int, blob: str) -> None:
-    """Bring a store from ``version`` (0: empty) to ``VERSION``; the caller records and commits."""
+    """Migrates a store from ``version`` (0: empty) to ``VERSION``; the caller commits."""
     if version > VERSION:
         raise StorageError(
             f"the store has schema version {version}, this mqis knows up to {VERSION}: "

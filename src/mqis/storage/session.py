@@ -1,4 +1,4 @@
-"""One database connection and its transactions, as far as the databases agree."""
+"""A database connection and its transactions, as far as the databases agree."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from typing import Any, Protocol
 
 from mqis.protocol.errors import DamagedStore, StorageError
 
-#: How long a writer waits for another process before it gives up.
+#: The longest that a writer waits for another process.
 BUSY_TIMEOUT_S = 10.0
 
 
 class Connection(Protocol):
-    """One database connection: runs a statement, gives its rows, raises ``StorageError``."""
+    """A database connection: runs a statement, returns its rows, raises ``StorageError``."""
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
 
-    def tell_damage(self, error: DamagedStore) -> None:
-        """Tell whoever keeps the store that its content is damaged."""
+    def report_damage(self, error: DamagedStore) -> None:
+        """Reports to the store that its contents are damaged."""
 
 
 def _silent(_text: str) -> None: ...
 
 
 class Session(ABC):
-    """``Connection`` that begins and ends transactions.
+    """A ``Connection`` that begins and ends transactions.
 
-    A full disk or a lost server can end a transaction in the middle. What is run after that would
-    stand alone, each statement its own commit, so it is refused until the transaction is over.
+    A full disk or a lost server can end a transaction early. Each later statement would then commit
+    on its own, so it is refused until the caller has ended the transaction.
     """
 
     def __init__(self) -> None:
         self._begun = False
         self._lost: StorageError | None = None
-        #: Hears of damage that is found here.
+        #: Called with damage that is found in this session.
         self.on_damage: Callable[[str], None] = _silent
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         if self._lost is not None:
-            raise StorageError(f"{self._lost} (all of its transaction was undone)")
+            raise StorageError(f"{self._lost} (the whole transaction was rolled back)")
         try:
             return self._execute(sql, parameters)
         except StorageError as error:
             if isinstance(error, DamagedStore):
-                self.tell_damage(error)
+                self.report_damage(error)
             if self._begun and not self.in_transaction:
                 self._lost = error
             raise
 
-    def tell_damage(self, error: DamagedStore) -> None:
+    def report_damage(self, error: DamagedStore) -> None:
         self.on_damage(error.detail)
 
     @contextmanager
@@ -72,7 +72,7 @@ class Session(ABC):
         self._begun = True
 
     def end(self, *, failed: bool) -> None:
-        """Commit what was begun, or undo it if it failed."""
+        """Commits the transaction, or rolls it back if it failed."""
         try:
             if failed:
                 self._roll_back()
@@ -89,12 +89,12 @@ class Session(ABC):
 
     def _roll_back(self) -> None:
         if self.in_transaction:
-            with suppress(StorageError):  # the first error is the one to tell
+            with suppress(StorageError):  # the caller gets the first error
                 self.run("ROLLBACK")
 
     @property
     def usable(self) -> bool:
-        """Whether another transaction can begin here."""
+        """Returns whether another transaction can begin in this session."""
         return not self.in_transaction
 
     @property
@@ -103,7 +103,7 @@ class Session(ABC):
 
     @abstractmethod
     def _execute(self, sql: str, parameters: Sequence[object]) -> list[Any]:
-        """Run one statement; the database's errors come out as ``StorageError``."""
+        """Runs one statement; converts the database's errors to ``StorageError``."""
 
     @abstractmethod
     def close(self) -> None: ...

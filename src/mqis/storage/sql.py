@@ -1,7 +1,7 @@
 """The storage port over SQL, as far as the databases agree; each adds connections and types.
 
-Statements use ``?`` and are rewritten once for a database that wants another mark. Long results
-are read in pages by key, so that no database has to hold them at once.
+Statements use ``?`` and are rewritten once for a database with another placeholder. Long results
+are read in pages by key, so that no database has to hold a whole result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Change
 from mqis.storage.outbox import OutboxTail, last_lsn, read_outbox, trim_outbox
 from mqis.storage.records import (
-    known_object,
+    cached_object,
     object_row,
     partition_row,
     read_object,
@@ -36,9 +36,9 @@ from mqis.wire.seqnum import SequenceNumber
 
 T = TypeVar("T")
 
-#: Rows of one statement: what a walk in an event loop reads between two of its turns.
+#: The rows of one statement: what an event loop reads between two of its turns.
 PAGE = 128
-#: Databases bound the parameters of one statement.
+#: The rows inserted by one statement, because databases limit its parameters.
 KEYS_AT_ONCE = 100
 
 _OBJECT = "SELECT object_type, id, partition_id, seq, body FROM objects"
@@ -48,7 +48,7 @@ _TOMBSTONE = "SELECT id, partition_id, seq, object_type, scope FROM tombstones"
 _PARTITION = (
     "SELECT id, owner, last_seq, purged_seq, allowed_purge_seq, purge_state FROM partitions"
 )
-#: One search of the index for each type; its rows alone are counted, no object is read.
+#: One index search for each type; it counts index rows and reads no object.
 _COUNT_OWNED = "SELECT " + " + ".join(
     ["(SELECT count(*) FROM lookup_keys WHERE object_type=? AND propid=? AND key=?)"]
     * len(OWNER_INDEX)
@@ -64,11 +64,11 @@ class SqlView:
 
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         rows = self._run(_OBJECT_BY_ID, (object_type, id.raw))
-        return next(self._each(known_object, rows), None)
+        return next(self._each(cached_object, rows), None)
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
         rows = self._run(_OBJECT_BY_PATH, (object_type, path_key(path)))
-        return next(self._each(known_object, rows), None)
+        return next(self._each(cached_object, rows), None)
 
     def objects(self, object_type: ObjectType) -> Iterator[DirectoryObject]:
         sql = f"{_OBJECT} WHERE object_type=? AND id>? ORDER BY id LIMIT {PAGE}"
@@ -78,7 +78,7 @@ class SqlView:
     def owned_by(self, object_type: ObjectType, owner: Guid) -> Iterator[DirectoryObject]:
         sql = f"{_OBJECT} WHERE object_type=? AND owner=? AND id>? ORDER BY id LIMIT {PAGE}"
         rows = self._pages(sql, (object_type, owner.raw), b"", lambda row: row[1])
-        return self._each(known_object, rows)
+        return self._each(cached_object, rows)
 
     def having(
         self, object_type: ObjectType, propid: PropId, key: bytes
@@ -90,7 +90,7 @@ class SqlView:
             f"ORDER BY k.id LIMIT {PAGE}"
         )
         rows = self._pages(sql, (object_type, propid, key), b"", lambda row: row[1])
-        return self._each(known_object, rows)
+        return self._each(cached_object, rows)
 
     def changes(self, partition: Guid, after: SequenceNumber) -> Iterator[Change]:
         limits = f"WHERE partition_id=? AND seq>? ORDER BY seq LIMIT {PAGE}"
@@ -133,21 +133,21 @@ class SqlView:
         return [decode_record(record) for _, record in self.encoded_outbox(after, limit)]
 
     def encoded_outbox(self, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """The same, each record as the bytes that the journal takes."""
+        """The outbox records as bytes, which the journal stores as they are."""
         try:
             return read_outbox(self._connection, after, limit)
         except DamagedStore as error:
-            self._connection.tell_damage(error)
+            self._connection.report_damage(error)
             raise
 
     def last_lsn(self) -> int:
-        """The number of the newest record, whether or not the outbox still has it."""
+        """The number of the newest record, even if the outbox no longer has it."""
         return last_lsn(self._connection)
 
     def _pages(
         self, sql: str, fixed: tuple[object, ...], start: bytes, key: Callable[[Any], bytes]
     ) -> Iterator[Any]:
-        """Every row of ``sql``, whose last parameter is the key that the page starts behind."""
+        """Yields all rows of ``sql``, whose last parameter is the key before a page."""
         while rows := self._run(sql, (*fixed, start)):
             yield from rows
             if len(rows) < PAGE:
@@ -158,22 +158,22 @@ class SqlView:
         try:
             yield from map(read, rows)
         except DamagedStore as error:
-            self._connection.tell_damage(error)
+            self._connection.report_damage(error)
             raise
 
 
 class SqlTransaction(SqlView):
-    """``ports.Transaction``: the statements that change something."""
+    """A ``ports.Transaction``: the statements that change something."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._depth = 0
         self._tail = OutboxTail(connection)
-        # Every change of a group takes a number, most of them in one partition: what this
-        # transaction has read or put is kept here, and what it has put is written once, at the end.
+        # Every change of a group takes a number, most of them in one partition. So partitions that
+        # this transaction read or changed are kept here; the changed ones are written at the end.
         self._known: dict[Guid, Partition | None] = {}
         self._unwritten: set[Guid] = set()
-        # The machine that was found last, by name: a queue that is created asks for its own twice.
+        # The machine found last, by name: creating a queue looks up its machine twice.
         self._hosts: dict[str, DirectoryObject] = {}
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
@@ -274,7 +274,7 @@ class SqlTransaction(SqlView):
         trim_outbox(self._connection, through)
 
     def finish(self) -> None:
-        """Write what has waited; to be called before the commit."""
+        """Writes the deferred changes; has to be called before the commit."""
         for id_ in self._unwritten:
             partition = self._known[id_]
             assert partition is not None
@@ -299,11 +299,11 @@ class SqlTransaction(SqlView):
         try:
             yield
         except BaseException:
-            # What waited before this block still does; what the block wrote is undone.
+            # What was deferred before this block still is; what the block wrote is rolled back.
             self._known, self._unwritten = known, unwritten
             self._tail.back_to(mark)
             self._hosts.clear()
-            # Where even this fails the transaction is lost, and its commit will say so.
+            # If even this fails the transaction is lost, and its commit raises the error.
             with suppress(StorageError):
                 self._run(f"ROLLBACK TO SAVEPOINT {name}")
                 self._run(f"RELEASE SAVEPOINT {name}")

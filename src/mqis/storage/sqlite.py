@@ -1,7 +1,7 @@
 """The default store: one SQLite file.
 
-Write-ahead log with ``synchronous=FULL``: a commit returns after its log frames are flushed, so
-what a caller was told is done survives the loss of the process and of the machine.
+It uses a write-ahead log with ``synchronous=FULL``: a commit returns after its log frames are
+flushed, so committed changes survive the loss of the process and of the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mqis.storage.cache import Answers, CachedView
 from mqis.storage.database import DatabaseStore
 from mqis.storage.session import BUSY_TIMEOUT_S, Session
 
-#: "mqis" in the header of the file (PRAGMA application_id), so that no other file is taken for one.
+#: "mqis" in the file's header (PRAGMA application_id), which identifies a store.
 APPLICATION_ID = 0x6D716973
 
 _PRAGMAS = (
@@ -32,12 +32,12 @@ _PRAGMAS = (
     "PRAGMA cache_size=-65536",
     "PRAGMA foreign_keys=ON",
 )
-#: By the start of SQLite's own name for the error: what to tell and what to do.
+#: Explanations and advice, by the start of SQLite's name for the error.
 _EXPLAINED = {
-    "SQLITE_FULL": "no room left, nothing was written; free some space and try again: ",
+    "SQLITE_FULL": "no room left, nothing was written; free some space and retry: ",
     "SQLITE_READONLY": "the file is read-only, nothing was written; check its owner and mode: ",
-    "SQLITE_CANTOPEN": "cannot be opened; check that it exists and may be written: ",
-    "SQLITE_BUSY": "another process is writing; stop it or try again: ",
+    "SQLITE_CANTOPEN": "cannot be opened; check that it exists and is writable: ",
+    "SQLITE_BUSY": "another process is writing; stop it or retry: ",
     "SQLITE_NOTADB": "is not an mqis store, or its beginning is damaged: ",
     "SQLITE_CORRUPT": "the file is damaged: ",
     "SQLITE_IOERR": "the disk failed, nothing was written: ",
@@ -46,13 +46,13 @@ _EXPLAINED = {
 
 #: The starts of SQLite's names for damage.
 _DAMAGE = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_IOERR_CORRUPTFS")
-#: How long a server looks for damage when it starts, and after how many steps SQLite asks.
+#: The time for the damage check when a server starts, and the SQLite steps between two clock reads.
 EXAMINE_S = 2.0
 _STEPS = 10_000
 
 
 class _SqliteSession(Session):
-    """A connection to the file, with sqlite3's errors told in our words."""
+    """A connection to the file that explains sqlite3's errors."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__()
@@ -65,8 +65,8 @@ class _SqliteSession(Session):
                 f"{path.absolute().as_uri()}?mode={mode}",
                 uri=True,
                 timeout=BUSY_TIMEOUT_S,
-                isolation_level=None,  # transactions are begun and ended here, never guessed
-                check_same_thread=False,  # the pool hands each connection to one user at a time
+                isolation_level=None,  # Session begins and ends transactions, sqlite3 does not
+                check_same_thread=False,  # the pool lends each connection to one user at a time
                 cached_statements=256,
             )
         except sqlite3.Error as error:
@@ -79,9 +79,9 @@ class _SqliteSession(Session):
             raise self._explained(error) from error
 
     def answers(self) -> Answers:
-        """What is known already of the file as this transaction sees it.
+        """The cached results for the file as this transaction sees it.
 
-        The number changes when another connection has committed, of whatever process.
+        ``data_version`` changes when another connection, of any process, has committed.
         """
         version: int = self.run("PRAGMA data_version")[0][0]
         if version != self._version:
@@ -89,7 +89,7 @@ class _SqliteSession(Session):
         return self._answers
 
     def run_until(self, sql: str, deadline: float) -> list[Any]:
-        """The rows of ``sql``; none if ``deadline`` comes first."""
+        """The rows of ``sql``; none if the deadline passes first."""
         self._database.set_progress_handler(lambda: monotonic() > deadline, _STEPS)
         try:
             return self._database.execute(sql).fetchall()
@@ -122,7 +122,7 @@ def _cached_view(session: Session) -> CachedView:
 
 
 class SqliteStore(DatabaseStore):
-    """``ports.Store`` in a file. Closing the last connection folds the log into the file."""
+    """A ``ports.Store`` in a file. Closing the last connection merges the log into the file."""
 
     BEGIN_READ = "BEGIN"
     BEGIN_WRITE = "BEGIN IMMEDIATE"
@@ -136,13 +136,13 @@ class SqliteStore(DatabaseStore):
         if create:
             make_private(self.path)
         super().__init__()
-        self._create = False  # a file that vanishes later is an error, not a new store
+        self._create = False  # a file that vanishes later is an error; do not create a new store
 
     def read(self) -> AbstractContextManager[View]:
         return self._readers.lend(_cached_view)
 
     def copy_to(self, path: Path) -> None:
-        """The store as it is now in another file, which must not be there; nobody has to wait."""
+        """Copies the current store to a new file, without blocking others."""
         with closing(self._connect()) as session:
             try:
                 make_private(path)
@@ -163,7 +163,7 @@ class SqliteStore(DatabaseStore):
         return session
 
     def _recognise(self, session: Session) -> None:
-        """Before anything is set, because WAL mode stays in a file and this may not be ours."""
+        """Checks that the file is a store, before a pragma changes somebody else's file."""
         with session.transaction(self.BEGIN_READ):
             application: int = session.run("PRAGMA application_id")[0][0]
             tables = session.run("SELECT 1 FROM sqlite_master LIMIT 1")
@@ -179,7 +179,7 @@ class SqliteStore(DatabaseStore):
         session.run(f"PRAGMA user_version={version}")
 
     def examine(self) -> None:
-        """Run SQLite's quick check, as far as it gets in two seconds: 30 MB take about 0.1 s."""
+        """Runs SQLite's quick check for at most two seconds: 30 MB take about 0.1 s."""
         with closing(self._connect()) as session:
             assert isinstance(session, _SqliteSession)
             rows = session.run_until("PRAGMA quick_check(1)", monotonic() + EXAMINE_S)
@@ -198,8 +198,8 @@ class SqliteStore(DatabaseStore):
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file of mode 0600 unless there is one; SQLite gives its log the same mode."""
-    with suppress(OSError):  # SQLite, which comes next, says what is wrong in better words
+    """Creates an empty file of mode 0600 if there is none; SQLite gives its log the same mode."""
+    with suppress(OSError):  # SQLite, which comes next, reports the error better
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.fchmod(number, 0o600)
@@ -208,10 +208,9 @@ def make_private(path: Path) -> None:
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether some process has the file open.
+    """Returns whether a process has the file open.
 
-    In WAL mode every connection holds a lock for as long as it is open, which one that wants the
-    file for itself cannot get past.
+    In WAL mode every open connection holds a lock, which makes an exclusive lock impossible.
     """
     with closing(sqlite3.connect(path, timeout=0.0, isolation_level=None)) as alone:
         try:
@@ -224,7 +223,7 @@ def is_in_use(path: Path) -> bool:
 
 
 def schema_version(path: Path) -> int | None:
-    """The version of a store that is not opened for it, as that would bring it up to date."""
+    """The schema version, read without opening the store, which would migrate it."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as database:

@@ -1,1 +1,1 @@
-"""Fakes and builders for tests, ours and those of programs that use mqis."""
+"""Fakes and builders for the tests of mqis and of programs that use it."""

@@ -1,4 +1,4 @@
-"""Both ends of an RPC connection joined without a socket."""
+"""An RPC client and server connected without a socket."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.server import CallReceived, ServerConnection
 from mqis.protocol.rpc.server import Event as ServerEvent
 
-#: Answers a call at once, or with None leaves that to the test.
+#: Answers a call at once; None leaves the answer to the test.
 Responder = Callable[[Call], bytes | None]
-#: Answers a callback at once: (opnum, stub) to the stub of the answer.
+#: Answers a callback at once: from (opnum, stub) to the answer's stub.
 CallbackResponder = Callable[[int, bytes], bytes]
 
 
 class Link:
-    """A client and a server machine, and the bytes between them in pieces of ``chunk`` bytes."""
+    """A client and a server machine; bytes between them go in pieces of ``chunk`` bytes."""
 
     def __init__(
         self,
@@ -36,22 +36,22 @@ class Link:
         self._callbacks = callbacks
         self._chunk = chunk
         self.now = 0.0
-        #: All bytes that went each way.
+        #: All bytes sent in each direction.
         self.to_server = bytearray()
         self.to_client = bytearray()
-        #: All that has happened on either side.
+        #: All events on either side.
         self.client_events: list[ClientEvent] = []
         self.server_events: list[ServerEvent] = []
 
     def run(self) -> list[ClientEvent]:
-        """Carry bytes both ways until there are none; what the client saw of it."""
+        """Carries bytes both ways until there are none; returns the client's new events."""
         before = len(self.client_events)
         while self._to_server() or self._to_client():
             pass
         return self.client_events[before:]
 
     def answer(self, call: Call, stub: bytes) -> None:
-        """Answer a call that the responder left open."""
+        """Answers a call that the responder left open."""
         self._take(self.server.respond(call, stub, self.now))
 
     def fault(self, call: Call, status: int) -> None:

@@ -1,14 +1,14 @@
-"""A security provider for tests: it authenticates, signs and seals, and keeps nobody out.
+"""A security provider for tests: it authenticates, signs and encrypts, but is not secure.
 
-Both sides know a secret, and number their contexts so that each has keys of its own. The legs of a
-context follow its authentication type, so that every way in which they are negotiated can be had:
+Both sides know a secret, and number their contexts so that each has its own keys. The steps of a
+context depend on its authentication type, so that tests cover all ways of negotiation:
 
     NTLM       hello, challenge, proof            bind, bind_ack, auth3
     SPNEGO     hello, challenge, proof, proof     bind, bind_ack, alter_context, its answer
     KERBEROS   hello with proof, proof            bind, bind_ack
 
-Signatures are HMACs with a sequence number for each direction; NTLM's cover the header always,
-the others' only when headers are signed, as with the real ones. At privacy the body is encrypted.
+Signatures are HMACs with a sequence number for each direction. NTLM's always cover the header, the
+others only if header signing was negotiated, as in reality. At level privacy the body is encrypted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHALLENGE = b"challenge "
 
 
 class SharedSecret:
-    """``Authenticator`` and ``Initiator`` at once, for a server and its clients."""
+    """``Authenticator`` and ``Initiator`` in one, for a server and its clients."""
 
     def __init__(self, secret: bytes = b"secret", name: str = "somebody") -> None:
         self._secret = secret
@@ -60,7 +60,7 @@ def _supported(auth_type: int) -> AuthType:
 
 
 class SharedSecretContext:
-    """``SecurityContext`` of either side."""
+    """The ``SecurityContext`` of either side."""
 
     def __init__(
         self, secret: bytes, auth_type: AuthType, name: str, number: int, *, accepting: bool
@@ -69,7 +69,7 @@ class SharedSecretContext:
         self._type = auth_type
         self._accepting = accepting
         self._name = name.encode()
-        #: What makes the keys of this context its own; whoever proves first takes the other's.
+        #: Makes this context's keys unique; the side that proves itself first adopts the other's.
         self._nonce = b"%d" % number
         self._steps = 0
         self._broken = False
@@ -85,11 +85,11 @@ class SharedSecretContext:
             else None
         )
 
-    # --- legs -------------------------------------------------------------------------------------
+    # --- steps ------------------------------------------------------------------------------------
 
     def step(self, token: bytes | None) -> bytes | None:
         if self._broken or self.complete:
-            raise AuthenticationError("the context takes no more legs")
+            raise AuthenticationError("the context is complete or broken; it takes no more tokens")
         self._steps += 1
         try:
             return self._accept(token or b"") if self._accepting else self._initiate(token)
@@ -108,7 +108,7 @@ class SharedSecretContext:
     def _hello(self, token: bytes) -> bytes:
         word, name, nonce, proof = (*token.split(b" ", 3), b"", b"", b"")[:4]
         if word != b"hello":
-            raise AuthenticationError("that is no hello")
+            raise AuthenticationError("the token is not a hello")
         self._name = name
         if self._type != AuthType.KERBEROS:
             return _CHALLENGE + self._nonce
@@ -129,7 +129,7 @@ class SharedSecretContext:
             self.complete = self._type == AuthType.NTLM
             return self._proof(b"client")
         if not hmac.compare_digest(token, self._proof(b"server")):
-            raise AuthenticationError("the server did not prove itself")
+            raise AuthenticationError("the server did not authenticate itself")
         self.complete = True
         return None
 

@@ -1,1 +1,1 @@
-"""Bytes to frozen values and back. No I/O, no clock, no randomness; standard library only."""
+"""Codecs between bytes and frozen values. No I/O, clock or randomness; standard library only."""

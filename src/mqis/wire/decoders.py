@@ -1,4 +1,4 @@
-"""Everything that ``mqis decode`` can read, by name. A protocol adds its line to ``DECODERS``."""
+"""All structures that ``mqis decode`` can read. A new protocol adds a line to ``DECODERS``."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """A name for ``--protocol``, a line for the list, and the function itself.
+    """A decoder: its name for ``--protocol``, its line in the list, and its function.
 
-    ``decode`` takes all bytes or raises ``WireError``.
+    ``decode`` consumes all bytes or raises ``WireError``.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Decoder:
 
 
 def whole(decode: Callable[[Reader], T], what: str) -> Callable[[bytes], T]:
-    """A structure's ``decode`` as one that wants nothing after the structure."""
+    """Wraps a structure's ``decode`` so that it refuses bytes after the structure."""
 
     def decode_all(data: bytes) -> T:
         reader = Reader(data)
@@ -63,7 +63,7 @@ def whole(decode: Callable[[Reader], T], what: str) -> Callable[[bytes], T]:
     return decode_all
 
 
-# --- what says more than its structure ------------------------------------------------------------
+# --- structures with a text form beside their fields ----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _hresult(reader: Reader) -> HResultMeaning:
 
 @dataclass(frozen=True, slots=True)
 class DescriptorText:
-    """A descriptor and, where it has one, its text."""
+    """A security descriptor and its SDDL text, if it has one."""
 
     sddl: str | None
     descriptor: SecurityDescriptor
@@ -91,13 +91,13 @@ def _descriptor(data: bytes) -> DescriptorText:
     descriptor = SecurityDescriptor.from_bytes(data)
     try:
         return DescriptorText(to_sddl(descriptor), descriptor)
-    except ValueError:  # an ACE of a type that has no text
+    except ValueError:  # an ACE of a type that SDDL cannot express
         return DescriptorText(None, descriptor)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOfProvider:
-    """One entry of a list of keys; ``rsa`` is None where the bytes are no RSA key."""
+    """One entry of a list of public keys; ``rsa`` is None if the blob is not an RSA key."""
 
     provider_name: str
     provider_type: int
@@ -119,7 +119,7 @@ def _public_keys(data: bytes) -> tuple[KeyOfProvider, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AddressText:
-    """One address, and how it is written."""
+    """An address and its text form."""
 
     text: str
     address_type: int
@@ -132,13 +132,13 @@ def _addresses(data: bytes) -> tuple[AddressText, ...]:
 
 
 def _properties(data: bytes) -> dict[str, PropVariant]:
-    """By the specification's name, by number where the catalogue has none."""
+    """Decodes properties; the keys are specification names, or numbers where unknown."""
     found = decode_properties(data)
     return {PROPERTIES[p].name if p in PROPERTIES else str(p): v for p, v in found.items()}
 
 
 def _server_list(data: bytes) -> ServerList | tuple[ServerSpec, ...]:
-    """With or without the site; UTF-16LE, with or without its zero, or ASCII."""
+    """Decodes a server list, with or without its site: UTF-16LE or ASCII, the zero is optional."""
     wide = data[1:2] == b"\0"
     encoding, unit = ("utf-16-le", 2) if wide else ("ascii", 1)
     try:
@@ -153,7 +153,7 @@ def _server_list(data: bytes) -> ServerList | tuple[ServerSpec, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PacketText:
-    """One message of a boxcar, its tag by name."""
+    """A message of a boxcar, with its tag by name."""
 
     tag: str
     is_master: int
@@ -164,7 +164,7 @@ class PacketText:
 
 @dataclass(frozen=True, slots=True)
 class BoxcarText:
-    """``dropped`` is what a receiver leaves out, and why."""
+    """A boxcar in text form; ``dropped`` is the part that a receiver ignores, with the reason."""
 
     packets: tuple[PacketText, ...]
     dropped: Remainder | None
@@ -186,7 +186,7 @@ def _boxcar(data: bytes) -> BoxcarText:
 
 @dataclass(frozen=True, slots=True)
 class PduText:
-    """A PDU without what its fields say already. ``call`` is what a stub means, where asked for."""
+    """A PDU without redundant fields. ``call`` is the decoded stub, if it was asked for."""
 
     type: str
     flags: tuple[str, ...]
@@ -208,7 +208,7 @@ _FLAGS = (
     (PfcFlags.MAYBE, "MAYBE"),
     (PfcFlags.OBJECT_UUID, "OBJECT_UUID"),
 )
-#: Where bit 04 is about signing headers; elsewhere it is about cancelling.
+#: The packet types in which bit 04 is about header signing; in others it is about cancelling.
 _BINDING = (
     PacketType.BIND,
     PacketType.BIND_ACK,
@@ -222,7 +222,7 @@ _PRIVACY = 6
 
 
 def _pdus(data: bytes) -> tuple[PduText, ...]:
-    """All PDUs of a piece of a connection, one behind the other."""
+    """Decodes the consecutive PDUs of a piece of a connection."""
     return tuple(_pdu_text(pdu) for pdu in _split_pdus(data))
 
 
@@ -254,21 +254,21 @@ def _pdu_text(pdu: Pdu) -> PduText:
 
 
 def _request_of(interface: InterfaceDescription) -> Callable[[bytes], PduText]:
-    """One request PDU, its stub (NDR20, not encrypted, in one fragment) by its opnum."""
+    """Returns a decoder of one request PDU and its stub (NDR20, not encrypted, in one fragment)."""
     operations = {operation.opnum: operation for operation in interface.operations}
 
     def decode(data: bytes) -> PduText:
         pdu = decode_pdu(data)
         request = pdu.body
         if not isinstance(request, Request):
-            raise WireError("only a request says which operation it is of", 2)
+            raise WireError("this PDU is not a request; only requests name their operation", 2)
         operation = operations.get(request.opnum)
         if operation is None:
             raise WireError(f"{interface.name} has no operation {request.opnum}", 22)
         stub = request.stub
         if pdu.auth is not None:
             if pdu.auth.level == _PRIVACY:
-                raise WireError("the stub is encrypted", pdu.stub_at)
+                raise WireError("the stub is encrypted and cannot be decoded", pdu.stub_at)
             stub = stub[: max(0, len(stub) - pdu.auth.pad_length)]
         try:
             call = operation.request.decode(

@@ -1,14 +1,14 @@
-"""The root of the error hierarchy, and the one error that decoding raises."""
+"""The root of the error hierarchy, and the only error that decoding raises."""
 
 from __future__ import annotations
 
 
 class MqisError(Exception):
-    """Whatever mqis reports as wrong with its input or surroundings."""
+    """An error in the input or the surroundings of mqis."""
 
 
 class WireError(MqisError):
-    """The bytes are wrong: where, and why."""
+    """The bytes are wrong; ``reason`` and ``offset`` say why and where."""
 
     def __init__(self, reason: str, offset: int) -> None:
         super().__init__(f"{reason} at offset {offset}")

@@ -18,7 +18,7 @@ _TEXT = re.compile(r"\{?([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Guid:
-    """A GUID by its sixteen packet bytes; ordered as its canonical text is."""
+    """A GUID, kept as its sixteen packet bytes; it sorts like its canonical text."""
 
     raw: bytes
 
@@ -30,7 +30,7 @@ class Guid:
 
     @classmethod
     def parse(cls, text: str) -> Guid:
-        """The GUID written as ``text``, with or without braces, in either case."""
+        """Parses ``text``, with or without braces, in either case."""
         match = _TEXT.fullmatch(text.strip().lower())
         if match is None or text.strip().startswith("{") != text.strip().endswith("}"):
             raise ValueError(f"{text!r} is not a GUID (8-4-4-4-12 hexadecimal digits)")
@@ -38,7 +38,7 @@ class Guid:
 
     @classmethod
     def from_big_endian(cls, data: bytes) -> Guid:
-        """The GUID whose text is the hex of ``data`` from left to right."""
+        """Returns the GUID whose text is the hex of ``data`` from left to right."""
         return cls(_swap_fields(data))
 
     @classmethod
@@ -53,7 +53,7 @@ class Guid:
     def big_endian(self) -> bytes:
         return _swap_fields(self.raw)
 
-    # By hand: they are the keys of every table, and the generated ones make two tuples a time.
+    # Written by hand because GUIDs are the keys of all tables: generated methods build tuples.
     def __eq__(self, other: object) -> bool:
         return self.raw == other.raw if isinstance(other, Guid) else NotImplemented
 

@@ -1,12 +1,12 @@
-"""A set of properties as one run of bytes: what a store keeps of an object.
+"""The encoding of an object's properties in a store.
 
     u16      count
     count x  u32 PROPID, u16 variant type, u32 offset of the value behind the table
              packed values (propvariant), in the order of the table
 
-Ascending by PROPID, so that equal sets have equal bytes. Unlike the replication form every value
-carries its type: a store must be readable without the catalogue that wrote it. The table comes
-first because most readers want one property of many.
+The order is ascending by PROPID, so that equal sets have equal bytes. Unlike in replication, every
+value carries its type: a store must be readable without the catalogue of its writer. The table
+comes first because most readers want one property of many.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def encode_properties(properties: Properties) -> bytes:
     try:
         head = _COUNT.pack(len(values)) + _table_of(len(values)).pack(*table)
     except struct_error as error:
-        raise ValueError(f"the properties do not fit their table: {error}") from None
+        raise ValueError(f"the properties do not fit in their table: {error}") from None
     return head + b"".join(values)
 
 
 def packed_value(properties: Properties, propid: int) -> bytes | None:
-    """What ``encode_properties`` makes of one of them; a key for what is worked out from it."""
+    """The encoded value of one property; it serves as a cache key for derived values."""
     if isinstance(properties, PropertyBag):
         return properties.packed(propid)
     found = properties.get(propid)
@@ -62,12 +62,12 @@ def packed_value(properties: Properties, propid: int) -> bytes | None:
 
 
 def decode_properties(data: bytes) -> dict[int, PropVariant]:
-    """All of them, every byte checked."""
+    """Decodes all properties and checks every byte."""
     bag = PropertyBag(data)
     entries = bag.entries()
     for (propid, *_), (follower, *_) in pairwise(entries):
         if follower <= propid:
-            raise WireError(f"property {follower} after {propid}: not ascending", 2)
+            raise WireError(f"property {follower} follows {propid}: they are not ascending", 2)
     properties: dict[int, PropVariant] = {}
     at = bag.values_at
     for propid, number, start in entries:
@@ -81,10 +81,10 @@ def decode_properties(data: bytes) -> dict[int, PropVariant]:
 
 
 class PropertyBag(Mapping[int, PropVariant]):
-    """The properties in ``data``, each decoded when it is asked for.
+    """A mapping of the properties in ``data``, which decodes each one on first access.
 
-    For bytes that a store wrote and guards; ``decode_properties`` is for bytes from elsewhere. A
-    damaged value raises ``WireError`` when it is looked at.
+    It serves bytes that a store wrote and protects; use ``decode_properties`` for other bytes. A
+    damaged value raises ``WireError`` on access.
     """
 
     __slots__ = ("_decoded", "_ids", "_table", "data", "values_at")
@@ -98,14 +98,14 @@ class PropertyBag(Mapping[int, PropVariant]):
         if self.values_at > len(data):
             raise WireError(f"a table of {count} properties does not fit in {len(data)} bytes", 0)
         self._table: tuple[int, ...] = _table_of(count).unpack_from(data, _COUNT.size)
-        # Objects have a dozen or two: to search them takes less than to make a dict of them.
+        # Objects have a dozen or two: searching them is faster than building a dict.
         self._ids = self._table[::3]
         if len(set(self._ids)) != count:
-            raise WireError("a property stands twice in the table", _COUNT.size)
+            raise WireError("the table contains a property twice", _COUNT.size)
         self._decoded: dict[int, PropVariant] = {}
 
     def entries(self) -> list[tuple[int, int, int]]:
-        """Of each property its identifier, its variant type and the offset of its value."""
+        """The identifier, the variant type and the value's offset of each property."""
         start = self.values_at
         starts = (start + offset for offset in self._table[2::3])
         return list(zip(self._ids, self._table[1::3], starts, strict=True))
@@ -126,17 +126,17 @@ class PropertyBag(Mapping[int, PropVariant]):
             return default
         offset = self.values_at + self._table[at + 2]
         if offset > len(self.data):
-            raise WireError(f"property {propid} lies behind the end", offset)
+            raise WireError(f"the value of property {propid} is behind the end", offset)
         found = self._decoded[propid] = _decode(Reader(self.data, offset), self._table[at + 1])
         return found
 
     def packed(self, propid: int) -> bytes | None:
-        """The bytes of a value, up to those of the next one, without a look into them."""
+        """The encoded value, up to the start of the next one, not decoded."""
         tagged = self.tagged(propid)
         return None if tagged is None else tagged[2:]
 
     def tagged(self, propid: int) -> bytes | None:
-        """The same behind the number of its variant type: what ``decode_tagged`` reads."""
+        """The encoded value after its variant type, in the form that ``decode_tagged`` reads."""
         try:
             at = 3 * self._ids.index(propid)
         except ValueError:

@@ -1,8 +1,8 @@
 """PROPVARIANT values (MS-MQMQ 2.2.12, 2.2.13) and their packed form (MS-MQCN 2.2.3).
 
-In memory a value keeps its tag. The packed form, which replication and change notification put on
-the wire, drops it: the property identifier alone fixes the type, values follow each other without
-tag, padding or reserved words.
+In memory a value keeps its type tag. The packed form, which replication and change notification
+put on the wire, omits it: the property identifier determines the type, and values follow each
+other without tag, padding or reserved words.
 
     I1 UI1              1 byte            LPWSTR          UTF-16LE units, 16-bit zero
     I2 UI2 BOOL         2                 BLOB            u32 size, bytes
@@ -27,15 +27,15 @@ from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
 VECTOR = 0x1000
-#: Longest string, longest vector, deepest vectors of variants. A value beyond them can neither be
-#: made nor decoded, so whatever was encoded can be read again. A blob is bounded by its message.
+#: The longest string, the longest vector and the deepest vector of variants. A value beyond them
+#: can be neither made nor decoded, so all encoded values can be read. Its message limits a blob.
 MAX_STRING_UNITS = 65_535
 MAX_VECTOR_ITEMS = 65_536
 MAX_VARIANT_DEPTH = 4
 
 
 class VarType(IntEnum):
-    """The discriminants that these protocols use; any other is undecodable (MS-MQDS 2.2.3)."""
+    """The variant types that these protocols use; others cannot be decoded (MS-MQDS 2.2.3)."""
 
     EMPTY = 0
     NULL = 1
@@ -61,7 +61,7 @@ class VarType(IntEnum):
     VECTOR_CLSID = VECTOR | 72
 
     def __str__(self) -> str:
-        """As the specifications write it: VT_UI4, VT_CLSID|VT_VECTOR."""
+        """The specifications' spelling: VT_UI4, VT_CLSID|VT_VECTOR."""
         if self & VECTOR:
             return f"VT_{self.name.removeprefix('VECTOR_')}|VT_VECTOR"
         return f"VT_{self.name}"
@@ -92,7 +92,7 @@ class PropVariant:
             raise ValueError(f"{self.vt}: {fault}")
 
     def packed(self) -> bytes:
-        """The packed form: the value alone."""
+        """The packed form: the value without its tag."""
         return _PACK[self.vt](self.value)
 
     def encode(self, writer: Writer) -> None:
@@ -120,14 +120,14 @@ _set_value = vars(PropVariant)["value"].__set__
 
 
 def trusted(vt: VarType, value: Value) -> PropVariant:
-    """A variant whose value a decoder made, so that it fits its type: not checked again."""
+    """Makes a variant of a decoded value, which fits its type, without checking it again."""
     variant: PropVariant = object.__new__(PropVariant)
     _set_vt(variant, vt)
     _set_value(variant, value)
     return variant
 
 
-# --- what a value of each type may be -------------------------------------------------------------
+# --- checks of a value by its type: each returns the fault, or None -------------------------------
 
 
 def _nothing(value: object) -> str | None:
@@ -177,7 +177,7 @@ def _variant(value: object) -> str | None:
 
 
 def _depth(value: object) -> int:
-    """How many vectors of variants lie in one another."""
+    """The nesting of vectors of variants."""
     if not isinstance(value, PropVariant) or value.vt is not VarType.VECTOR_VARIANT:
         return 0
     assert isinstance(value.value, tuple)
@@ -228,9 +228,8 @@ _FAULTS: dict[VarType, Callable[[object], str | None]] = {
 
 # --- bytes ----------------------------------------------------------------------------------------
 #
-# Each type has a function from its values to their bytes, and one from a reader to a value.
-# ``PropVariant`` checks value against type before the first is called, which no annotation of a
-# table can say.
+# Each type has a function from its values to bytes, and one from a reader to a value. The first
+# gets values that ``PropVariant`` has checked against their type; the tables cannot annotate that.
 
 
 def _pack_octets(value: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""The one way to bytes: a cursor that checks every bound.
+"""The reader: a cursor over bytes that checks every bound.
 
-A decoder never slices a buffer itself. It asks the reader, and the reader either has what was
-asked for or raises ``WireError`` with the offset where it is missing.
+A decoder never slices a buffer itself. It asks the reader, which either has the bytes or raises
+``WireError`` with the offset where they are missing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _I64 = Struct("<q")
 
 
 class Reader:
-    """Little-endian, bounds-checked reading of ``data`` between two offsets.
+    """A little-endian, bounds-checked cursor over ``data`` between two offsets.
 
-    Offsets in errors are those of the whole buffer, also in a reader that ``sub`` cut out.
+    Offsets in errors count from the start of the whole buffer, also in a reader made by ``sub``.
     """
 
     __slots__ = ("_data", "_end", "offset")
@@ -34,14 +34,14 @@ class Reader:
         self._end = len(data) if end is None else end
         self.offset = offset
         if not 0 <= offset <= self._end <= len(data):
-            raise ValueError(f"{offset}..{end} does not lie inside {len(data)} bytes")
+            raise ValueError(f"{offset}..{end} is not inside {len(data)} bytes")
 
     @property
     def remaining(self) -> int:
         return self._end - self.offset
 
     def error(self, reason: str, offset: int | None = None) -> WireError:
-        """A ``WireError`` for the caller to raise, by default about the current offset."""
+        """Returns a ``WireError`` for the caller to raise, by default at the current offset."""
         return WireError(reason, self.offset if offset is None else offset)
 
     def _take(self, size: int, what: str) -> int:
@@ -52,7 +52,7 @@ class Reader:
         return start
 
     def since(self, start: int) -> bytes:
-        """What was read from ``start`` on, as it stands in the buffer."""
+        """The bytes from ``start`` to the current offset."""
         return self._data[start : self.offset]
 
     def u8(self) -> int:
@@ -94,14 +94,14 @@ class Reader:
         return Guid(self.bytes(16, "GUID"))
 
     def unpack(self, form: Struct, what: str) -> tuple[Any, ...]:
-        """Several fields at once; whoever reads millions of them has their form ready."""
+        """Reads several fields at once, in a layout that the caller has precompiled."""
         return form.unpack_from(self._data, self._take(form.size, what))
 
     def count(self, limit: int, item_size: int, what: str) -> int:
-        """A u32 count of items, refused before anything is made for them.
+        """Reads a u32 count of items and refuses one that is too large, before memory is allocated.
 
-        ``item_size`` is the smallest size an item can have, so that a count which the remaining
-        bytes cannot hold is caught here.
+        ``item_size`` is the smallest size of an item; it shows whether the remaining bytes can hold
+        that many.
         """
         at = self.offset
         count = self.u32()
@@ -112,9 +112,9 @@ class Reader:
         return count
 
     def utf16z(self, limit: int, what: str = "string") -> str:
-        """UTF-16LE up to and without its 16-bit zero, at most ``limit`` units long.
+        """Reads UTF-16LE of at most ``limit`` units and its 16-bit zero, which it drops.
 
-        Lone surrogates pass: Windows names are unit sequences, not checked text.
+        Lone surrogates are allowed: Windows names are sequences of units, not checked text.
         """
         start = self.offset
         stop = min(self._end, start + 2 * limit + 2)
@@ -129,7 +129,7 @@ class Reader:
         return self._data[start:at].decode("utf-16-le", "surrogatepass")
 
     def sub(self, size: int, what: str = "part") -> Reader:
-        """A reader restricted to the next ``size`` bytes, which this one skips."""
+        """Returns a reader restricted to the next ``size`` bytes, which this one skips."""
         start = self._take(size, what)
         return Reader(self._data, start, start + size)
 

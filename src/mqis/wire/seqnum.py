@@ -1,7 +1,7 @@
 """SEQUENCE_NUMBER (MC-MQDSRP 2.2.2): eight bytes, most significant first.
 
-Everything else in these protocols is little-endian; a sequence number is an array of bytes that
-compares from its first to its last, which makes it an unsigned 64-bit big-endian number.
+All other integers in these protocols are little-endian. A sequence number is an array of bytes
+that compares from first to last, which makes it an unsigned 64-bit big-endian number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MODULUS = 1 << 64
 
 @dataclass(frozen=True, slots=True, order=True)
 class SequenceNumber:
-    """A point in the history of a partition. Arithmetic wraps, as the text has it."""
+    """A point in the history of a partition. Arithmetic wraps, as specified."""
 
     value: int
 
@@ -43,7 +43,7 @@ class SequenceNumber:
 
     @classmethod
     def parse(cls, text: str) -> SequenceNumber:
-        """From the sixteen hexadecimal digits that ``str`` gives."""
+        """Parses the sixteen hexadecimal digits that ``str`` returns."""
         if len(text) != 16 or not all(c in "0123456789abcdef" for c in text.lower()):
             raise ValueError(f"{text!r} is not a sequence number (16 hexadecimal digits)")
         return cls(int(text, 16))
@@ -64,7 +64,7 @@ class SequenceNumber:
         return SequenceNumber((self.value - steps) % _MODULUS)
 
     def saturating_sub(self, steps: int) -> SequenceNumber:
-        """Subtract but stop at MIN: the purge rule must not wrap to a huge number (E22)."""
+        """Subtracts but stops at MIN: the purge rule must not wrap to a huge number (E22)."""
         return SequenceNumber(max(0, self.value - steps))
 
     def __str__(self) -> str:

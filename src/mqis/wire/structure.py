@@ -1,7 +1,7 @@
-"""What stands on its own as a run of bytes: both ways between those and a value.
+"""The base of values with an encoding of their own.
 
-A structure says how to ``decode`` itself from a reader and ``encode`` itself to a writer; as a
-whole value it also has ``from_bytes``, which takes all bytes or none, and ``to_bytes``.
+A structure can ``decode`` itself from a reader and ``encode`` itself to a writer. From these it
+gets ``from_bytes``, which requires all bytes to be used, and ``to_bytes``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mqis.wire.writer import Writer
 
 
 class Structure(ABC):
-    """Base of frozen, slotted dataclasses; ``NAME`` is what errors call it."""
+    """The base of frozen, slotted dataclasses; errors call them by ``NAME``."""
 
     __slots__ = ()
     NAME: ClassVar[str]
@@ -22,15 +22,15 @@ class Structure(ABC):
     @classmethod
     @abstractmethod
     def decode(cls, reader: Reader) -> Self:
-        """The value that stands next in ``reader``; ``WireError`` if none does."""
+        """Decodes the next value in ``reader``; raises ``WireError`` if it is malformed."""
 
     @abstractmethod
     def encode(self, writer: Writer) -> None:
-        """Append the value to ``writer``."""
+        """Appends the value to ``writer``."""
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The value that ``data`` holds, and nothing after it."""
+        """Decodes ``data``, which is exactly one value."""
         reader = Reader(data)
         value = cls.decode(reader)
         reader.expect_end(cls.NAME)

@@ -1,4 +1,4 @@
-"""The counterpart of the reader: little-endian appending to one buffer."""
+"""The writer, counterpart of the reader: it appends little-endian values to one buffer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _I64 = Struct("<q")
 
 
 class Writer:
-    """Collects bytes. A value that its field cannot hold is the caller's ``ValueError``."""
+    """A buffer of bytes. A value that does not fit its field raises ``ValueError``."""
 
     __slots__ = ("_buffer",)
 
@@ -35,7 +35,7 @@ class Writer:
         try:
             self._buffer += form.pack(value)
         except struct_error as error:
-            raise ValueError(f"{value!r} does not fit {form.size} bytes: {error}") from None
+            raise ValueError(f"{value!r} does not fit in {form.size} bytes: {error}") from None
 
     def u8(self, value: int) -> None:
         self._pack(_U8, value)
@@ -73,9 +73,9 @@ class Writer:
         self._buffer += value.encode("utf-16-le", "surrogatepass") + b"\0\0"
 
     def patch_u32(self, offset: int, value: int) -> None:
-        """Fill in a length or offset that is known only after what it describes."""
+        """Overwrites a length or offset that becomes known only after what it describes."""
         if not 0 <= offset <= len(self._buffer) - 4:
             raise ValueError(f"no four bytes were written at offset {offset} yet")
         if not 0 <= value <= 0xFFFFFFFF:
-            raise ValueError(f"{value!r} does not fit 4 bytes")
+            raise ValueError(f"{value!r} does not fit in 4 bytes")
         _U32.pack_into(self._buffer, offset, value)

@@ -88,7 +88,7 @@ def test_pings_on_any_port() -> None:
 def test_a_datagram_that_is_not_what_its_port_says() -> None:
     (row,) = rows_of([udp_frame(DISCOVERY, True, b"\0\x09\0\0")])
     assert (row.protocol, row.kind) == ("mqsd", "datagram")
-    assert row.error == "9 is neither a request nor a reply at offset 1"
+    assert row.error == "packet type 9 is neither a request nor a reply at offset 1"
     cut = decode(write_pcap([(0, udp_frame(DISCOVERY, True, ASKED))], snap_length=60))
     assert [row.error for row in cut] == ["the snap length cut the datagram"]
     assert cut[0].length == len(ASKED)
@@ -167,7 +167,7 @@ def test_what_is_put_together_can_be_wrong() -> None:
     frame = bytearray(udp_frame(DISCOVERY, False, ANSWERED))
     frame[38:40] = b"\0\x03"  # the length of the datagram
     (row,) = rows_of(fragments(bytes(frame), [800]))
-    assert row.error == "put together: a UDP datagram of 3 bytes in 2392 at offset 4"
+    assert row.error == "put together: UDP length 3 is impossible in 2392 bytes at offset 4"
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_what_is_damaged_is_a_row() -> None:
     *rows, last = decode_rows(whole[:-10])
     assert [row.kind for row in rows] == ["SessionAck"]
     assert (last.kind, last.frame, last.carrier) == ("packet", 8, "")
-    assert last.error == "the file ends 10 bytes before packet 8 does"
+    assert last.error == "the file ends 10 bytes before the end of packet 8"
     (row,) = decode_rows(b"nonsense")
     assert row == file_error(0, "this is neither a pcap nor a pcapng file")
     assert row.kind == "file"
@@ -189,7 +189,7 @@ def test_a_packet_that_is_wrong_is_a_row_of_its_own() -> None:
     found = rows_of([*good, good[0][:14] + b"\x40" + good[0][15:]])
     assert told(found) == [
         ("SessionAck", None),
-        ("packet", "0x40 does not begin an IPv4 header at offset 14"),
+        ("packet", "an IPv4 header cannot begin with 0x40 at offset 14"),
     ]
     assert found[1].time_ns == 9000
     cut = decode(write_pcap([(0, good[0])], snap_length=30))
@@ -200,7 +200,7 @@ def test_a_packet_that_is_wrong_is_a_row_of_its_own() -> None:
 def test_a_link_that_nobody_knows_is_told_once() -> None:
     data = write_pcap([(0, b"abc"), (0, b"def")], link_type=147)
     (row,) = decode(data)
-    assert row.error == "link type 147 is not one of those that are known at offset 0"
+    assert row.error == "link type 147 is unknown at offset 0"
 
 
 def test_other_packets_say_nothing() -> None:

@@ -188,12 +188,12 @@ def test_boxcars_are_messages() -> None:
 
 def test_a_boxcar_that_is_wrong() -> None:
     (row,) = sent(samples.BOXCAR, 3)
-    assert row.error == "in the boxcar: dwcMessages says 4 messages, the call 3 at offset 12"
+    assert row.error == "in the boxcar: dwcMessages is 4, but the call announced 3 at offset 12"
     short = Packet(3, 0, 2, 0, b"\x01")  # a refusal without its reason
     broken = bytearray(BoxcarBuilder([short, Packet.ping()]).to_bytes())
     broken[48:52] = b"\x07\0\0\0"
     row, message = sent(bytes(broken), 2)
-    assert row.error == "in the boxcar: 0x7 is no MsgTag at offset 48, 1 messages dropped"
+    assert row.error == "in the boxcar: 0x7 is not a MsgTag at offset 48, 1 messages dropped"
     assert message.summary == "connection 2"
 
 

@@ -171,7 +171,7 @@ def test_the_journal_of_another_history_is_refused(journal: Journal) -> None:
     assert appender.flush() == 0
     append(second, 100)
     for attempt in (appender.copy, appender.flush):
-        with pytest.raises(StorageError, match="record 1 is another one"):
+        with pytest.raises(StorageError, match="record 1 differs"):
             attempt()
     assert waiting(second) == [1]
     assert held(journal.directory) == [1, 2, 3]

@@ -105,7 +105,7 @@ def test_rotation_flushes_the_segment_before(tmp_path: Path) -> None:
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    with journal(tmp_path), pytest.raises(StorageError, match="another process writes"):
+    with journal(tmp_path), pytest.raises(StorageError, match="another process is writing"):
         Journal(tmp_path, "PSC1", SERVER)
     with journal(tmp_path) as opened:
         opened.append(encoded(1))
@@ -159,7 +159,7 @@ def test_a_segment_that_was_not_begun_is_removed(tmp_path: Path, keep: int, zero
     path.write_bytes(bytes(keep) if zeros else content[:keep])
     with journal(tmp_path, 500) as opened:
         assert opened.last_lsn == 4
-        assert opened.mended == [f"{path.name}: was not begun, removed"]
+        assert opened.mended == [f"{path.name}: removed, because its header was never written"]
         opened.append(encoded(5))
     assert path.read_bytes() == content
 
@@ -179,7 +179,7 @@ def test_damage_in_the_middle_is_kept_and_named(tmp_path: Path) -> None:
     assert [entry.lsn for entry in records(tmp_path)] == [1, 3, 4]
     corrupt, gap = journal_faults(tmp_path)
     assert corrupt.startswith(f"{path.name}: offset {offset}: corrupt: ")
-    assert "record 3 stands where 2 belongs" in gap
+    assert "record 3 is where 2 belongs" in gap
 
 
 def test_a_damaged_header_is_named(tmp_path: Path) -> None:

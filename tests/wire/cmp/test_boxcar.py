@@ -207,7 +207,7 @@ def test_size_is_known_before_the_bytes_are(some: list[Packet]) -> None:
 
 @pytest.mark.parametrize("total", [0, 39, 40, 127, 129, 81_920, 0xFFFFFFFF])
 def test_a_total_unlike_the_byte_count_is_refused(total: int) -> None:
-    with pytest.raises(WireError, match=f"dwcbTotal says {total} bytes, there are 128") as caught:
+    with pytest.raises(WireError, match=f"dwcbTotal is {total}, but the boxcar has 128") as caught:
         BoxcarReader(with_header(VECTORS["boxcar"], total=total))
     assert caught.value.offset == 8
 
@@ -215,7 +215,7 @@ def test_a_total_unlike_the_byte_count_is_refused(total: int) -> None:
 @pytest.mark.parametrize("count", [0, 1, 3, 4095])
 def test_a_count_unlike_the_calls_is_refused(count: int) -> None:
     assert len(list(BoxcarReader(VECTORS["boxcar"], 2))) == 2
-    with pytest.raises(WireError, match=f"2 messages, the call {count}"):
+    with pytest.raises(WireError, match=f"is 2, but the call announced {count}"):
         BoxcarReader(VECTORS["boxcar"], count)
 
 

@@ -82,7 +82,7 @@ def test_header_round_trip(header: SegmentHeader) -> None:
     [
         (b"PK\3\4" + VECTOR[4:], "not a journal segment"),
         (VECTOR[:8] + b"\2" + VECTOR[9:], "format version 2"),
-        (VECTOR[:10] + b"\x10" + VECTOR[11:], "cannot be the length"),
+        (VECTOR[:10] + b"\x10" + VECTOR[11:], "is not a possible length"),
         (VECTOR[:-1], "needs"),
         (VECTOR[:-1] + b"x", "checksum"),
         (b"", "needs"),
@@ -215,5 +215,5 @@ def test_offsets_go_by_lengths() -> None:
 def test_corrupt_tells_offset_and_reason() -> None:
     entries = list(walk(damaged((STARTS[1] + 20, b"?")), 0))
     assert entries[1] == Corrupt(
-        STARTS[1], len(ENCODED[1]), "the journal record does not agree with its checksum"
+        STARTS[1], len(ENCODED[1]), "the checksum of the journal record does not match"
     )

@@ -218,19 +218,19 @@ def _with(name: str, at: int, octets: bytes) -> bytes:
         (_with("CP request", 4, b"MQIS"), 4, "not the signature"),
         (_with("CP request", 8, b"\x0f\0\0\0"), 8, "PacketSize 15"),
         (_with("CP request", 8, b"\x01\0\x40\0"), 8, "PacketSize 4194305"),
-        (_with("CP request", 8, b"\x1c\0\0\0"), 8, "a packet of 28 bytes in 32"),
+        (_with("CP request", 8, b"\x1c\0\0\0"), 8, "the packet has 28 bytes, the data 32"),
         (_with("CP request", 18, b"\x00"), 18, "type 1, 2 or 3, not 0"),
         (_with("CP request", 18, b"\x04"), 18, "type 1, 2 or 3, not 4"),
         (_with("CP request", 18, b"\x01"), 20, "needs 16 bytes, 12 left"),
         (_with("SessionAck", 18, b"\x03"), 32, "4 bytes after the end of ConnectionParameters"),
         (_with("UserMessage", 60, b"\x40\x5c\x29"), 60, "neither express nor recoverable"),
-        (_with("UserMessage", 60, b"\x00\x58\x29"), 60, "is not PRIVATE"),
-        (_with("UserMessage", 60, b"\x00\x50\x29"), 60, "a destination queue is not PRIVATE_AT_A"),
-        (_with("UserMessage", 60, b"\x00\x3c\x29"), 60, "administration queue is not SAME_AS"),
-        (_with("UserMessage", 60, b"\x00\x5c\x09"), 60, "without MessagePropertiesHeader"),
-        (_with("UserMessage", 64, b"\x00\x00"), 64, "name of 0 bytes"),
-        (_with("UserMessage", 64, b"\x3b\x00"), 64, "name of 59 bytes"),
-        (_with("UserMessage", 64, b"\xff\xff"), 64, "name of 65535 bytes"),
+        (_with("UserMessage", 60, b"\x00\x58\x29"), 60, "cannot be PRIVATE"),
+        (_with("UserMessage", 60, b"\x00\x50\x29"), 60, "destination queue cannot be PRIVATE_AT_A"),
+        (_with("UserMessage", 60, b"\x00\x3c\x29"), 60, "administration queue cannot be SAME_AS"),
+        (_with("UserMessage", 60, b"\x00\x5c\x09"), 60, "has no MessagePropertiesHeader"),
+        (_with("UserMessage", 64, b"\x00\x00"), 64, "name cannot have 0 bytes"),
+        (_with("UserMessage", 64, b"\x3b\x00"), 64, "name cannot have 59 bytes"),
+        (_with("UserMessage", 64, b"\xff\xff"), 64, "name cannot have 65535 bytes"),
         (_with("UserMessage", 64, b"\x38\x00"), 66, "does not end at its first zero"),
         (_with("UserMessage", 66, b"\x00\x00"), 66, "does not end at its first zero"),
         (_with("UserMessage", 161, b"\xfb"), 161, "a label of 251 units"),
@@ -260,9 +260,9 @@ def test_reserved_fields_are_ignored() -> None:
     ("part", "octets", "reason"),
     [
         ("debug", b"\x02\0\0\0", "queue type 2"),
-        ("soap", bytes(24), "section 0x0000 where 0x0320"),
+        ("soap", bytes(24), "section 0x0000 instead of 0x0320"),
         ("multi_queue", b"\x0b\0\0\0\x64\0" + bytes(40), "MQFAddressHeader of 11 bytes"),
-        ("multi_queue", b"\x0c\0\0\0\x65\0" + bytes(40), "section 0x0065 where 0x0064"),
+        ("multi_queue", b"\x0c\0\0\0\x65\0" + bytes(40), "section 0x0065 instead of 0x0064"),
     ],
 )
 def test_a_header_that_is_skipped_has_to_be_one(part: str, octets: bytes, reason: str) -> None:
@@ -298,7 +298,7 @@ def test_a_packet_of_more_than_four_mebibytes() -> None:
     assert len(octets) == MAX_PACKET
     assert decode_packet(octets) == message
     more = UserMessage(UserHeader(PSC1, 1, QUEUE), MessageProperties(bytes(largest + 1)))
-    with pytest.raises(ValueError, match="are the limit"):
+    with pytest.raises(ValueError, match="are allowed"):
         more.to_bytes()
 
 
@@ -326,9 +326,9 @@ def test_names_of_the_wrong_kind() -> None:
         QueueName(QueueKind.PUBLIC, private_id=1)
     with pytest.raises(ValueError, match="has no GUID"):
         QueueName(QueueKind.DIRECT, guid=PSC1)
-    with pytest.raises(ValueError, match="a destination queue is not"):
+    with pytest.raises(ValueError, match="a destination queue cannot be"):
         UserHeader(PSC1, 1, QueueName.at_source(1))
-    with pytest.raises(ValueError, match="an administration queue is not"):
+    with pytest.raises(ValueError, match="an administration queue cannot be"):
         UserHeader(PSC1, 1, QUEUE, admin=QueueName.SAME_AS_ADMIN)
 
 

@@ -146,7 +146,7 @@ def test_the_ipx_part() -> None:
 @pytest.mark.parametrize(
     ("part", "reason"),
     [
-        ("00000000 00000000", "IPXNetworkCount is 0, at least 1 is wanted at offset 52"),
+        ("00000000 00000000", "IPXNetworkCount is 0, at least 1 is required at offset 52"),
         ("21000000" + "00000000" * 33, "33 items, at most 32 are allowed at offset 52"),
         ("02000000 00000000", "2 items do not fit in 4 bytes at offset 52"),
     ],
@@ -222,7 +222,7 @@ def _listing(text: str, size: int | None = None) -> bytes:
         pytest.param(OTHER_SITE_BYTES[:-1], "needs 18 bytes, 17 left", id="cut array"),
         pytest.param(OTHER_SITE_BYTES + b"\0\0", "2 bytes after the end", id="longer than told"),
         pytest.param(
-            _listing("10nt4pec\0", 17)[:-1], "whole characters, not 17 bytes", id="odd size"
+            _listing("10nt4pec\0", 17)[:-1], "an even number of bytes, not 17", id="odd size"
         ),
         pytest.param(_listing("10nt4pec"), "no terminating zero", id="no NUL"),
         pytest.param(_listing("10a\x0010b\0"), "8 bytes after the end", id="a NUL inside"),

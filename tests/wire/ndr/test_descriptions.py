@@ -49,7 +49,7 @@ def test_a_count_has_to_be_there() -> None:
     ],
 )
 def test_a_correlation_that_nothing_binds(description: ndr.Description[Any]) -> None:
-    with pytest.raises(TypeError, match="nothing here can bind"):
+    with pytest.raises(TypeError, match="cannot be bound here"):
         description.encode((1,), Syntax.NDR20)
 
 
@@ -131,7 +131,7 @@ def test_a_hidden_discriminant_needs_a_union_behind_its_pointer() -> None:
     description = ndr.Parameters(
         One, tag=ndr.U32, value=ndr.Unique(ndr.Union(ndr.U32, {1: ndr.U32}, switch_is="tag"))
     )
-    with pytest.raises(ValueError, match="cannot be told"):
+    with pytest.raises(ValueError, match="is unknown"):
         description.encode(One(None), Syntax.NDR20)
     # Read, a null union has no discriminant to compare.
     assert description.decode(bytes.fromhex("0900000000000000"), Syntax.NDR20) == One(None)

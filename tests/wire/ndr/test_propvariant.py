@@ -227,7 +227,7 @@ def test_count_has_to_be_the_arrays() -> None:
 
 
 def test_null_with_a_count_is_refused() -> None:
-    assert "without a pointer" in refusal("410000000000000041000000 05000000 00000000").reason
+    assert "has no pointer" in refusal("410000000000000041000000 05000000 00000000").reason
 
 
 def test_null_without_a_count_is_empty() -> None:

@@ -290,7 +290,7 @@ def test_full_pointer_to_another_type_is_refused() -> None:
 
 
 def test_full_pointer_to_what_holds_it_is_refused() -> None:
-    assert "points back" in refusal(FULL_NODE, words(5, 1, 5)).reason
+    assert "points to its own container" in refusal(FULL_NODE, words(5, 1, 5)).reason
 
 
 FULL_NODE: ndr.Description[Any] = ndr.Full(ndr.Lazy(lambda: FULL_TARGET))
@@ -448,7 +448,7 @@ def test_sizes_from_the_request_bound_encoding() -> None:
         RESPONSE.encode(Two((1, 2, 3, 4), b""), Syntax.NDR20, given=GIVEN)
     with pytest.raises(ValueError, match="at_most"):
         RESPONSE.encode(Two((), b"abc"), Syntax.NDR20, given=GIVEN)
-    with pytest.raises(TypeError, match="from the request"):
+    with pytest.raises(TypeError, match="needs the request's"):
         RESPONSE.encode(Two((), b""), Syntax.NDR20)
 
 

@@ -88,7 +88,7 @@ def test_a_cut_file_gives_its_first_packets(
         (b"%PDF-1.7", 0, "neither a pcap nor a pcapng"),
         (write_pcap([])[:20], 20, "ends within its header"),
         (write_pcap([(0, b"abc")])[:30], 24, "ends within the header of packet 1"),
-        (write_pcap([(0, b"abc")])[:-1], 24, "ends 1 bytes before packet 1 does"),
+        (write_pcap([(0, b"abc")])[:-1], 24, "ends 1 bytes before the end of packet 1"),
         (write_pcap([(0, b"a")])[:32] + struct.pack("<II", MAX_PACKET + 1, 9), 24, "cannot have"),
         (bytes.fromhex("d4c3b2a1 03000000") + bytes(16), 4, "version 3.0"),
     ],
@@ -103,7 +103,7 @@ def test_what_is_no_pcap_file(data: bytes, offset: int, reason: str) -> None:
 
 
 def test_only_its_own_walker_takes_a_pcap_file() -> None:
-    with pytest.raises(WireError, match="no pcap file"):
+    with pytest.raises(WireError, match="not a pcap file"):
         next(walk_pcap(Blocks().section()))
 
 
@@ -180,7 +180,7 @@ def test_interfaces_belong_to_their_section() -> None:
     data = first + little.enhanced(b"a", interface=1) + second + big.enhanced(b"b", interface=0)
     assert [p.link_type for p in decode_capture(data)] == [113, 101]
     told = unreadable(data + big.enhanced(b"c", interface=1))
-    assert told == Unreadable(len(data), "packet 3 is of interface 1, which is not described", 3)
+    assert told == Unreadable(len(data), "packet 3 names interface 1, which is not described", 3)
 
 
 def test_a_simple_packet_is_cut_by_its_interface() -> None:
@@ -193,11 +193,11 @@ def test_a_simple_packet_is_cut_by_its_interface() -> None:
 def test_a_block_that_is_wrong_inside_is_stepped_over() -> None:
     b = Blocks()
     bad = [
-        (b.block(6, bytes(16)), "without its fields"),
-        (b.block(3, b""), "without its field"),
-        (b.simple(b"abc", 99), "do not fit their block"),
-        (b.block(6, b.pack("IIIII", 0, 0, 0, 99, 99)), "do not fit their block"),
-        (b.block(1, bytes(4)), "interface description without"),
+        (b.block(6, bytes(16)), "too short for its fields"),
+        (b.block(3, b""), "too short for its field"),
+        (b.simple(b"abc", 99), "do not fit in their block"),
+        (b.block(6, b.pack("IIIII", 0, 0, 0, 99, 99)), "do not fit in their block"),
+        (b.block(1, bytes(4)), "interface description is too short"),
     ]
     data, ends = b.section() + b.interface(), []
     for block, _ in bad:
@@ -236,8 +236,8 @@ def test_there_are_only_so_many_interfaces(monkeypatch: pytest.MonkeyPatch) -> N
         (struct.pack("<III", 6, 13, 0), "cannot have 13 bytes"),
         (struct.pack("<III", 6, 8, 0), "cannot have 8 bytes"),
         (struct.pack("<III", 6, 1 << 31, 0), "cannot have 2147483648 bytes"),
-        (struct.pack("<III", 6, 64, 0), "ends 52 bytes before a block does"),
-        (Blocks().block(6, b"", again=16), "says 16 at its end"),
+        (struct.pack("<III", 6, 64, 0), "ends 52 bytes before the end of a block"),
+        (Blocks().block(6, b"", again=16), "ends with length 16"),
         (Blocks().section()[:20], "ends within a section header"),
         (Blocks().section(2), "version 2.0"),
     ],
@@ -257,7 +257,7 @@ def test_where_lengths_are_wrong_there_is_no_way_on(end: bytes, reason: str) -> 
     ("data", "reason"),
     [
         (b"\x0a\x0d\x0d\x0a" + bytes(10), "ends within a section header"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(40), "byte order cannot be told"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(40), "byte order is unknown"),
         (Blocks().section(7), "version 7.0"),
     ],
 )

@@ -93,12 +93,12 @@ def test_what_is_no_ip_is_not_looked_at() -> None:
 @pytest.mark.parametrize(
     ("link_type", "data", "reason"),
     [
-        (LinkType.ETHERNET, bytes(13), "a link header has 14 bytes, 13"),
+        (LinkType.ETHERNET, bytes(13), "a link header has 14 bytes, here are 13"),
         (LinkType.ETHERNET, bytes(12) + b"\x81\0\0", "ends within a VLAN tag"),
         (LinkType.LINUX_SLL, bytes(15), "16 bytes"),
         (LinkType.LINUX_SLL2, bytes(19), "20 bytes"),
         (LinkType.NULL, b"\x02\0", "address family"),
-        (LinkType.RAW, b"", "without a byte"),
+        (LinkType.RAW, b"", "packet is empty"),
         (147, b"x", "link type 147"),
         (-1, b"x", "link type -1"),
     ],
@@ -150,18 +150,18 @@ def test_what_the_snap_length_cut_is_counted(size: int) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (PACKET[:19], "an IPv4 header has 20 bytes, 19"),
-        (b"\x50" + PACKET[1:], "0x50 does not begin"),
-        (b"\x44" + PACKET[1:], "0x44 does not begin"),
-        (PACKET[:2] + b"\0\x10" + PACKET[4:], "packet of 16 bytes has 20 of header"),
-        (PACKET[:39], "a TCP header has 20 bytes, 19"),
+        (PACKET[:19], "an IPv4 header has 20 bytes, here are 19"),
+        (b"\x50" + PACKET[1:], "cannot begin with 0x50"),
+        (b"\x44" + PACKET[1:], "cannot begin with 0x44"),
+        (PACKET[:2] + b"\0\x10" + PACKET[4:], "packet of 16 bytes cannot have 20 of header"),
+        (PACKET[:39], "a TCP header has 20 bytes, here are 19"),
         (PACKET[:2] + b"\0\x20" + PACKET[4:], "a TCP header has 20 bytes"),
-        (PACKET[:32] + b"\x40" + PACKET[33:], "a TCP header of 16 bytes"),
-        (PACKET[:32] + b"\xf0" + PACKET[33:], "a TCP header of 60 bytes"),
-        (UDP_PACKET[:27], "a UDP header has 8 bytes, 7"),
-        (UDP_PACKET[:24] + b"\0\x07" + UDP_PACKET[26:], "datagram of 7 bytes in 13"),
-        (UDP_PACKET[:24] + b"\0\x0e" + UDP_PACKET[26:], "datagram of 14 bytes in 13"),
-        (ipv6(TCP, b"")[:39], "an IPv6 header has 40 bytes, 39"),
+        (PACKET[:32] + b"\x40" + PACKET[33:], "a TCP header cannot have 16 bytes"),
+        (PACKET[:32] + b"\xf0" + PACKET[33:], "a TCP header cannot have 60 bytes"),
+        (UDP_PACKET[:27], "a UDP header has 8 bytes, here are 7"),
+        (UDP_PACKET[:24] + b"\0\x07" + UDP_PACKET[26:], "length 7 is impossible in 13 bytes"),
+        (UDP_PACKET[:24] + b"\0\x0e" + UDP_PACKET[26:], "length 14 is impossible in 13 bytes"),
+        (ipv6(TCP, b"")[:39], "an IPv6 header has 40 bytes, here are 39"),
     ],
 )
 def test_headers_that_are_wrong(data: bytes, reason: str) -> None:
@@ -251,7 +251,7 @@ def test_extension_headers_that_are_wrong(packet: bytes, reason: str) -> None:
 
 
 def test_another_version_in_ipv6() -> None:
-    with pytest.raises(WireError, match="version 4 in an IPv6 header"):
+    with pytest.raises(WireError, match="an IPv6 header cannot have version 4"):
         decoded(LinkType.LINUX_SLL, bytes(14) + b"\x86\xdd" + PACKET + bytes(20))
 
 

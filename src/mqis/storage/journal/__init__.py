@@ -1,4 +1,4 @@
-"""The journal as files: append-only segments, and snapshots that history can start from."""
+"""The journal's files: append-only segments, and snapshots as starting points."""
 
 from mqis.storage.journal.appender import Appender, copy
 from mqis.storage.journal.journal import Journal

@@ -1,8 +1,8 @@
-"""From the outbox of a store to the files of a journal, idempotent by lsn.
+"""The appender: it moves records from a store's outbox to the journal's files, idempotently by lsn.
 
-The outbox is trimmed only when the files are on the disk, so a crash in between leaves records in
-both. These are compared before anything is added: equal ones are there already, a damaged end is
-written again, and one that differs means that store and journal do not belong together.
+The outbox is trimmed only after the files are flushed, so a crash in between leaves records in
+both. Those are compared before anything is appended: equal ones are skipped, a damaged end is
+written again, and a different one means that store and journal do not belong together.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ from mqis.storage.journal.reader import load_behind
 from mqis.storage.journal.snapshot import write_snapshot
 from mqis.wire.journal import Whole, encode_record
 
-#: How many records are read from the outbox at once.
+#: The number of records read from the outbox at once.
 BATCH = 2000
 
 
 @runtime_checkable
 class EncodedOutbox(Protocol):
-    """A view that has the records as bytes already."""
+    """A view that can return the records already encoded."""
 
     def encoded_outbox(self, after: int, limit: int) -> list[tuple[int, bytes]]: ...
 
 
 class Appender:
-    """Moves records, one caller at a time; what is committed meanwhile waits in the outbox."""
+    """The appender of one journal; records committed while it works wait in the outbox."""
 
     def __init__(self, store: Store, journal: Journal) -> None:
         self._store = store
         self._journal = journal
-        self._turn = Lock()
-        #: Up to here the outbox is known to agree with the journal.
+        self._lock = Lock()
+        #: Up to this lsn the outbox is known to agree with the journal.
         self._settled = 0
         self._trimmed = 0
 
     def copy(self) -> int:
-        """Append what waits, not yet on the disk; how many records it was."""
-        with self._turn, self._store.read() as view:
+        """Appends waiting records without flushing; returns their number."""
+        with self._lock, self._store.read() as view:
             return self._copy(view)
 
     def flush(self) -> int:
-        """Append what waits, put it on the disk, and trim the outbox; how many records it was."""
-        with self._turn:
+        """Appends waiting records, flushes them and trims the outbox; returns their number."""
+        with self._lock:
             with self._store.read() as view:
                 copied = self._copy(view)
             self._flush()
             return copied
 
     def snapshot(self) -> Path:
-        """Write the directory as it is behind the last record, where a new segment begins."""
-        with self._turn:
+        """Writes a snapshot of the directory at the last record; the next one begins a segment."""
+        with self._lock:
             with self._store.read() as view:
                 self._copy(view)
                 self._flush_files()
@@ -77,7 +77,7 @@ class Appender:
         return copied
 
     def _compare(self, rows: list[tuple[int, bytes]]) -> None:
-        """What is in the outbox and should be in the files; a damaged end is cut off."""
+        """Compares waiting records with the files; truncates a damaged end."""
         held: dict[int, bytes] = {}
         for segment in load_behind(self._journal.directory, rows[0][0] - 1):
             for entry in segment.entries():
@@ -89,12 +89,12 @@ class Appender:
                     raise self._error(f"record {lsn} is damaged")
                 return
             if held[lsn] != data:
-                raise self._error(f"record {lsn} is another one than the store's")
+                raise self._error(f"record {lsn} differs from the store's")
 
     def _error(self, fault: str) -> StorageError:
         return StorageError(
             f"journal {self._journal.directory}: {fault}; nothing is copied, and the store keeps "
-            "its records: move this directory away, or bring the one that belongs to the store"
+            "its records: move this directory away, or restore the one that belongs to the store"
         )
 
     def _flush(self) -> None:
@@ -108,17 +108,17 @@ class Appender:
     def _flush_files(self) -> None:
         try:
             self._journal.sync()
-        finally:  # where that failed, the journal has gone back
+        finally:  # after a failure the journal has truncated the file
             self._settled = min(self._settled, self._journal.last_lsn)
 
 
 def copy(store: Store, journal: Journal) -> int:
-    """Move everything that waits, durably; how many records were new to the journal."""
+    """Moves all waiting records and flushes; returns how many were new to the journal."""
     return Appender(store, journal).flush()
 
 
 def _waiting(view: View, after: int) -> list[tuple[int, bytes]]:
-    """The next records as they go to the files."""
+    """The next records, encoded."""
     if isinstance(view, EncodedOutbox):
         return view.encoded_outbox(after, BATCH)
     return [(lsn, encode_record(lsn, record)) for lsn, record in view.outbox(after, BATCH)]

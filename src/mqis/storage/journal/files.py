@@ -1,4 +1,4 @@
-"""What lies in a journal's directory, and what the system's errors about it mean."""
+"""The files in a journal's directory, and explanations of operating system errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SEGMENT = re.compile(r"segment-(\d{10})\.mqj")
 _SNAPSHOT = re.compile(r"snapshot-(\d{20})\.jsonl")
 
 _EXPLAINED = {
-    errno.ENOSPC: "no room left; free some space, nothing is lost and it goes on by itself",
-    errno.EDQUOT: "the quota is used up; nothing is lost, and it goes on by itself",
+    errno.ENOSPC: "no room left; free some: nothing is lost, and writing resumes by itself",
+    errno.EDQUOT: "the disk quota is used up; nothing is lost, and writing resumes by itself",
     errno.EROFS: "the file system is read-only",
-    errno.EACCES: "may not be written; check its owner and mode",
+    errno.EACCES: "no permission to write; check its owner and mode",
     errno.EIO: "the disk failed",
 }
 
@@ -33,12 +33,12 @@ def snapshot_name(lsn: int) -> str:
 
 
 def segments(directory: Path) -> dict[int, Path]:
-    """By number, ascending."""
+    """The segments by number, ascending."""
     return _listed(directory, _SEGMENT)
 
 
 def snapshots(directory: Path) -> dict[int, Path]:
-    """By the lsn that they were taken at, ascending."""
+    """The snapshots by their lsn, ascending."""
     return _listed(directory, _SNAPSHOT)
 
 
@@ -50,7 +50,7 @@ def _listed(directory: Path, pattern: re.Pattern[str]) -> dict[int, Path]:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """The system's errors as ``StorageError`` that says where, why and what to do."""
+    """Converts operating system errors to ``StorageError`` with the path, the reason and advice."""
     try:
         yield
     except OSError as error:
@@ -61,7 +61,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def flush(descriptor: int) -> None:
-    """To the disk, and on macOS out of the drive's cache as well."""
+    """Flushes to the disk, and on macOS also the drive's cache."""
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:
         fcntl.fcntl(descriptor, full)
@@ -70,7 +70,7 @@ def flush(descriptor: int) -> None:
 
 
 def flush_directory(directory: Path) -> None:
-    """So that a file that was made, renamed or removed stays so."""
+    """Flushes a directory, so that files made, renamed or removed in it stay so."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

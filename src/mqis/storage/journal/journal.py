@@ -1,7 +1,7 @@
-"""The one writer of a journal's directory.
+"""The single writer of a journal's directory.
 
-A segment is flushed before the next one is begun, so whatever a crash can leave unfinished is the
-end of the last one. Opening cuts that back to the last whole record; the outbox has the rest.
+A segment is flushed before the next one is begun, so a crash can leave only the end of the last
+segment unfinished. Opening truncates that to the last intact record; the outbox has the rest.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from mqis.wire.journal.segment import (
 )
 
 SEGMENT_BYTES = 64 << 20
-#: How much is handed to the system at once.
+#: The number of bytes written in one system call.
 _WRITE_BYTES = 1 << 20
 
 
 class Journal:
-    """Appends encoded records to segment files; any thread, but one at a time."""
+    """The writer of segment files; any thread may use it, but one at a time."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class Journal:
         self._server = server
         self._server_id = server_id
         self._segment_bytes = segment_bytes
-        #: The number of the newest record in the files, and of the newest that is on disk.
+        #: The number of the newest record in the files, and of the newest flushed one.
         self.last_lsn = self.durable_lsn = 0
-        #: Bytes written since it was opened.
+        #: Bytes written since the journal was opened.
         self.written = 0
-        #: What opening found to mend, in words.
+        #: Descriptions of the repairs made when the journal was opened.
         self.mended: list[str] = []
         self._number = 0
         self._file = -1
@@ -76,7 +76,7 @@ class Journal:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StorageError(
-                f"journal {self.directory}: another process writes to it; stop that one first"
+                f"journal {self.directory}: another process is writing to it; stop it first"
             ) from error
 
     # --- opening ----------------------------------------------------------------------------------
@@ -91,14 +91,14 @@ class Journal:
             if self._never_begun(path):
                 with explained(path):
                     path.unlink()
-                self.mended.append(f"{path.name}: was not begun, removed")
+                self.mended.append(f"{path.name}: removed, because its header was never written")
                 self._number -= 1
                 continue
-            self._resume(Segment.load(path))
+            self._continue_segment(Segment.load(path))
             return
 
     def _never_begun(self, path: Path) -> bool:
-        """A segment whose header did not get to the disk has no records, which come after it."""
+        """Returns whether the header is missing; then there are no records, which come after it."""
         with explained(path), path.open("rb") as file:
             start = file.read(1 << 16)
             size = path.stat().st_size
@@ -108,7 +108,7 @@ class Journal:
             return is_unfinished_header(start, size)
         return False
 
-    def _resume(self, segment: Segment) -> None:
+    def _continue_segment(self, segment: Segment) -> None:
         if segment.header.server_id != self._server_id:
             raise StorageError(
                 f"journal {self.directory}: belongs to {segment.header.server} "
@@ -128,7 +128,7 @@ class Journal:
                 kind = "torn" if isinstance(rest, Torn) else "corrupt"
                 lost = len(segment.data) - end
                 self.mended.append(
-                    f"{segment.path.name}: {lost} bytes at offset {end} cut off, {kind}: "
+                    f"{segment.path.name}: {lost} bytes at offset {end} removed, {kind}: "
                     f"{rest.reason}"
                 )
             flush(self._file)
@@ -138,17 +138,17 @@ class Journal:
             self.last_lsn >= segment.header.first_lsn
             and self._newest_snapshot()[0] >= self.last_lsn
         ):
-            self._drop_file()  # the next record begins a segment, from that snapshot
+            self._drop_file()  # the next record begins a segment that starts from that snapshot
 
     # --- writing ----------------------------------------------------------------------------------
 
     def append(self, records: Sequence[tuple[int, bytes]]) -> None:
-        """Encoded records with their numbers, which ascend; in the files, not yet on the disk."""
+        """Appends encoded records with ascending numbers; does not flush them."""
         if not records:
             return
         lsns = [self.last_lsn, *(lsn for lsn, _ in records)]
         if any(before >= lsn for before, lsn in pairwise(lsns)):
-            raise ValueError(f"numbers {lsns[1]} to {lsns[-1]} do not ascend from {lsns[0]}")
+            raise ValueError(f"record numbers {lsns[1]} to {lsns[-1]} do not ascend from {lsns[0]}")
         start = size = 0
         for index, (lsn, data) in enumerate(records):
             if self._file < 0 or self._end + size >= self._segment_bytes:
@@ -167,7 +167,7 @@ class Journal:
             self.last_lsn = records[-1][0]
 
     def _write_bytes(self, data: bytes) -> None:
-        """All of it or, where there is no room, nothing."""
+        """Writes all of it or, if there is no room, nothing."""
         written = 0
         with explained(self.directory):
             try:
@@ -180,7 +180,7 @@ class Journal:
         self.written += written
 
     def _begin(self, first_lsn: int) -> None:
-        """A new segment, on the disk before anything is written behind its header."""
+        """Begins a new segment, whose header is flushed before records follow it."""
         self.seal()
         lsn, snapshot = self._newest_snapshot()
         number = self._number + 1
@@ -204,21 +204,21 @@ class Journal:
         self._durable_end = self._end
 
     def _newest_snapshot(self) -> tuple[int, str]:
-        """Its number and name; -1 and nothing where there is none."""
+        """The lsn and name of the newest snapshot; -1 and "" if there is none."""
         taken = snapshots(self.directory)
         return max(((lsn, path.name) for lsn, path in taken.items()), default=(-1, ""))
 
     def seal(self) -> None:
-        """End this segment; the next record begins another one."""
+        """Ends this segment; the next record begins another one."""
         if self._file >= 0:
             self.sync()
             self._drop_file()
 
     def sync(self) -> None:
-        """Put what was appended on the disk.
+        """Flushes the appended records.
 
-        Where that fails nobody knows what is there, and asking again would say that all is well:
-        so the file goes back to what was on disk before, and the rest has to be appended again.
+        After a failed flush nobody knows what is on disk, and a second flush would report success.
+        So the file is truncated to its flushed part, and the rest has to be appended again.
         """
         if self._file < 0 or self._end == self._durable_end:
             return
@@ -231,14 +231,14 @@ class Journal:
         self.durable_lsn, self._durable_end = self.last_lsn, self._end
 
     def cut(self, lsn: int) -> bool:
-        """Forget this record and all behind it, if they are in the last segment."""
+        """Removes this record and all later ones, if they are in the last segment."""
         if self._file < 0:
             return False
         segment = Segment.load(self.directory / segment_name(self._number))
         if lsn < segment.header.first_lsn:
             return False
         end, last = segment.records_at, segment.header.first_lsn - 1
-        for entry in segment.entries():  # past older damage, which is no reason to lose more
+        for entry in segment.entries():  # past older damage, which must not cost more records
             if isinstance(entry, Whole) and entry.lsn < lsn:
                 end, last = entry.offset + entry.length, entry.lsn
         with explained(segment.path):
@@ -255,7 +255,7 @@ class Journal:
         os.close(descriptor)
 
     def close(self) -> None:
-        """Without flushing: who wants that calls ``sync`` before."""
+        """Closes the files without flushing them; call ``sync`` first if that is needed."""
         if self._file >= 0:
             self._drop_file()
         if self._lock >= 0:

@@ -1,7 +1,7 @@
-"""Snapshots in time, and an end for what lies before those that are kept.
+"""Regular snapshots, and the deletion of older history.
 
-A journal tells what changed, not what was there when it began: the first snapshot does. Later ones
-let history begin later, so that the segments before them may go.
+A journal contains changes, not the directory at its start: the first snapshot has that. Later ones
+let history start later, so that earlier segments may be deleted.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mqis.storage.journal.reader import first_lsn
 
 
 class Keeper:
-    """An ``Appender`` that takes a snapshot at first and after ``every`` records.
+    """An ``Appender`` that takes a snapshot at the start and after ``every`` records.
 
-    ``keep`` is how many snapshots stay, with the segments behind the oldest of them; 0: all.
+    ``keep`` is the number of snapshots kept, with the segments after the oldest of them; 0: all.
     """
 
     def __init__(self, store: Store, journal: Journal, *, every: int, keep: int) -> None:
@@ -28,7 +28,7 @@ class Keeper:
         self._appender = Appender(store, journal)
         self._every = every
         self._keep = keep
-        self._taken = max(snapshots(journal.directory), default=None)
+        self._snapshot_lsn = max(snapshots(journal.directory), default=None)
 
     def copy(self) -> int:
         return self._appender.copy()
@@ -37,15 +37,15 @@ class Keeper:
         copied = self._appender.flush()
         if self._is_due():
             self._appender.snapshot()
-            self._taken = self._journal.last_lsn
+            self._snapshot_lsn = self._journal.last_lsn
             if self._keep:
                 retain(self._journal.directory, self._keep)
         return copied
 
     def _is_due(self) -> bool:
-        if self._taken is not None:
-            return self._journal.last_lsn - self._taken >= self._every
-        with self._store.read() as view:  # a new server has nothing yet to tell
+        if self._snapshot_lsn is not None:
+            return self._journal.last_lsn - self._snapshot_lsn >= self._every
+        with self._store.read() as view:  # a new server has no directory yet
             return any(view.partitions())
 
 

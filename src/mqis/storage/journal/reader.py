@@ -1,4 +1,4 @@
-"""Reading a journal's directory, at rest or while it grows."""
+"""Readers of a journal's directory, at rest or while it grows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Segment:
 def load_behind(directory: Path, after: int) -> Iterator[Segment]:
     """The segments that can hold records with numbers greater than ``after``, in order."""
     paths = list(segments(directory).values())
-    if paths and paths[-1].stat().st_size < FIXED_SIZE:  # it is being made
+    if paths and paths[-1].stat().st_size < FIXED_SIZE:  # it is being created
         paths.pop()
     for path, following in zip_longest(paths, paths[1:]):
         if following is None or first_lsn(following) - 1 > after:
@@ -59,7 +59,7 @@ def load_behind(directory: Path, after: int) -> Iterator[Segment]:
 
 
 def first_lsn(path: Path) -> int:
-    """What the header says, without reading the rest."""
+    """The first lsn of a segment, from its header alone."""
     with explained(path), path.open("rb") as file:
         start = file.read(1 << 16)
     try:
@@ -69,7 +69,7 @@ def first_lsn(path: Path) -> int:
 
 
 def records(directory: Path, after: int = 0) -> Iterator[Whole]:
-    """Whole records with greater numbers, each once."""
+    """Yields the intact records with greater numbers, each once."""
     for segment in load_behind(directory, after):
         for entry in segment.entries():
             if isinstance(entry, Whole) and entry.lsn > after:
@@ -78,7 +78,7 @@ def records(directory: Path, after: int = 0) -> Iterator[Whole]:
 
 
 def journal_faults(directory: Path) -> list[str]:
-    """Everything that is wrong with the files: damage, and numbers that are missing."""
+    """All faults of the files: damage and missing numbers."""
     faults: list[str] = []
     expected: int | None = None
     for path in segments(directory).values():
@@ -94,7 +94,7 @@ def journal_faults(directory: Path) -> list[str]:
                 continue
             if expected is not None and entry.lsn != expected:
                 faults.append(
-                    f"{path.name}: offset {entry.offset}: record {entry.lsn} stands where "
+                    f"{path.name}: offset {entry.offset}: record {entry.lsn} is where "
                     f"{expected} belongs"
                 )
             expected = entry.lsn + 1
@@ -102,17 +102,17 @@ def journal_faults(directory: Path) -> list[str]:
 
 
 class Follower:
-    """What comes to a journal, from ``after`` on, each record once."""
+    """A reader of the new records of a journal, from ``after`` on, each once."""
 
     def __init__(self, directory: Path, after: int = 0) -> None:
         self._directory = directory
         self._after = after
         self._number: int | None = None
         self._offset = 0
-        self._told: set[tuple[int, int]] = set()
+        self._reported: set[tuple[int, int]] = set()
 
     def poll(self) -> list[Whole | Corrupt]:
-        """What is new. An end that is not whole is left for the next time: it may be growing."""
+        """The new entries. A damaged end is left for the next call: it may still be growing."""
         found: list[Whole | Corrupt] = []
         available = segments(self._directory)
         numbers = [n for n in available if self._number is None or n >= self._number]
@@ -125,7 +125,7 @@ class Follower:
         if number != self._number:
             self._number, self._offset = number, 0
         with explained(path), path.open("rb") as file:
-            if path.stat().st_size < self._offset:  # cut back: the same records come again
+            if path.stat().st_size < self._offset:  # truncated: the same records come again
                 self._offset = 0
             file.seek(self._offset)
             data = file.read()
@@ -134,7 +134,7 @@ class Follower:
             try:
                 start = segment_header(data)[1]
             except WireError as error:
-                if last:  # it is being made
+                if last:  # it is being created
                     return []
                 return [Corrupt(0, len(data), error.reason)]
         return self._entries(number, data, start, last=last)
@@ -154,8 +154,8 @@ class Follower:
                 if place.lsn > self._after:
                     self._after = place.lsn
                     found.append(place)
-            elif (number, place.offset) not in self._told:
-                self._told.add((number, place.offset))
+            elif (number, place.offset) not in self._reported:
+                self._reported.add((number, place.offset))
                 found.append(Corrupt(place.offset, place.length, place.reason))
         self._offset = base + end
         return found

@@ -13,18 +13,18 @@ from mqis.storage.journal.files import explained, flush, flush_directory, snapsh
 _LINES_A_WRITE = 500
 
 
-def _for_us_alone(path: str, flags: int) -> int:
-    """Like the segments: what only some may read in the directory, all could read here."""
+def _open_private(path: str, flags: int) -> int:
+    """Opens with mode 0600, like segments: a snapshot contains what few may read."""
     return os.open(path, flags, 0o600)
 
 
 def write_snapshot(view: View, directory: Path, lsn: int) -> Path:
-    """Under another name first, so that a snapshot that has its name is complete and on disk."""
+    """Writes a snapshot, under another name until it is complete and flushed."""
     path = directory / snapshot_name(lsn)
     aside = path.with_name(f"{path.name}.part")
     with explained(path):
         try:
-            with open(aside, "wb", opener=_for_us_alone) as out:
+            with open(aside, "wb", opener=_open_private) as out:
                 _, lines = exported_lines(view)
                 while batch := list(islice(lines, _LINES_A_WRITE)):
                     out.write(("\n".join(batch) + "\n").encode("ascii"))

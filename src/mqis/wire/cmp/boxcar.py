@@ -1,4 +1,4 @@
-"""Reading boxcars (MS-CMP 2.1.1, 2.2.1).
+"""The reader of boxcars (MS-CMP 2.1.1, 2.2.1).
 
      0  u32  dwSeqNumThisCar, 0, ignored
      4  u32  dwAckSeqNum, 0, ignored
@@ -6,12 +6,12 @@
     12  u32  dwcMessages, 1 to 3,412
     16       the first packet
 
-What is wrong with the header, or between it and the call that brought it, condemns the whole
-boxcar. What is wrong further in, an unknown tag or a packet that runs past the end, ends the boxcar
-there: the packets before it stand, the rest is dropped (E-CMP-09, E-CMP-10).
+A wrong header, or a header that contradicts the call that carried it, makes the whole boxcar
+invalid. An error further in (an unknown tag, a packet that runs past the end) ends the boxcar
+there: the packets before it are kept and the rest is dropped (E-CMP-09, E-CMP-10).
 
-Every packet begins at a multiple of 8. Behind the last one filler may stand or not (E-CMP-05);
-nobody looks at it, however much it is.
+Every packet begins at a multiple of 8. Filler behind the last packet is optional and of any length
+(E-CMP-05); it is ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mqis.wire.errors import WireError
 HEADER_SIZE = 16
 MIN_SIZE = HEADER_SIZE + PACKET_SIZE
 MAX_SIZE = 81_920
-#: As many empty packets as fit; the count that RPC allows, 4,095, is out of reach (E-CMP-08).
+#: The number of empty packets that fit; the 4,095 that RPC allows cannot be reached (E-CMP-08).
 MAX_MESSAGES = 3_412
 ALIGNMENT = 8
 
@@ -39,7 +39,7 @@ Head = tuple[tuple[int, int, int, int, int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """What of a boxcar was dropped: from where, why, and how many packets that were announced."""
+    """The dropped end of a boxcar: its offset, the reason and its number of packets."""
 
     offset: int
     reason: str
@@ -47,10 +47,10 @@ class Remainder:
 
 
 class BoxcarReader:
-    """The packets of a boxcar, one after the other, without copying any data.
+    """An iterator over the packets of a boxcar; it copies no data.
 
-    The check of the header comes first and raises ``WireError``. ``count`` is the number of
-    messages that the call named. Once the iteration is over, ``remainder`` says what was dropped.
+    The constructor checks the header and raises ``WireError``. ``count`` is the number of messages
+    that the RPC call named. After the iteration ``remainder`` is the dropped part, if any.
     """
 
     __slots__ = ("_data", "_view", "count", "remainder")
@@ -61,11 +61,11 @@ class BoxcarReader:
             raise WireError(f"a boxcar of {size} bytes, {MIN_SIZE} to {MAX_SIZE} are allowed", 0)
         _, _, total, messages = HEADER.unpack_from(data)
         if total != size:
-            raise WireError(f"dwcbTotal says {total} bytes, there are {size}", 8)
+            raise WireError(f"dwcbTotal is {total}, but the boxcar has {size} bytes", 8)
         if not 1 <= messages <= MAX_MESSAGES:
             raise WireError(f"{messages} messages, 1 to {MAX_MESSAGES} are allowed", 12)
         if count is not None and count != messages:
-            raise WireError(f"dwcMessages says {messages} messages, the call {count}", 12)
+            raise WireError(f"dwcMessages is {messages}, but the call announced {count}", 12)
         self.count: int = messages
         self.remainder: Remainder | None = None
         self._data = data
@@ -80,9 +80,9 @@ class BoxcarReader:
         return Packet(tag, is_master, connection_id, user_msg_type, data, reserved)
 
     def heads(self) -> Iterator[Head]:
-        """What stands before the data of each packet, and where the data starts.
+        """Yields the header fields of each packet and the offset of its data.
 
-        For those who handle most packets without making one: a boxcar has thousands.
+        It saves a caller from making thousands of ``Packet`` values.
         """
         data, unpack, tags = self._data, PACKET.unpack_from, _TAGS
         size, at = len(data), HEADER_SIZE
@@ -93,7 +93,7 @@ class BoxcarReader:
                 return
             fields = unpack(data, at)
             if fields[0] not in tags:
-                self._stop(at, f"0x{fields[0]:x} is no MsgTag", number)
+                self._stop(at, f"0x{fields[0]:x} is not a MsgTag", number)
                 return
             length = fields[4]
             end = start + length
@@ -109,7 +109,7 @@ class BoxcarReader:
 
 @dataclass(frozen=True, slots=True)
 class Boxcar:
-    """A boxcar that was read as a whole; its packets have their data as bytes of their own."""
+    """A completely decoded boxcar; each packet owns its data as bytes."""
 
     packets: tuple[Packet, ...]
     remainder: Remainder | None = None

@@ -1,4 +1,4 @@
-"""Making boxcars (MS-CMP 2.1.1.1, 2.1.1.2, the Boxcar object of 3.1.1.2)."""
+"""A builder of boxcars (MS-CMP 2.1.1.1, 2.1.1.2, the Boxcar object of 3.1.1.2)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _pack = PACKET.pack
 
 
 def size_in_boxcar(data_size: int) -> int:
-    """What a packet with so much data takes, its filler included."""
+    """The bytes that a packet with this much data takes in a boxcar, its filler included."""
     size = PACKET_SIZE + data_size
     return size + -size % ALIGNMENT
 
 
 class BoxcarBuilder:
-    """Messages in order, and how long they will be. Data is copied once, by ``to_bytes``.
+    """A boxcar under construction, with its size so far. ``to_bytes`` copies the data, once.
 
-    The last packet gets its filler too, as in the example of 4.1.2 (E-CMP-05): the longest boxcar
-    is a multiple of 8, so that never makes one too long.
+    The last packet gets filler too, as in the example of 4.1.2 (E-CMP-05). The maximum size is a
+    multiple of 8, so the filler never makes a boxcar too long.
     """
 
     __slots__ = ("_parts", "count", "size")
@@ -35,7 +35,7 @@ class BoxcarBuilder:
             self.add(packet)
 
     def has_room(self, data_size: int) -> bool:
-        """Whether neither limit is broken by one more packet with so much data."""
+        """Returns whether one more packet with this much data stays within both limits."""
         return self.count < MAX_MESSAGES and self.size + size_in_boxcar(data_size) <= MAX_SIZE
 
     def add(self, packet: Packet) -> None:
@@ -58,9 +58,9 @@ class BoxcarBuilder:
     def add_user_message(
         self, connection_id: int, message_type: int, data: bytes, is_master: int
     ) -> bool:
-        """The same for what boxcars are full of; False if there is no room.
+        """Adds a USER_MESSAGE, the most frequent packet; returns False if there is no room.
 
-        No ``Packet`` is made, and nothing is checked but the room: whoever sends has done that.
+        It builds no ``Packet`` and checks only the room: the sender has checked the fields.
         """
         size = len(data)
         filler = -size % ALIGNMENT
@@ -78,6 +78,6 @@ class BoxcarBuilder:
 
     def to_bytes(self) -> bytes:
         if not self.count:
-            raise ValueError("a boxcar carries at least one message")
+            raise ValueError("a boxcar needs at least one message")
         self._parts[0] = HEADER.pack(0, 0, self.size, self.count)
         return b"".join(self._parts)

@@ -17,7 +17,7 @@
     USER_MESSAGE           1 or 0     id  message type     opaque
 
 DISCONNECTED and CONNECTION_REQ_DENIED carry fIsMaster 0 and type 0, as their own sections and the
-examples have it, whatever 2.2.2 and 3.1.5.1 say besides (E-CMP-02, E-CMP-03).
+examples say; 2.2.2 and 3.1.5.1 contradict them (E-CMP-02, E-CMP-03).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from struct import error as struct_error
 from typing import NamedTuple
 
 PACKET_SIZE = 24
-#: What is left of the longest boxcar behind its header and that of one packet.
+#: The size of the longest boxcar minus its header and the header of one packet.
 MAX_DATA = 81_880
-#: What the examples of section 4 carry in dwReserved1; Windows sends random bytes.
+#: The dwReserved1 of the examples in section 4; Windows sends random bytes.
 RESERVED = 0xCD64CD64
 
 PACKET = Struct("<6I")
@@ -38,7 +38,7 @@ _REASON = Struct("<I")
 
 
 class MsgTag(IntEnum):
-    """A set with holes: 6 to 0xFFE are no tags (E-CMP-10)."""
+    """The kind of a message. The values 6 to 0xFFE are not assigned (E-CMP-10)."""
 
     DISCONNECT = 1
     DISCONNECTED = 2
@@ -49,10 +49,10 @@ class MsgTag(IntEnum):
 
 
 class Packet(NamedTuple):
-    """A message. A tuple and no dataclass, since a boxcar has thousands of them.
+    """A message. A tuple, not a dataclass, because a boxcar has thousands of them.
 
-    The data of a packet that was read is a view into its boxcar: whoever keeps it makes a copy,
-    or the whole boxcar stays.
+    The data of a decoded packet is a view into its boxcar: a caller that keeps it makes a copy,
+    otherwise the whole boxcar stays in memory.
     """
 
     tag: int
@@ -92,14 +92,14 @@ class Packet(NamedTuple):
 
     @property
     def reason(self) -> int | None:
-        """Of a refusal: its first four bytes, None if it has fewer."""
+        """The reason of a CONNECTION_REQ_DENIED, its first four data bytes; None if too short."""
         if len(self.data) < _REASON.size:
             return None
         reason: int = _REASON.unpack_from(self.data)[0]
         return reason
 
     def header(self) -> bytes:
-        """The 24 bytes before the data; ``ValueError`` for what has no place in them."""
+        """The 24 bytes before the data; raises ``ValueError`` if a field does not fit."""
         tag, is_master, connection_id, user_msg_type, data, reserved = self
         size = len(data)
         if size > MAX_DATA:
@@ -107,8 +107,8 @@ class Packet(NamedTuple):
         try:
             return PACKET.pack(tag, is_master, connection_id, user_msg_type, size, reserved)
         except struct_error as error:
-            raise ValueError(f"{self!r} does not fit its fields: {error}") from None
+            raise ValueError(f"{self!r} has a field that does not fit: {error}") from None
 
     def to_bytes(self) -> bytes:
-        """Without filler, which belongs to the boxcar."""
+        """The packet without filler, which the boxcar adds."""
         return self.header() + self.data

@@ -1,4 +1,4 @@
-"""BIND_INFO_BLOB (2.2.1): how to bind to the partner that sent it."""
+"""BIND_INFO_BLOB (2.2.1): the protocols by which the sender can be reached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZE = 8
 
 @dataclass(frozen=True, slots=True)
 class BindInfo(Structure):
-    """u32 dwcbThisStruct = 8, u32 grbitComProtocols. Bits without a name are kept."""
+    """u32 dwcbThisStruct = 8, u32 grbitComProtocols. Unknown bits are kept."""
 
     NAME: ClassVar[str] = "BIND_INFO_BLOB"
 
@@ -35,5 +35,5 @@ class BindInfo(Structure):
 
     @property
     def effective(self) -> ComProtocol:
-        """No bit at all means TCP (2.2.4)."""
+        """The protocols, or TCP if no bit is set (2.2.4)."""
         return self.protocols or ComProtocol.IP_TCP

@@ -1,4 +1,4 @@
-"""The numbers of MS-CMPO: ranks, reasons, protocols and results (2.2.4 to 2.2.9, 3.3.4)."""
+"""The codes of MS-CMPO: ranks, reasons, protocols and results (2.2.4 to 2.2.9, 3.3.4)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum, IntFlag
 
 
 class SessionRank(IntEnum):
-    """SESSION_RANK (2.2.8): who calls."""
+    """SESSION_RANK (2.2.8): the caller's role in the session."""
 
     PRIMARY = 1
     SECONDARY = 2
@@ -17,7 +17,7 @@ class SessionRank(IntEnum):
 
 
 class TeardownType(IntEnum):
-    """TEARDOWN_TYPE (2.2.9): why a session ends. 1 is undefined."""
+    """TEARDOWN_TYPE (2.2.9): the reason for ending a session. 1 is undefined."""
 
     FORCE = 0
     PROBLEM = 2
@@ -40,7 +40,7 @@ class ComProtocol(IntFlag):
 
 
 class CmResult(IntEnum):
-    """What the methods return. Success is 0 and nothing else: some errors are positive."""
+    """The result of a method. Only 0 is success: some errors are positive."""
 
     meaning: str
 
@@ -61,8 +61,8 @@ class CmResult(IntEnum):
     PROTOCOL_NOT_SUPPORTED = (0x80000173, "The partners have no protocol sequence in common.")
     FAIL = (0x80004005, "The session was not torn down in time, or failed.")
     INVALID_ARGUMENT = (0x80070057, "An argument is wrong.")
-    ACCESS_DENIED = (0x80070005, "The caller may not.")
-    #: RPC_S_*: faults of the runtime as callers see them.
+    ACCESS_DENIED = (0x80070005, "The caller has no permission for this call.")
+    #: RPC_S_* codes, which callers get for faults of the RPC runtime.
     SERVER_UNAVAILABLE = (0x000006BA, "The partner cannot be reached.")
     SERVER_TOO_BUSY = (0x000006BB, "The partner is too busy.")
     PROCNUM_OUT_OF_RANGE = (0x000006D1, "The partner lacks the operation.")
@@ -79,7 +79,7 @@ def result_name(code: int) -> str:
 
 
 def result_text(code: int) -> str:
-    """A result for people: its name and meaning, or its number."""
+    """A result as text for people: its name and meaning, or its number."""
     try:
         return f"{result_name(code)}: {CmResult(code).meaning}"
     except ValueError:

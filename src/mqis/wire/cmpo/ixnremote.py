@@ -1,8 +1,8 @@
-"""The IXnRemote interface (MS-CMPO 3.3.4, appendix A): both partners serve it and call it.
+"""The IXnRemote interface (MS-CMPO 3.3.4, appendix A), which both partners serve and call.
 
-Enumerations travel in 16 bits, whatever 2.2.7 to 2.2.9 say (E-CMPO-01): the IDL has no v1_enum.
-Top-level pointers are reference pointers, of which nothing is on the wire. ``range`` is checked
-here, so that a violation is a fault of the runtime and never reaches a method.
+Enumerations have 16 bits, because the IDL has no v1_enum; 2.2.7 to 2.2.9 say otherwise (E-CMPO-01).
+Top-level pointers are reference pointers, which are not on the wire. ``range`` is checked here, so
+that a violation is a fault of the RPC runtime and never reaches a method.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from mqis.wire.rpc.syntax import NDR20, SyntaxId
 
 SYNTAX = SyntaxId(Guid.parse("906b0ce0-c70b-1067-b317-00dd010662da"), 1)
 
-#: GUID_LENGTH: 36 characters and the zero.
+#: GUID_LENGTH: 36 characters and the terminating zero.
 GUID_LENGTH = 37
-#: MAX_COMPUTERNAME_LENGTH and the zero.
+#: MAX_COMPUTERNAME_LENGTH and the terminating zero.
 HOST_NAME_LENGTH = 16
 MAX_MESSAGES = 4095
 MIN_BOXCAR, MAX_BOXCAR = 40, 0x14000
-#: The text of the null GUID, which pszGuidOut is until a bind has succeeded.
+#: The text of the null GUID, the value of pszGuidOut until a bind has succeeded.
 NO_GUID = str(Guid.NULL)
 
 HRESULT = U32
@@ -54,7 +54,7 @@ RESOURCE_TYPE = Enum(ResourceType)
 
 @dataclass(frozen=True, slots=True)
 class Poke:
-    """A secondary asks the primary for a session. GUIDs are text here, as they travel."""
+    """A secondary asks the primary for a session. GUIDs are text here, as on the wire."""
 
     rank: int
     callee: str
@@ -65,7 +65,7 @@ class Poke:
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """One half of the set-up. ``guid_out`` and ``bound`` are [in, out] and go in empty."""
+    """One half of the session set-up. Requests leave ``guid_out`` and ``bound`` empty."""
 
     rank: int
     versions: BindVersionSet
@@ -102,7 +102,7 @@ class ResourcesNegotiated:
 
 @dataclass(frozen=True, slots=True)
 class SendReceive:
-    """A boxcar. How count and bytes relate is for the level above."""
+    """A boxcar with its message count. The caller checks that the two agree."""
 
     handle: ContextHandle
     messages: int
@@ -130,7 +130,7 @@ class BeginTearDown:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Nothing but the HRESULT."""
+    """A response that consists of the HRESULT only."""
 
     result: int
 
@@ -147,7 +147,7 @@ def _text(length: int, minimum: int, *, wide: bool) -> ConformantString:
 
 
 def _partners(*, wide: bool) -> dict[str, Description[Any]]:
-    """Whom the call is for, and where the caller is."""
+    """The parameters that name the callee, the caller and the caller's host."""
     guid = _text(GUID_LENGTH, GUID_LENGTH, wide=wide)
     return {
         "callee": guid,
@@ -228,7 +228,7 @@ BEGIN_TEAR_DOWN: Operation[BeginTearDown, Result] = Operation(
 POKE_W = _poke(6, "PokeW", wide=True)
 BUILD_CONTEXT_W = _build_context(7, "BuildContextW", wide=True)
 
-#: NDR20 only (2.2), context handles of this interface only (3.3.4).
+#: The interface uses NDR20 only (2.2) and accepts its own context handles only (3.3.4).
 IXN_REMOTE = InterfaceDescription(
     "IXnRemote",
     SYNTAX,

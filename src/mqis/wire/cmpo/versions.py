@@ -1,6 +1,6 @@
-"""BIND_VERSION_SET and BOUND_VERSION_SET (2.2.2, 2.2.3): versions of the three levels.
+"""BIND_VERSION_SET and BOUND_VERSION_SET (2.2.2, 2.2.3): the versions of three protocol levels.
 
-Level one is MS-CMPO itself, two is MS-CMP, three what uses it (MS-DTCO).
+Level one is MS-CMPO itself, level two MS-CMP, level three the protocol above (MS-DTCO).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mqis.wire.ndr import U32, Struct
 
 @dataclass(frozen=True, slots=True)
 class BindVersionSet:
-    """What a caller supports."""
+    """The versions that the caller supports."""
 
     min_level_one: int
     max_level_one: int
@@ -25,7 +25,7 @@ class BindVersionSet:
 
 @dataclass(frozen=True, slots=True)
 class BoundVersionSet:
-    """What both support; all zero on the way in and in errors."""
+    """The versions that both partners support; all zero in requests and errors."""
 
     level_one: int
     level_two: int

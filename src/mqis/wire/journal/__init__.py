@@ -1,4 +1,4 @@
-"""The journal: what a server writes down of its replication, and how it stands in files."""
+"""The journal: a server's log of its replication, and its file format."""
 
 from mqis.wire.journal.layout import decode_record, encode_record
 from mqis.wire.journal.record import JournalRecord, RecordKind, RecordState

@@ -1,4 +1,4 @@
-"""What the body of a journal record says."""
+"""The decoder for the body of a journal record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mqis.wire.reader import Reader
 
 
 def decode_body(record: JournalRecord) -> Message | DirectoryChange | None:
-    """The message or the change that it is about; None where the record has no body."""
+    """Decodes the message or change in the body; returns None if the record has no body."""
     if not record.body:
         return None
     if record.kind is RecordKind.MESSAGE:

@@ -1,7 +1,7 @@
-"""A journal record as bytes, version 1 (docs/journal.md): in the outbox as in a segment.
+"""The bytes of a journal record, version 1 (docs/journal.md), in the outbox and in segments.
 
-The header has one size and its fields have fixed places, little-endian throughout, so that the
-headers of a whole segment can be read as one array. Peer and reason (UTF-8) and the body follow.
+The header has a fixed size and its fields have fixed offsets, little-endian throughout, so that
+the headers of a whole segment can be read as one array. Peer and reason (UTF-8) and body follow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mqis.wire.seqnum import SequenceNumber
 E = TypeVar("E", RecordKind, RecordState)
 
 VERSION = 1
-#: Far above any message; a length beyond it is damage, not a record.
+#: Far above the size of any message; a greater length means damage.
 MAX_RECORD = 1 << 24
 
 #: Name and NumPy type of each field, in order and without gaps: ``numpy.dtype(list(FIELDS))``.
@@ -48,12 +48,12 @@ FIELDS: tuple[tuple[str, str], ...] = (
     ("body_length", "<u4"),
     ("reserved", "<u4"),
 )
-#: Everything behind the checksum, which covers it; then the two fields before.
+#: The fields behind the checksum, which covers them; then the two fields before it.
 _COVERED = Struct("<QqBBBBHHQ16sQQ16s16sIHHII")
 _LENGTH_CRC = Struct("<II")
 _LENGTH_CRC_LSN = Struct("<IIQ")
 COVERED_AT = _LENGTH_CRC.size
-#: The lengths of peer, reason and body, among what is covered.
+#: The lengths of peer, reason and body, and their offset in the covered part.
 _PARTS = Struct("<HHI")
 _PARTS_AT = 100
 HEADER_SIZE = COVERED_AT + _COVERED.size
@@ -73,7 +73,7 @@ def length_of_parts(data: bytes, offset: int) -> int:
 
 
 def encode_record(lsn: int, record: JournalRecord) -> bytes:
-    """The record under this number; ``ValueError`` for what the layout cannot hold."""
+    """Encodes the record under number ``lsn``; raises ``ValueError`` if a field does not fit."""
     peer = record.peer.encode("utf-8", "surrogatepass") if record.peer else b""
     reason = record.reason.encode("utf-8", "surrogatepass") if record.reason else b""
     message = record.message
@@ -115,7 +115,7 @@ def encode_record(lsn: int, record: JournalRecord) -> bytes:
 
 
 def decode_record(data: bytes) -> tuple[int, JournalRecord]:
-    """The one record that ``data`` holds, with its number."""
+    """Decodes the only record in ``data`` and its number."""
     reader = Reader(data)
     found = read_record(reader)
     reader.expect_end("the journal record")
@@ -123,27 +123,27 @@ def decode_record(data: bytes) -> tuple[int, JournalRecord]:
 
 
 def read_record(reader: Reader) -> tuple[int, JournalRecord]:
-    """The record that stands next in ``reader``.
+    """Decodes the next record in ``reader``.
 
-    Its checksum is checked before what it says, and its lengths before that: a length that lies
-    would have the same bytes summed up again and again.
+    It checks the lengths first, then the checksum, then the fields. With false lengths the same
+    bytes would be summed again and again.
     """
     at = reader.offset
     length, crc = reader.u32(), reader.u32()
     if not HEADER_SIZE <= length <= MAX_RECORD:
-        raise WireError(f"{length} cannot be the length of a journal record", at)
+        raise WireError(f"{length} is not a possible length of a journal record", at)
     fixed = reader.sub(length - COVERED_AT, "the journal record").bytes(_COVERED.size)
     if sum(_PARTS.unpack_from(fixed, _PARTS_AT)) != length - HEADER_SIZE:
         reason = "the parts of the journal record do not add up to its length"
         raise WireError(reason, at + COVERED_AT)
     covered = reader.since(at + COVERED_AT)
     if crc32(covered) != crc:
-        raise WireError("the journal record does not agree with its checksum", at)
+        raise WireError("the checksum of the journal record does not match", at)
     return _fields(covered, at + COVERED_AT)
 
 
 def split_records(data: bytes) -> list[tuple[int, bytes]]:
-    """Records that stand end to end, each with its number: whole, but not decoded."""
+    """Splits consecutive records without decoding them; returns each with its number."""
     found = []
     offset, end = 0, len(data)
     while offset < end:
@@ -151,10 +151,10 @@ def split_records(data: bytes) -> list[tuple[int, bytes]]:
             raise WireError("the bytes end within the header of a journal record", offset)
         length, crc, lsn = _LENGTH_CRC_LSN.unpack_from(data, offset)
         if not HEADER_SIZE <= length <= end - offset:
-            raise WireError(f"{length} cannot be the length of this journal record", offset)
+            raise WireError(f"{length} is not a possible length of this journal record", offset)
         record = data[offset : offset + length]
         if crc32(memoryview(record)[COVERED_AT:]) != crc:
-            raise WireError("the journal record does not agree with its checksum", offset)
+            raise WireError("the checksum of the journal record does not match", offset)
         found.append((lsn, record))
         offset += length
     return found
@@ -183,11 +183,11 @@ def _fields(covered: bytes, at: int) -> tuple[int, JournalRecord]:
         reserved,
     ) = _COVERED.unpack_from(covered)
     if version != VERSION:
-        raise WireError(f"journal record of version {version}, this mqis reads {VERSION}", at)
+        raise WireError(f"the journal record has version {version}, mqis reads {VERSION}", at)
     if flags & ~HAS_MESSAGE or reserved:
-        raise WireError("the journal record uses bits that version 1 does not have", at)
+        raise WireError("the journal record sets bits that version 1 does not define", at)
     if not flags and (ordinal or source != _NO_MESSAGE):
-        raise WireError("the journal record names a message and says that there is none", at)
+        raise WireError("the journal record has a message id, but its flag for one is not set", at)
     reason_at = _COVERED.size + peer_length
     body_at = reason_at + reason_length
     return lsn, JournalRecord(

@@ -1,7 +1,7 @@
-"""What a server writes down of its replication: one record for everything that happens.
+"""The journal record: one entry in a server's log of its replication.
 
-A record is a message as it stood on the wire, or one change of one object. Its fixed part tells
-enough to follow a change from server to server without reading a body.
+A record is a message as it was on the wire, or one change of one object. Its fixed fields suffice
+to follow a change from server to server without decoding a body.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ class RecordKind(IntEnum):
 
 
 class RecordState(IntEnum):
-    """What has become of the message or change at this moment."""
+    """The state of the message or change when the record was written."""
 
-    #: A change that this server made as the authority; the body has all properties that were set.
+    #: This server made the change as the authority; the body has all properties that were set.
     LOCAL = 1
-    #: A message that this server has decided to send, in the transaction that decided it.
+    #: This server decided to send the message, in the same transaction.
     QUEUED = 2
-    #: It went out on a session, perhaps not for the first time.
+    #: The message went out on a session, perhaps not for the first time.
     WRITTEN = 3
-    #: The other queue manager has it.
+    #: The other queue manager acknowledged the message.
     ACKNOWLEDGED = 4
-    #: It did not arrive: its time or room ran out, or the other side refused it (``reason``).
+    #: The message was not delivered: timeout, full quota or refusal (``reason``).
     EXPIRED = 5
-    #: A message came in.
+    #: A message arrived.
     RECEIVED = 6
-    #: A change is in this replica now; no body, the message that brought it has it.
+    #: The change was applied to this replica; the body is in the message that brought it.
     APPLIED = 7
-    #: A message or change was not taken, and ``reason`` says why.
+    #: A message or change was refused, and ``reason`` says why.
     REFUSED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
-    """One thing that happened; the server and the number of the record are its place's."""
+    """One event; the server and the record's number follow from where the record is stored."""
 
     #: Microseconds since 1970.
     time_us: int
     kind: RecordKind
     state: RecordState
-    #: The other server by name, or what is known of it; empty for a local change.
+    #: The other server's name, or whatever identifies it; empty for a local change.
     peer: str = ""
     message: MessageIdentifier | None = None
     session: int = 0

@@ -1,9 +1,9 @@
 """A journal segment: its header, then records to the end (docs/journal.md).
 
-Damage is told from an unfinished write. *Torn*: the bytes end before the record does, or there is
-nothing but zeros where a file system made room and the data did not follow. *Corrupt*: everything
-else that is not a record. A corrupt record is stepped over by its length, or by what its parts add
-up to; bytes that only look like a record are never searched for, since a body may hold anything.
+An unfinished write is told from damage. *Torn*: the bytes end before the record does, or only zeros
+follow, where the file system allocated space and the data was not written. *Corrupt*: anything else
+that is not a record. A reader skips a corrupt record by its length field, or by the sum of its
+parts. It never searches for bytes that look like a record, since a body may contain anything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mqis.wire.writer import Writer
 MAGIC = b"MQISJRNL"
 VERSION = 1
 
-#: Number, first lsn, server, snapshot lsn, lengths of both names, reserved: what the CRC covers.
+#: The fields under the CRC: number, first lsn, server, snapshot lsn, two name lengths, reserved.
 _COVERED = Struct("<QQ16sQHHI")
 _COVERED_AT = 16
 FIXED_SIZE = _COVERED_AT + _COVERED.size
@@ -44,14 +44,14 @@ _NOT_ZERO = re.compile(rb"[^\0]")
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader(Structure):
-    """Whose records these are, where they begin, and the snapshot that history starts from."""
+    """The segment's server, number and first record, and the snapshot that precedes it."""
 
     server: str
     server_id: Guid
     number: int
     first_lsn: int
-    #: Name of a snapshot file beside the segment, empty if there is none; records up to its lsn
-    #: are in it.
+    #: The snapshot file beside the segment, or empty. It contains all records up to
+    #: ``snapshot_lsn``.
     snapshot: str = ""
     snapshot_lsn: int = 0
 
@@ -64,18 +64,18 @@ class SegmentHeader(Structure):
             raise WireError("this is not a journal segment", at)
         version, length, crc = reader.u16(), reader.u16(), reader.u32()
         if version != VERSION:
-            reason = f"journal segment of format version {version}, this mqis reads {VERSION}"
+            reason = f"the journal segment has format version {version}, mqis reads {VERSION}"
             raise WireError(reason, at + 8)
         if length < FIXED_SIZE:
-            raise WireError(f"{length} cannot be the length of a segment header", at + 10)
+            raise WireError(f"{length} is not a possible length of a segment header", at + 10)
         covered = reader.bytes(length - _COVERED_AT, "the segment header")
         if crc32(covered) != crc:
-            raise WireError("the segment header does not agree with its checksum", at)
+            raise WireError("the checksum of the segment header does not match", at)
         number, first, server_id, snapshot_lsn, name, snapshot, reserved = _COVERED.unpack_from(
             covered
         )
         if _COVERED.size + name + snapshot != len(covered) or reserved:
-            raise WireError("the parts of the segment header do not add up", at)
+            raise WireError("the lengths in the segment header do not add up", at)
         names = covered[_COVERED.size :]
         return cls(
             _text(names[:name], at),
@@ -116,7 +116,7 @@ def _text(raw: bytes, at: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A record as it was written."""
+    """An intact record."""
 
     offset: int
     length: int
@@ -126,7 +126,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Corrupt:
-    """Bytes that were a record, or several; what lies behind them may be whole."""
+    """A damaged record, or several; intact records may follow."""
 
     offset: int
     length: int
@@ -135,7 +135,7 @@ class Corrupt:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """The end of a write that did not finish; nothing lies behind it."""
+    """The start of a record whose write did not finish; nothing follows it."""
 
     offset: int
     length: int
@@ -146,7 +146,7 @@ Entry = Whole | Corrupt | Torn
 
 
 def segment_header(data: bytes) -> tuple[SegmentHeader, int]:
-    """The header at the start of a segment, and where its records begin."""
+    """Decodes the header of a segment; returns it with the offset of the first record."""
     reader = Reader(data)
     return SegmentHeader.decode(reader), reader.offset
 
@@ -158,7 +158,7 @@ def is_unfinished_header(start: bytes, size: int) -> bool:
 
 
 def walk(data: bytes, offset: int) -> Iterator[Entry]:
-    """Every record from ``offset`` to the end, and everything that is none, in order."""
+    """Yields the records and the damaged parts from ``offset`` to the end, in order."""
     while offset < len(data):
         entry = _next(data, offset)
         yield entry
@@ -166,9 +166,9 @@ def walk(data: bytes, offset: int) -> Iterator[Entry]:
 
 
 def offsets(data: bytes, offset: int) -> list[int]:
-    """Where records begin from ``offset`` on, by their lengths alone, as far as these make sense.
+    """The offsets of records from ``offset`` on, by their lengths, up to an impossible length.
 
-    For readers of headers: no checksum is looked at.
+    It checks no checksum: it serves readers of headers.
     """
     found = []
     unpack, end = Struct("<I").unpack_from, len(data)
@@ -198,16 +198,16 @@ def _damage(data: bytes, offset: int, reason: str) -> Entry:
         return Torn(offset, left, reason)
     if _NOT_ZERO.search(data, offset) is None:
         return Torn(offset, left, "zeros to the end")
-    for step in sorted(possible):  # the shorter leaves more behind it that may be whole
+    for step in sorted(possible):  # the shorter one leaves more records that may be intact
         if step == left or (step < left and _begins(data, offset + step)):
             return Corrupt(offset, step, reason)
-    # Neither leads on. Where both agree they are right, and what lies behind is damaged as well.
+    # Neither leads to a record. If both agree they are right, and the next record is damaged too.
     agreed = by_field == by_parts and 0 < by_field < left
     return Corrupt(offset, by_field if agreed else left, reason)
 
 
 def _lengths(data: bytes, offset: int) -> tuple[int, int]:
-    """A record's length as its first field has it and as its parts add up; 0 for an impossible."""
+    """A record's length by its first field and by its parts; 0 if that length is impossible."""
     left = len(data) - offset
     by_field = length_and_crc(data, offset)[0] if left >= COVERED_AT else 0
     by_parts = 0
@@ -220,7 +220,7 @@ def _lengths(data: bytes, offset: int) -> tuple[int, int]:
 
 
 def _begins(data: bytes, offset: int) -> bool:
-    """Whether a whole record stands here."""
+    """Returns whether an intact record begins at ``offset``."""
     try:
         read_record(Reader(data, offset))
     except WireError:

@@ -1,4 +1,4 @@
-"""MS-MQCN: what a directory service tells a queue manager about its own objects."""
+"""MS-MQCN: notifications from a directory service to a queue manager about its own objects."""
 
 from mqis.wire.mqcn.message import decode_notification
 from mqis.wire.mqcn.notification import (

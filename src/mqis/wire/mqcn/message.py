@@ -1,4 +1,4 @@
-"""Either version of a Change Notification Message (MS-MQCN 2.2.4)."""
+"""The decoder for both versions of the Change Notification Message (MS-MQCN 2.2.4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mqis.wire.reader import Reader
 
 
 def decode_notification(data: bytes) -> ChangeNotification | NotificationBody:
-    """The body of a message, with or without the byte that follows a notification (3.3.5.3)."""
+    """Decodes a message body, with or without the byte that follows a notification (3.3.5.3)."""
     if data[:1] == bytes([VERSION]):
         return NotificationBody.from_bytes(data)
     reader = Reader(data)

@@ -7,13 +7,13 @@
  0  u8   Command: 0 created, 1 changed, 2 deleted
  1  u8   UseGuid
  2       PathName, zero-terminated, or GuidIdentifier (16): exactly one of them
-+0  16   GuidMasterId: the directory server that tells
++0  16   GuidMasterId: the directory server that sends the notification
 +16 24   Reserved
 +40 u8   NumberOfProperties m
 +41 4*m  PropertyId
      m   PropertyValue, packed without a tag: the identifier alone fixes the type
 
-A message has one byte more than its notification, which means nothing (3.3.5.3).
+A message body has one byte more than its notification; it has no meaning (3.3.5.3).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mqis.wire.reader import Reader
 from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
-#: The number of ``private$\\notify_queue$`` on every queue manager (1.9).
+#: The queue number of ``private$\\notify_queue$`` on every queue manager (1.9).
 NOTIFY_QUEUE_ID: Final = 3
 
 VERSION: Final = 1
@@ -45,7 +45,7 @@ class NotificationCommand(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NotificationUpdate:
-    """What became of the object that ``path`` or ``guid`` names."""
+    """The creation, change or deletion of the object that ``path`` or ``guid`` names."""
 
     command: NotificationCommand
     path: str | None
@@ -65,7 +65,7 @@ class NotificationUpdate:
         for propid, variant in self.properties:
             entry = PROPERTIES.get(propid)
             if entry is None or entry.vt is not variant.vt:
-                raise ValueError(f"property {propid} does not travel as {variant.vt}")
+                raise ValueError(f"property {propid} cannot have a value of type {variant.vt}")
 
     @classmethod
     def decode(cls, reader: Reader) -> NotificationUpdate:
@@ -108,7 +108,7 @@ def _value(reader: Reader, at: int, propid: int) -> PropVariant:
 
 @dataclass(frozen=True, slots=True)
 class ChangeNotification(Structure):
-    """What the body of a message to a notification queue holds."""
+    """The body of a message to a notification queue."""
 
     NAME: ClassVar[str] = "the change notification"
 
@@ -122,7 +122,7 @@ class ChangeNotification(Structure):
     def decode(cls, reader: Reader) -> Self:
         version = reader.u8()
         if version != VERSION:
-            raise reader.error(f"version {version} is not a directory service's (1)", 0)
+            raise reader.error(f"a directory service sends version 1, not {version}", 0)
         return cls(tuple(NotificationUpdate.decode(reader) for _ in range(reader.u8())))
 
     def encode(self, writer: Writer) -> None:
@@ -132,10 +132,10 @@ class ChangeNotification(Structure):
             update.encode(writer)
 
     def to_body(self) -> bytes:
-        """With the byte behind it that means nothing (3.3.5.3)."""
+        """The notification with the meaningless byte that follows it (3.3.5.3)."""
         return self.to_bytes() + b"\0"
 
     @classmethod
     def from_body(cls, body: bytes) -> ChangeNotification:
-        """``WireError`` for what is no notification; what lies behind one is not looked at."""
+        """Decodes a body; ignores what follows the notification."""
         return cls.decode(Reader(body))

@@ -19,7 +19,7 @@ from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
 VERSION: Final = 2
-#: The text is shorter than this whatever it says.
+#: An upper bound of the text's size.
 _MAX_BYTES = 2 * 1024
 _TEXT = re.compile(
     r"<Notification><Event>([1-4])</Event><ObjectGuid>([0-9A-Fa-f-]{36})</ObjectGuid>"
@@ -37,7 +37,7 @@ class NotificationEvent(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NotificationBody(Structure):
-    """Which object changed, and the directory server through which it did."""
+    """The object that changed, and the directory server through which it was changed."""
 
     NAME: ClassVar[str] = "the change notification"
 
@@ -47,27 +47,27 @@ class NotificationBody(Structure):
 
     def __post_init__(self) -> None:
         if not _SERVER.fullmatch(self.server):
-            raise ValueError("a server has 1 to 256 visible ASCII characters")
+            raise ValueError("a server name has 1 to 256 visible ASCII characters")
 
     @classmethod
     def decode(cls, reader: Reader) -> Self:
         version, count = reader.u8(), reader.u8()
         if version != VERSION:
-            raise reader.error(f"version {version} is not a queue manager's (2)", 0)
+            raise reader.error(f"a queue manager sends version 2, not {version}", 0)
         if count != 1:
             raise reader.error(f"a queue manager sends one notification, not {count}", 1)
         if reader.remaining > _MAX_BYTES:
-            raise reader.error(f"a notification of {reader.remaining} bytes")
+            raise reader.error(f"a notification of {reader.remaining} bytes is too long")
         raw = reader.bytes(reader.remaining // 2 * 2, "Notification Body")
         reader.bytes(reader.remaining, "what follows")  # a byte that means nothing (3.3.5.3)
         text = raw.decode("utf-16-le", "surrogatepass").rstrip("\0")
         found = _TEXT.fullmatch(text)
         if found is None:
-            raise reader.error("the text is no notification", 2)
+            raise reader.error("the text is not a notification", 2)
         try:
             guid = Guid.parse(found[2])
         except ValueError:
-            raise reader.error("ObjectGuid is no GUID", 2) from None
+            raise reader.error("ObjectGuid is not a GUID", 2) from None
         return cls(NotificationEvent(int(found[1])), guid, found[3])
 
     def encode(self, writer: Writer) -> None:

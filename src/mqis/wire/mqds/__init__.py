@@ -1,1 +1,1 @@
-"""MS-MQDS: object types, property catalogue, and the structures that its values hold."""
+"""MS-MQDS: object types, the property catalogue, and the structures inside property values."""

@@ -12,13 +12,13 @@ from mqis.wire.reader import Reader
 from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
-#: What a decoder accepts.
+#: Limits of the decoder.
 MAX_ADDRESSES = 1024
 MAX_ADDRESS_BYTES = 0xFFFF
 
 
 class AddressType(IntEnum):
-    """AddressType; another number is kept as it came."""
+    """AddressType; unknown numbers are kept."""
 
     IP = 0x0001
     IP_RAS = 0x0002
@@ -41,7 +41,7 @@ _SIZES: dict[int, int] = {
 #                        IPX: 4 bytes network, 6 bytes node; FOREIGN: GUID of a connected network
 @dataclass(frozen=True, slots=True)
 class TaAddress:
-    """One transport address, by its bytes."""
+    """One transport address, as bytes."""
 
     address_type: int
     address: bytes
@@ -55,7 +55,7 @@ class TaAddress:
 
     @classmethod
     def ip(cls, text: str) -> TaAddress:
-        """The IPv4 address written ``a.b.c.d``."""
+        """Makes an IPv4 address of ``a.b.c.d``."""
         return cls(AddressType.IP, IPv4Address(text).packed)
 
     @classmethod
@@ -66,7 +66,7 @@ class TaAddress:
 
     @classmethod
     def foreign(cls, network: Guid) -> TaAddress:
-        """The connected network of a foreign system."""
+        """Makes the address of a foreign system: its connected network."""
         return cls(AddressType.FOREIGN, network.raw)
 
     @classmethod
@@ -111,7 +111,7 @@ def _size_fault(address_type: int, size: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AddressList(Structure):
-    """TA_ADDRESS one after the other, without count or padding, to the end of the blob."""
+    """The TA_ADDRESS structures of a blob, one after the other, without count or padding."""
 
     NAME: ClassVar[str] = "the addresses"
 

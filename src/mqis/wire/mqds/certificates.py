@@ -1,4 +1,4 @@
-"""The certificates a user signs with (MS-MQMQ 2.2.21, 2.2.22): PROPID_U_SIGN_CERT."""
+"""The certificates that a user signs with (MS-MQMQ 2.2.21, 2.2.22): PROPID_U_SIGN_CERT."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqis.wire.reader import Reader
 from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
-#: What a decoder accepts.
+#: Limits of the decoder.
 MAX_CERTIFICATES = 1024
 MAX_CERTIFICATE_BYTES = 1 << 20
 
@@ -21,12 +21,12 @@ _DER_SEQUENCE = 0x30
 
 # MQUSERSIGNCERT (2.2.22)
 #   16   Digest              MD5 of Certificate
-#   16   Identifier          GUID, chosen by whoever registers the certificate
+#   16   Identifier          GUID, chosen by the party that registers the certificate
 #   u32  CertificateLength
 #   ...  Certificate         X.509
 @dataclass(frozen=True, slots=True)
 class UserSignCert:
-    """One certificate. A digest that does not match is kept: see ``digest_matches``."""
+    """One certificate. A wrong digest is kept: see ``digest_matches``."""
 
     digest: bytes
     identifier: Guid
@@ -71,7 +71,7 @@ class UserSignCert:
 
 
 def digest_of(certificate: bytes) -> bytes:
-    """The MD5 that names a certificate. It finds it again; it protects nothing."""
+    """The MD5 by which a certificate is looked up; it has no security purpose."""
     return hashlib.md5(certificate, usedforsecurity=False).digest()
 
 
@@ -80,7 +80,7 @@ def digest_of(certificate: bytes) -> bytes:
 #   ...  Certificates        MQUSERSIGNCERT, one after the other without padding
 @dataclass(frozen=True, slots=True)
 class UserSignCerts(Structure):
-    """The list of one user's certificates."""
+    """The certificates of one user."""
 
     NAME: ClassVar[str] = "MQUSERSIGNCERTS"
 
@@ -104,12 +104,12 @@ class UserSignCerts(Structure):
 
     @classmethod
     def wrap(cls, certificate: bytes, identifier: Guid) -> UserSignCerts:
-        """A list of this certificate alone."""
+        """Makes a list of this certificate alone."""
         return cls((UserSignCert.of(certificate, identifier),))
 
     @classmethod
     def from_property(cls, data: bytes, identifier: Guid) -> UserSignCerts:
-        """The list in a property value, or the list of the one bare certificate that it is.
+        """Decodes a property value that is a list, or one bare certificate.
 
         MS-MQDS describes PROPID_U_SIGN_CERT both ways. The list is tried first, since a list of
         48 entries begins with 0x30 too; a certificate would have an impossible count. A bare
@@ -124,9 +124,9 @@ class UserSignCerts(Structure):
 
 
 def is_bare_certificate(data: bytes) -> bool:
-    """Whether ``data`` is one DER SEQUENCE that begins with another, as X.509 has it (X.690 8.1).
+    """Returns whether ``data`` is a DER SEQUENCE that begins with another, like X.509 (X.690 8.1).
 
-    More of the certificate is not looked at: whoever uses it has to check it anyway.
+    The rest of the certificate is not checked here: its users check it.
     """
     reader = Reader(data)
     try:

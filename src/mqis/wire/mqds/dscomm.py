@@ -1,6 +1,6 @@
-"""The dscomm interface (MS-MQDS 3.1.4): every method with its opnum and stubs.
+"""The dscomm interface (MS-MQDS 3.1.4): all methods with their opnums and stubs.
 
-Two conventions run through all of it. A method that signs takes the size of the client's buffer
+Two conventions hold throughout. A signing method takes the size of the client's signature buffer
 and returns that many bytes; ``signature`` is the buffer, its length the size on the wire. Strings
 that the IDL declares as bare ``wchar_t*`` are NUL-terminated strings on the wire (MQDS-3.1.4-06).
 """
@@ -45,30 +45,30 @@ from mqis.wire.rpc.syntax import SyntaxId
 
 SYNTAX = SyntaxId(Guid.parse("77df7a80-f298-11d0-8358-00a024c480a8"), 1)
 
-#: Object types as NDR admits them (MQDS-2.2.8-01); methods refuse more.
+#: The object types that NDR accepts (MQDS-2.2.8-01); methods refuse more of them.
 OBJECT_TYPE = Range(U32, 1, 58)
 MAX_BUFFER = 524_288
 MAX_SIGNATURE = 131_072
-#: Challenge and its answer (product notes <74>, <77>).
+#: The sizes of the challenge and of its answer (product notes <74>, <77>).
 CHALLENGE_BYTES = 32
 CHALLENGE_ANSWER_BYTES = 128
 
 PROPERTY_COUNT = Range(U32, 1, MAX_ENTRIES)
 PROPERTY_IDS = Conformant(U32, size_is="cp", maximum=MAX_ENTRIES)
 PROPERTY_VALUES = Conformant(PROPVARIANT, size_is="cp", maximum=MAX_ENTRIES)
-#: Values in a response: as many as the request had.
+#: The values in a response: as many as in the request.
 RETURNED_VALUES = Conformant(PROPVARIANT, size_is=Given("cp"), maximum=MAX_ENTRIES)
 BUFFER_SIZE = Range(U32, 0, MAX_BUFFER)
 SIGNATURE_SIZE = Ref(Range(U32, 0, MAX_SIGNATURE))
 SIGNATURE = Conformant(U8, size_is="signature_size", maximum=MAX_SIGNATURE)
-#: An [out] buffer always has the size that the request named.
+#: An [out] buffer, which always has the size that the request named.
 SIZED_BUFFER = Conformant(U8, size_is=Given("length"), maximum=MAX_BUFFER)
 HRESULT = U32
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Nothing but the HRESULT."""
+    """A response that consists of the HRESULT only."""
 
     result: int
 
@@ -94,7 +94,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class ByPath:
-    """An object by its path name."""
+    """A request that names an object by its path name."""
 
     object_type: int
     path: str
@@ -171,7 +171,7 @@ class GetSecurityGuid:
 
 @dataclass(frozen=True, slots=True)
 class GetMachineSecurity:
-    """S_DSQMGetObjectSecurity: with a context that goes back in the challenge."""
+    """The request of S_DSQMGetObjectSecurity; the server repeats ``context`` in its challenge."""
 
     object_type: int
     guid: Guid
@@ -184,7 +184,7 @@ class GetMachineSecurity:
 
 @dataclass(frozen=True, slots=True)
 class SecurityGot:
-    #: As long as the request's length says, padded with zeros.
+    #: The descriptor, padded with zeros to the length that the request named.
     descriptor: bytes
     length_needed: int
     signature: bytes
@@ -252,7 +252,7 @@ class SetMachineProperties:
 
 @dataclass(frozen=True, slots=True)
 class StringPointer:
-    """A pointer to a string that is itself pointed to: it can be there and lead nowhere."""
+    """A pointer to a string pointer: the outer one can be present while the inner one is null."""
 
     text: str | None
 
@@ -289,13 +289,13 @@ class GetServerPort:
 
 @dataclass(frozen=True, slots=True)
 class ServerPort:
-    """A port number; 0 means that there is none. Not an HRESULT."""
+    """A port number, not an HRESULT; 0 means that the server has no such port."""
 
     port: int
 
 
 _STRING_POINTER = Struct(StringPointer, text=Unique(WSTRING))
-#: Parameters that many methods share, by the names that their dataclasses have.
+#: Parameters that many methods share, by their dataclass field names.
 PROPS = {"cp": PROPERTY_COUNT, "ids": PROPERTY_IDS, "values": PROPERTY_VALUES}
 AUTH = {"auth": CONTEXT_HANDLE, "signature_size": SIGNATURE_SIZE}
 SIGNED = {"signature": Ref(SIGNATURE), "signature_size": SIGNATURE_SIZE, "result": HRESULT}
@@ -502,16 +502,16 @@ GET_SERVER_PORT: Operation[GetServerPort, ServerPort] = Operation(
 )
 
 
-# --- what the server asks the client during a call; numbered apart --------------------------------
+# --- callbacks from the server to the client during a call; they have opnums of their own ---------
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Of the two obsolete callbacks: prove that the machine's private key is yours."""
+    """A challenge to prove possession of the machine's private key (two obsolete callbacks)."""
 
     challenge: bytes
     context: int
-    #: What is in the answer's buffer already; nothing.
+    #: The initial content of the answer's buffer: empty.
     answer: bytes
     answer_max: int
 
@@ -524,7 +524,7 @@ class ChallengeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class InitSecCtx:
-    """The next token of the server; the client's answer may have up to ``buffer_size`` bytes."""
+    """The server's next token; the client may answer with up to ``buffer_size`` bytes."""
 
     context: int
     token: bytes

@@ -1,4 +1,4 @@
-"""The dscomm2 interface (MS-MQDS 3.3.4)."""
+"""The dscomm2 interface (MS-MQDS 3.3.4): all methods with their opnums and stubs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from mqis.wire.rpc.syntax import SyntaxId
 
 SYNTAX = SyntaxId(Guid.parse("708cca10-9569-11d1-b2a5-0060977d8118"), 1)
 
-#: More sites than a machine can be in.
+#: Far more sites than a machine can be in.
 MAX_SITES = 65_536
 
 
@@ -64,19 +64,19 @@ class BeginDeleteNotification:
 
 @dataclass(frozen=True, slots=True)
 class NoParameters:
-    """hBind alone, which is not on the wire."""
+    """A request without parameters but hBind, which is not on the wire."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsServerGC:
-    """BOOL."""
+    """The BOOL that S_DSIsServerGC returns."""
 
     is_gc: int
 
 
 @dataclass(frozen=True, slots=True)
 class HandleReturned:
-    """S_DSEndDeleteNotification returns nothing but its handle."""
+    """The response of S_DSEndDeleteNotification: the handle alone."""
 
     handle: ContextHandle
 

@@ -20,7 +20,7 @@ BASE_PROVIDER = "Microsoft Base Cryptographic Provider v1.0"
 ENHANCED_PROVIDER = "Microsoft Enhanced Cryptographic Provider v1.0"
 ENHANCED_AES_PROVIDER = "Microsoft Enhanced RSA and AES Cryptographic Provider"
 
-#: What a decoder accepts. The largest RSA key that CryptoAPI makes has 16384 bits.
+#: Limits of the decoder. The largest RSA key that CryptoAPI makes has 16384 bits.
 MAX_MODULUS_BITS = 16_384
 MAX_KEY_BYTES = 65_536
 MAX_PROVIDER_UNITS = 256
@@ -28,14 +28,14 @@ MAX_KEYS = 256
 
 
 class KeyAlgorithm(IntEnum):
-    """aiKeyAlg. MS-MQMQ 2.2.1 knows CALG_RSA_KEYX only, MS-MQDS 2.2.19 both: both are read."""
+    """aiKeyAlg. MS-MQMQ 2.2.1 lists only CALG_RSA_KEYX, MS-MQDS 2.2.19 both; both are accepted."""
 
     CALG_RSA_KEYX = 0x0000A400
     CALG_RSA_SIGN = 0x00002400
 
 
 class ProviderType(IntEnum):
-    """ulProviderType; another number is kept as it came."""
+    """ulProviderType; unknown numbers are kept."""
 
     PROV_RSA_FULL = 1
     PROV_RSA_AES = 24
@@ -54,7 +54,7 @@ _MAGIC = 0x31415352  # "RSA1"
 #   u32  aiKeyAlg                     bitLen/8 bytes: modulus, least significant byte first
 @dataclass(frozen=True, slots=True)
 class RsaPublicKey(Structure):
-    """A BLOBHEADER and the RSAPUBKEY behind it."""
+    """A BLOBHEADER followed by an RSAPUBKEY."""
 
     NAME: ClassVar[str] = "the public key"
 
@@ -81,7 +81,7 @@ class RsaPublicKey(Structure):
         exponent: int,
         key_algorithm: KeyAlgorithm = KeyAlgorithm.CALG_RSA_KEYX,
     ) -> RsaPublicKey:
-        """The key of these numbers, as many whole bytes long as its modulus needs."""
+        """Makes a key of these numbers, with as many whole bytes as the modulus needs."""
         return cls(key_algorithm, exponent, modulus, (modulus.bit_length() + 7) // 8 * 8)
 
     @classmethod
@@ -162,7 +162,7 @@ class MqdsPublicKey(Structure):
 #   ...  aBuf             BLOBHEADER, RSAPUBKEY
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key and its provider. The key stays bytes: lists are passed on as they came."""
+    """A key and its provider. The key stays undecoded, so that lists are passed on unchanged."""
 
     provider_name: str
     provider_type: int
@@ -194,7 +194,7 @@ class PublicKey:
         return cls(provider_name, provider_type, key.to_bytes())
 
     def rsa(self) -> RsaPublicKey:
-        """The key as numbers; ``WireError`` if aBuf holds something else."""
+        """The key as numbers; raises ``WireError`` if aBuf is not an RSA key."""
         return RsaPublicKey.from_bytes(self.blob)
 
     @classmethod
@@ -224,7 +224,7 @@ class PublicKey:
 #   ...  aPublicKeys   MQDSPUBLICKEY, one after the other without padding
 @dataclass(frozen=True, slots=True)
 class PublicKeys(Structure):
-    """The keys of a machine or a site, one for each provider."""
+    """The keys of a machine or a site, one per provider."""
 
     NAME: ClassVar[str] = "MQDSPUBLICKEYS"
 
@@ -235,7 +235,7 @@ class PublicKeys(Structure):
             raise ValueError(f"a list has at most {MAX_KEYS} keys, not {len(self.keys)}")
 
     def for_provider(self, provider_name: str) -> PublicKey | None:
-        """The first key whose provider has exactly this name."""
+        """The first key of the provider with exactly this name, or None."""
         return next((key for key in self.keys if key.provider_name == provider_name), None)
 
     @classmethod

@@ -19,7 +19,7 @@ class ObjectType(IntEnum):
 
     @property
     def label(self) -> str:
-        """The word that commands and exports use."""
+        """The word that commands and exports use for the type."""
         return _LABELS[self]
 
     @classmethod

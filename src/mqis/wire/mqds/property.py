@@ -11,7 +11,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import VarType
 
-#: Identifiers from here on are private to servers (MS-MQDS 2.2.10.1).
+#: The first identifier that is private to servers (MS-MQDS 2.2.10.1).
 PRIVATE_FLOOR = 1000
 
 
@@ -25,7 +25,7 @@ class Property:
 
     @property
     def name(self) -> str:
-        """The specification's name, PROPID_Q_LABEL."""
+        """The specification's name, such as PROPID_Q_LABEL."""
         return f"PROPID_{self.id.name}"
 
     @property

@@ -1,4 +1,4 @@
-"""MQRESTRICTION, MQCOLUMNSET, MQSORTSET (MS-MQDS 2.2.11 to 2.2.15) as they stand in a stub."""
+"""MQRESTRICTION, MQCOLUMNSET, MQSORTSET (MS-MQDS 2.2.11 to 2.2.15) in RPC stubs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from mqis.wire.ndr import PROPVARIANT, U32, Conformant, Range, Struct, Unique
 from mqis.wire.propvariant import PropVariant
 
-#: Restrictions, columns, sort keys, and properties of one call.
+#: The maximum number of restrictions, columns, sort keys or properties in one call.
 MAX_ENTRIES = 128
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyRestriction:
-    """MQPROPERTYRESTRICTION: prop rel prval."""
+    """MQPROPERTYRESTRICTION: property ``prop`` compared by ``rel`` with ``prval``."""
 
     rel: int
     prop: int
@@ -22,14 +22,14 @@ class PropertyRestriction:
 
 @dataclass(frozen=True, slots=True)
 class RestrictionSet:
-    """MQRESTRICTION."""
+    """MQRESTRICTION: conditions that all have to hold."""
 
     restrictions: tuple[PropertyRestriction, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSet:
-    """MQCOLUMNSET."""
+    """MQCOLUMNSET: the property identifiers to return."""
 
     columns: tuple[int, ...] | None
 

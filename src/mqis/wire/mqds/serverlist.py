@@ -3,9 +3,9 @@ r"""Directory servers as text (MS-MQDS 2.2.16, 2.2.17).
     server-spec-list   10srv1.example.com,11srv2.example.com
     server-list        HQ;\10srv1.example.com,11srv2.example.com
 
-Two digits before each name tell whether the server speaks IP and IPX. What stands between site
-and servers is a semicolon and one backslash. Text that does not follow this is a ``WireError``,
-whose offset counts characters.
+Two digits before each name say whether the server supports IP and IPX. A semicolon and one
+backslash separate the site from its servers. Any other text raises a ``WireError``, whose offset
+counts characters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from mqis.wire.errors import WireError
 
-#: RFC 1034 3.1 bounds a DNS name; the others are what a parser accepts.
+#: RFC 1034 3.1 limits a DNS name; the other limit is the parser's.
 MAX_NAME_CHARACTERS = 255
 MAX_SERVERS = 4096
 
@@ -24,7 +24,7 @@ _FLAGS = {"0": False, "1": True}
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """One directory server and the protocols that it can be reached by."""
+    """A directory server and the protocols by which it can be reached."""
 
     name: str
     supports_ip: bool = True
@@ -37,7 +37,7 @@ class ServerSpec:
 
     @classmethod
     def parse(cls, text: str, offset: int = 0) -> ServerSpec:
-        """From one entry; ``offset`` is where in the whole text it stands."""
+        """Parses one entry; ``offset`` is its offset in the whole text, for errors."""
         ip, ipx = _FLAGS.get(text[:1]), _FLAGS.get(text[1:2])
         if ip is None:
             raise WireError("a server entry begins with 0 or 1 for IP", offset)
@@ -53,7 +53,7 @@ class ServerSpec:
 
 
 def parse_server_specs(text: str, offset: int = 0) -> tuple[ServerSpec, ...]:
-    """The servers of a server specification list, of which there is at least one."""
+    """Parses a server specification list, which has at least one server."""
     if text.count(",") >= MAX_SERVERS:
         raise WireError(f"more than {MAX_SERVERS} servers", offset)
     servers = []
@@ -64,7 +64,7 @@ def parse_server_specs(text: str, offset: int = 0) -> tuple[ServerSpec, ...]:
 
 
 def format_server_specs(servers: tuple[ServerSpec, ...]) -> str:
-    """The server specification list; the grammar has none without servers."""
+    """Formats a server specification list; raises ``ValueError`` if it is empty or too long."""
     if not servers:
         raise ValueError("a server specification list names at least one server")
     if len(servers) > MAX_SERVERS:
@@ -74,7 +74,7 @@ def format_server_specs(servers: tuple[ServerSpec, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerList:
-    """A site and its directory servers, as one entry of the client's cache."""
+    """A site and its directory servers: one entry of the client's cache."""
 
     site_name: str
     servers: tuple[ServerSpec, ...]
@@ -88,10 +88,10 @@ class ServerList:
 
     @classmethod
     def parse(cls, text: str) -> ServerList:
-        """The list in ``text``; one that ends before its entries is what ``str`` makes of none."""
+        """Parses a server list; one without servers, which ``str`` makes, is accepted."""
         site_name, separator, rest = text.partition(_SITE_END)
         if not separator:
-            raise WireError("no semicolon and backslash behind the site name", len(text))
+            raise WireError("no semicolon and backslash follow the site name", len(text))
         fault = _name_fault(site_name, _SITE_END)
         if fault is not None:
             raise WireError(f"site name {fault}", 0)
@@ -99,7 +99,7 @@ class ServerList:
         return cls(site_name, parse_server_specs(rest, at) if rest else ())
 
     def __str__(self) -> str:
-        """A site without servers has no legal form: then the part before the entries."""
+        """The text form. The grammar has none for a site without servers: that text ends early."""
         return f"{self.site_name}{_SITE_END}{','.join(map(str, self.servers))}"
 
 

@@ -1,4 +1,4 @@
-"""DirectoryChange (MC-MQDSRP 2.2.4): one change of one object.
+"""DirectoryChange (MC-MQDSRP 2.2.4): a change of one object.
 
  0  u8   Command: 0 create, 1 update, 2 delete, 3 sync
  1  u8   UseGuid
@@ -28,11 +28,11 @@ from mqis.wire.writer import Writer
 
 MAX_PATH = 1024
 MAX_PROPERTIES = 255
-#: A change with an empty path and no properties.
+#: The size of a change with an empty path and no properties.
 SMALLEST = 45
 
 
-#: PartitionID, the three numbers, NumberOfProperties.
+#: PartitionID, the three sequence numbers, NumberOfProperties.
 _NUMBERS = Struct(">16sQQQB")
 
 
@@ -48,7 +48,7 @@ _COMMANDS = tuple(Command)
 
 @dataclass(frozen=True, slots=True)
 class DirectoryChange:
-    """What became of the object that ``path`` or ``guid`` names."""
+    """A change of the object that ``path`` or ``guid`` names."""
 
     command: Command
     path: str | None
@@ -58,8 +58,8 @@ class DirectoryChange:
     seq: SequenceNumber
     purged_seq: SequenceNumber
     properties: tuple[tuple[int, PropVariant], ...] = ()
-    #: The bytes, once they are known: a change goes to every neighbour, and a PSC passes on what
-    #: it received.
+    #: The encoded bytes, kept because a change goes to every neighbour and a PSC forwards the
+    #: changes that it received.
     _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class DirectoryChange:
         for propid, variant in self.properties:
             entry = PROPERTIES.get(propid)
             if entry is None or entry.vt is not variant.vt:
-                raise ValueError(f"property {propid} does not travel as {variant.vt}")
+                raise ValueError(f"property {propid} cannot have a value of type {variant.vt}")
 
     @classmethod
     def decode(cls, reader: Reader) -> DirectoryChange:
@@ -89,7 +89,7 @@ class DirectoryChange:
         guid = reader.guid() if use_guid else None
         partition, previous, seq, purged, count = reader.unpack(_NUMBERS, "DirectoryChange")
         properties = decode_list(reader, count)
-        change: DirectoryChange = object.__new__(cls)  # what was decoded needs no checks
+        change: DirectoryChange = object.__new__(cls)  # decoded fields need no checks
         for name, value in (
             ("command", _COMMANDS[number]),
             ("path", path),
@@ -109,7 +109,7 @@ class DirectoryChange:
 
     @property
     def encoded(self) -> bytes:
-        """The bytes of the change."""
+        """The encoded bytes of the change."""
         if self._encoded is None:
             object.__setattr__(self, "_encoded", self._encode())
         assert self._encoded is not None

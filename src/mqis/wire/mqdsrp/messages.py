@@ -1,4 +1,4 @@
-"""The eight replication messages (MC-MQDSRP 2.2.5, 2.2.6). The operation byte decides which.
+"""The eight replication messages (MC-MQDSRP 2.2.5, 2.2.6), told apart by their operation byte.
 
 Every message begins with the base header:
 
@@ -36,7 +36,7 @@ class Operation(IntEnum):
 
 
 class Sync0(IntEnum):
-    """CompleteSync0 of a sync reply."""
+    """CompleteSync0 of a sync reply: the state of a full synchronisation."""
 
     NONE = 0
     MORE = 1
@@ -48,7 +48,7 @@ def _units(name: str) -> int:
 
 
 def _encode_name(writer: Writer, name: str) -> None:
-    """No longer than a decoder takes."""
+    """Encodes a name, refusing one that is longer than decoders accept."""
     if _units(name) > MAX_NAME:
         raise ValueError(f"a machine name has at most {MAX_NAME} UTF-16 units")
     writer.utf16z(name)
@@ -57,7 +57,7 @@ def _encode_name(writer: Writer, name: str) -> None:
 # 0 16 PartitionID, 16 8 LastSeqNumber, 24 8 PurgedSeqNumber (2.2.3)
 @dataclass(frozen=True, slots=True)
 class PartitionSeqNumbers:
-    """How far a server is in one partition."""
+    """A server's progress in one partition."""
 
     partition: Guid
     last_seq: SequenceNumber
@@ -78,7 +78,7 @@ class PartitionSeqNumbers:
 # 0 u16 Count; only if it is not 0: 2 MachineName, then Count records (2.2.5.4)
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """SeqNumberHeader: the sender's numbers; without records just its count is sent."""
+    """SeqNumberHeader: the sender's sequence numbers; without records only the count 0 is sent."""
 
     machine: str = ""
     partitions: tuple[PartitionSeqNumbers, ...] = ()
@@ -109,7 +109,7 @@ class Heartbeat:
 # 18 u8 Flush, 19 u16 Count, 21 changes, then the heartbeat, always there (2.2.6.9)
 @dataclass(frozen=True, slots=True)
 class ChangePropagation:
-    """Changes that the authority made, and how far the sender is."""
+    """Changes that the authority made, and the sender's progress."""
 
     site: Guid
     changes: tuple[DirectoryChange, ...] = ()
@@ -134,7 +134,7 @@ class ChangePropagation:
 
 
 def _changes(reader: Reader, count: int, at: int) -> tuple[DirectoryChange, ...]:
-    """As many changes as the field at ``at`` says, if they can fit at all."""
+    """Decodes ``count`` changes, a number read at ``at``, after checking that they can fit."""
     if count * SMALLEST > reader.remaining:
         raise reader.error(f"{count} changes do not fit in {reader.remaining} bytes", at)
     return tuple(DirectoryChange.decode(reader) for _ in range(count))
@@ -144,7 +144,7 @@ def _changes(reader: Reader, count: int, at: int) -> tuple[DirectoryChange, ...]
 # then the change
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """A change for the authority; ``psc`` is the PSC of a requester that is a BSC."""
+    """A change for the authority; ``psc`` is the requester's PSC if the requester is a BSC."""
 
     site: Guid
     partition: Guid
@@ -180,7 +180,7 @@ class ChangeRequest:
 # 18 u32 RequestIdentifier, 22 HRESULT, 26 RequesterName
 @dataclass(frozen=True, slots=True)
 class ChangeReply:
-    """What became of a change request; goes to the original requester."""
+    """The result of a change request, for the original requester."""
 
     site: Guid
     request_id: int
@@ -204,7 +204,7 @@ class ChangeReply:
 # 60 RequesterName
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """Send me what I lack: numbers greater than ``from_seq`` up to ``to_seq``."""
+    """A request for the changes numbered above ``from_seq`` up to ``to_seq``."""
 
     site: Guid
     partition: Guid
@@ -287,7 +287,7 @@ class SyncReply:
 # 18 16 PartitionID, 34 8 PurgedSeqNumber
 @dataclass(frozen=True, slots=True)
 class AlreadyPurged:
-    """What was asked for is gone; only a full synchronisation helps."""
+    """The requested changes have been purged; the requester needs a full synchronisation."""
 
     site: Guid
     partition: Guid
@@ -307,7 +307,7 @@ class AlreadyPurged:
 # 18 16 PSCSiteID, 34 16 AckedPartitionID, 50 8 AckedSeqNumber, 58 PSCName
 @dataclass(frozen=True, slots=True)
 class PscAck:
-    """A PSC has everything up to a number."""
+    """A PSC's acknowledgement of all changes up to ``seq``."""
 
     site: Guid
     psc_site: Guid
@@ -332,7 +332,7 @@ class PscAck:
 # 18 16 BSCMachineID, 34 BSCName
 @dataclass(frozen=True, slots=True)
 class BscAck:
-    """A BSC is alive; it acknowledges no number."""
+    """A BSC's sign of life; it acknowledges no changes."""
 
     site: Guid
     machine: Guid
@@ -373,11 +373,11 @@ _BODIES: dict[int, Callable[[Guid, Reader], Message]] = {
 
 
 def decode_message(data: bytes) -> Message:
-    """The message in the body of an MSMQ message; surplus bytes behind it are ignored."""
+    """Decodes the body of an MSMQ message; ignores surplus bytes."""
     reader = Reader(data)
     version = reader.u8()
     if version != VERSION:
-        raise reader.error(f"replication version {version}, only {VERSION} is known", 0)
+        raise reader.error(f"replication version {version} is unknown, only {VERSION} is known", 0)
     site = reader.guid()
     operation = reader.u8()
     decode = _BODIES.get(operation)

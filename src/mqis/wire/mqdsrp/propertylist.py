@@ -1,7 +1,7 @@
 """The properties of a change: identifiers, then values without tags (MC-MQDSRP 2.2.4).
 
-A partition's synchronisation is a hundred thousand such lists of seven kinds. So for each list of
-identifiers there is a plan, made once: runs of fixed size are packed and unpacked at once.
+The synchronisation of a partition has a hundred thousand such lists, but of seven kinds only. So a
+plan is made once for each list of identifiers: it packs and unpacks runs of fixed size together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Neighbouring properties of fixed size, or a single one that has none (``form`` None)."""
+    """Consecutive properties of fixed size, or one of variable size (``form`` is None)."""
 
     form: Struct | None
     properties: tuple[tuple[int, VarType], ...]
@@ -67,7 +67,7 @@ def _identifiers(count: int) -> Struct:
 
 
 def decode_list(reader: Reader, count: int) -> Listed:
-    """``count`` identifiers and their values; one unknown identifier makes the rest unreadable."""
+    """Decodes ``count`` identifiers and their values; refuses unknown identifiers."""
     at = reader.offset
     ids: tuple[int, ...] = reader.unpack(_identifiers(count), "PropertyID")
     for index, propid in enumerate(ids):
@@ -90,7 +90,7 @@ def decode_list(reader: Reader, count: int) -> Listed:
 
 
 def encode_list(properties: Listed) -> bytes:
-    """Identifiers, then values."""
+    """Encodes the identifiers, then the values."""
     ids = tuple([propid for propid, _ in properties])
     parts = [_identifiers(len(ids)).pack(*ids)]
     values = iter(properties)

@@ -1,4 +1,4 @@
-"""BaseHeader (MS-MQMQ 2.2.19.1): the first sixteen bytes of every packet, which also frame it.
+"""BaseHeader (MS-MQMQ 2.2.19.1): the first sixteen bytes of every packet, with its size.
 
  0  u8   VersionNumber, 0x10
  1  u8   Reserved
@@ -7,8 +7,8 @@
  8  u32  PacketSize, padding included, at most 4 MiB
 12  u32  TimeToReachQueue in seconds
 
-A session header that rides on a user message stands behind PacketSize; the one of a SessionAck
-packet stands inside it, as the example of MS-MQQB 4.1.8 shows.
+PacketSize does not count the session header that follows a user message. It does count the one in
+a SessionAck packet, as the example of MS-MQQB 4.1.8 shows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIGNATURE: Final = 0x524F494C
 BASE_SIZE: Final = 16
 SESSION_SIZE: Final = 16
 MAX_PACKET: Final = 0x00400000
-#: TimeToReachQueue and TimeToBeReceived of what never expires.
+#: TimeToReachQueue and TimeToBeReceived of a message that never expires.
 INFINITE: Final = 0xFFFFFFFF
 MAX_PRIORITY: Final = 7
 DEFAULT_PRIORITY: Final = 3
@@ -37,7 +37,7 @@ _INTERNAL, _SESSION, _DEBUG, _TRACE = 0x08, 0x10, 0x20, 0x100
 
 @dataclass(frozen=True, slots=True)
 class BaseHeader:
-    """What kind of packet follows and how long it is."""
+    """The kind of a packet and its length."""
 
     size: int
     priority: int = DEFAULT_PRIORITY
@@ -53,7 +53,7 @@ class BaseHeader:
 
     @property
     def length(self) -> int:
-        """All bytes of the packet, those that PacketSize leaves out included."""
+        """The packet's size with the bytes that PacketSize does not count."""
         return self.size + (SESSION_SIZE if self.session and not self.internal else 0)
 
     @classmethod

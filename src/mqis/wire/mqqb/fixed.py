@@ -1,4 +1,4 @@
-"""The fixed part of a header in one step: a message has forty of these fields."""
+"""The packing of a header's fixed part in one step: a message has forty of these fields."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from struct import error as struct_error
 
 
 def pack(form: Struct, *values: int | bytes) -> bytes:
-    """A value that its field cannot hold is the caller's ``ValueError``, as with a ``Writer``."""
+    """Packs the values; raises ``ValueError`` if one does not fit, as a ``Writer`` does."""
     try:
         return form.pack(*values)
     except struct_error as error:
-        raise ValueError(f"{values} do not fit their fields: {error}") from None
+        raise ValueError(f"{values} do not fit in their fields: {error}") from None

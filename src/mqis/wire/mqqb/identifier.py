@@ -10,7 +10,7 @@ from mqis.wire.reader import Reader
 
 @dataclass(frozen=True, slots=True)
 class MessageIdentifier:
-    """Names a message for good; in an acknowledgement it is the CorrelationID."""
+    """The permanent identifier of a message; acknowledgements carry it as CorrelationID."""
 
     source: Guid
     ordinal: int

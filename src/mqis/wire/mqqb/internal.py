@@ -19,7 +19,7 @@ from mqis.wire.mqqb.fixed import pack
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
-#: The window that queue managers use unless told otherwise.
+#: The default window of queue managers.
 DEFAULT_WINDOW: Final = 64
 _REFUSED = 0x10
 _INTERNAL_SIZE = 4
@@ -43,10 +43,10 @@ def _encode_head(writer: Writer, size: int, kind: PacketType, *, refused: bool =
 #                               38  u16  Reserved;  40  512 bytes of padding, 0x5A
 @dataclass(frozen=True, slots=True)
 class EstablishConnection:
-    """Request or response, which only their direction tells apart.
+    """A request or response; only the direction tells them apart.
 
-    ``server`` is null in a request by direct format name, which 3.1.5.3.1 accepts and 2.2.1 would
-    have refused.
+    ``server`` is null in a request by direct format name: 3.1.5.3.1 accepts that, although 2.2.1
+    does not allow it.
     """
 
     client: Guid
@@ -84,7 +84,7 @@ class EstablishConnection:
 # 0 u32 RecoverableAckTimeout ms, 4 u32 AckTimeout ms, 8 u16 Reserved, 10 u16 WindowSize
 @dataclass(frozen=True, slots=True)
 class ConnectionParameters:
-    """Timeouts that the initiator sets for both, and each side's window."""
+    """The timeouts, which the initiator sets for both sides, and the sender's window."""
 
     recoverable_ack_timeout_ms: int
     ack_timeout_ms: int
@@ -118,7 +118,7 @@ _SESSION = Struct("<HHIHHHH")
 #  4  u32  RecoverableMsgAckFlags        12  u16  WindowSize;  14  u16  Reserved
 @dataclass(frozen=True, slots=True)
 class SessionHeader:
-    """What a side has received and sent on a session (MS-MQMQ 2.2.20.4)."""
+    """The numbers of the packets that the sender has received and sent (MS-MQMQ 2.2.20.4)."""
 
     ack_seq: int = 0
     recoverable_ack_seq: int = 0
@@ -148,7 +148,7 @@ class SessionHeader:
 
 @dataclass(frozen=True, slots=True)
 class SessionAck:
-    """A session header that travels alone."""
+    """An acknowledgement: a session header in a packet of its own."""
 
     header: SessionHeader
 
@@ -176,7 +176,7 @@ _BODIES: dict[int, type[InternalPacket]] = {
 
 
 def decode_internal(reader: Reader) -> InternalPacket:
-    """What follows the BaseHeader of an internal packet, up to the end of ``reader``."""
+    """Decodes what follows the BaseHeader of an internal packet, up to the end of ``reader``."""
     reader.u16()
     at = reader.offset
     flags = reader.u16()

@@ -1,4 +1,4 @@
-"""Headers that nothing here acts on: found by their lengths and kept as bytes.
+"""Headers that mqis does not interpret: it finds their length and keeps their bytes.
 
 TransactionHeader, DebugHeader, SoapHeader and MultiQueueFormatHeader (MS-MQMQ 2.2.20.1 to 2.2.20.3,
 2.2.20.5, 2.2.20.7, 2.2.20.8).
@@ -18,22 +18,22 @@ def _pad(reader: Reader, start: int) -> None:
 
 
 def skip_transaction(reader: Reader) -> None:
-    """u32 Flags, 8 TxSequenceID, u32 TxSequenceNumber, u32 previous, 16 connector if bit 0."""
+    """Skips u32 Flags, 8 TxSequenceID, u32 TxSequenceNumber, u32 previous, bit 0: 16 connector."""
     flags = reader.u32()
     reader.bytes(32 if flags & 1 else 16, "TransactionHeader")
 
 
 def skip_debug(reader: Reader) -> None:
-    """u16 Flags, u16 Reserved, 16 QueueIdentifier if bits 0-1 are 1."""
+    """Skips u16 Flags, u16 Reserved, 16 QueueIdentifier if bits 0-1 are 1."""
     at = reader.offset
     queue_type = reader.u16() & 3
     if queue_type > 1:
-        raise reader.error(f"a DebugHeader with queue type {queue_type}", at)
+        raise reader.error(f"a DebugHeader cannot have queue type {queue_type}", at)
     reader.bytes(18 if queue_type else 2, "DebugHeader")
 
 
 def skip_soap(reader: Reader) -> None:
-    """Twice: u16 SectionID, u16 Reserved, u32 units, the units."""
+    """Skips two sections of u16 SectionID, u16 Reserved, u32 units and the units."""
     start = reader.offset
     for expected in _SOAP_SECTIONS:
         _expect(reader, expected)
@@ -43,13 +43,13 @@ def skip_soap(reader: Reader) -> None:
 
 
 def skip_multi_queue(reader: Reader) -> None:
-    """Three lists of names, u32 HeaderSize u16 HeaderID each, and a signature behind its size."""
+    """Skips three name lists (u32 HeaderSize, u16 HeaderID, ...), u32 size and a signature."""
     start = reader.offset
     for expected in _MULTI_QUEUE_LISTS:
         at = reader.offset
         size = reader.u32()
         if size < 12:
-            raise reader.error(f"an MQFAddressHeader of {size} bytes", at)
+            raise reader.error(f"an MQFAddressHeader of {size} bytes is too short", at)
         _expect(reader, expected)
         reader.bytes(size - 6, "MQFAddressHeader")
         _pad(reader, start)
@@ -63,4 +63,4 @@ def _expect(reader: Reader, expected: int) -> None:
     at = reader.offset
     found = reader.u16()
     if found != expected:
-        raise reader.error(f"section 0x{found:04x} where 0x{expected:04x} belongs", at)
+        raise reader.error(f"section 0x{found:04x} instead of 0x{expected:04x}", at)

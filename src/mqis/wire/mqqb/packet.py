@@ -1,4 +1,4 @@
-"""UserMessage packets (MS-MQMQ 2.2.20), and any packet from its bytes.
+"""UserMessage packets (MS-MQMQ 2.2.20), and the decoder for all packets.
 
 BaseHeader UserHeader [TransactionHeader] [SecurityHeader] MessagePropertiesHeader
 [DebugHeader] [SoapHeader] [MultiQueueFormatHeader], then outside PacketSize [SessionHeader]
@@ -27,7 +27,7 @@ from mqis.wire.writer import Writer
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """A whole message; headers that nothing acts on are the bytes that they came in."""
+    """A whole message; headers that mqis does not interpret are kept as bytes."""
 
     header: UserHeader
     properties: MessageProperties
@@ -46,7 +46,7 @@ class UserMessage:
         reader = Reader(packet, BASE_SIZE, base.size)
         header, parts = UserHeader.decode(reader)
         if not parts & Parts.PROPERTIES:
-            raise reader.error("a message without MessagePropertiesHeader", BASE_SIZE + 44)
+            raise reader.error("the message has no MessagePropertiesHeader", BASE_SIZE + 44)
 
         def kept(skip: Callable[[Reader], None], present: int) -> bytes | None:
             if not present:
@@ -90,7 +90,7 @@ class UserMessage:
         for part in (self.debug, self.soap, self.multi_queue):
             writer.bytes(part or b"")
         if len(writer) > MAX_PACKET:
-            raise ValueError(f"a packet of {len(writer)} bytes, {MAX_PACKET} are the limit")
+            raise ValueError(f"the packet has {len(writer)} bytes, {MAX_PACKET} are allowed")
         writer.patch_u32(8, len(writer))
         if self.session is not None:
             self.session.encode(writer)
@@ -110,16 +110,16 @@ Packet = InternalPacket | UserMessage
 
 
 def decode_packet(data: bytes) -> Packet:
-    """The one packet that ``data`` is."""
+    """Decodes ``data``, which is exactly one packet."""
     reader = Reader(data)
     base = BaseHeader.decode(reader)
     if base.length != len(data):
-        raise reader.error(f"a packet of {base.length} bytes in {len(data)}", 8)
+        raise reader.error(f"the packet has {base.length} bytes, the data {len(data)}", 8)
     return decode_framed(base, data)
 
 
 def decode_framed(base: BaseHeader, data: bytes) -> Packet:
-    """The packet whose header is known already, and whose length it has."""
+    """Decodes a packet of the right length whose BaseHeader has been decoded."""
     if base.internal:
         return decode_internal(Reader(data, BASE_SIZE))
     return UserMessage.decode_body(base, data)

@@ -1,9 +1,9 @@
-"""Ping packet (MS-MQQB 2.2.7): whether a session would be accepted, asked over UDP 3527.
+"""Ping packet (MS-MQQB 2.2.7) over UDP 3527: asks whether a session would be accepted.
 
-0  u16  Flags: 0 RC, the initiator is no server; 1 RF, a session would be refused
+0  u16  Flags: 0 RC, the initiator is not a server; 1 RF, a session would be refused
 2  u16  Signature, 0x5548
 4  u32  Cookie
-8  16   QMGuid of who made the packet
+8  16   QMGuid of the packet's sender
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PING_SIGNATURE: Final = 0x5548
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """Request or response; a response copies cookie and client flag."""
+    """A request or response; a response repeats the cookie and the client flag."""
 
     cookie: int
     guid: Guid

@@ -1,4 +1,4 @@
-"""MessagePropertiesHeader (MS-MQMQ 2.2.19.3): what a message is, and its body.
+"""MessagePropertiesHeader (MS-MQMQ 2.2.19.3): the properties of a message, and its body.
 
  0  u8   Flags: 0 PA, 1 PR, 2 NA, 3 NR         32  u32  MessageSize
  1  u8   LabelLength, units with the zero      36  u32  AllocationBodySize
@@ -28,7 +28,7 @@ NO_CORRELATION: Final = bytes(20)
 
 
 class Acknowledge:
-    """Which administration acknowledgements the sender asks for."""
+    """The flags for the administration acknowledgements that the sender requests."""
 
     POSITIVE_ARRIVAL: Final = 0x01
     POSITIVE_RECEIVE: Final = 0x02
@@ -37,7 +37,7 @@ class Acknowledge:
 
 
 class MessageClass(IntEnum):
-    """MESSAGE_CLASS_VALUES (MS-MQMQ 2.2.18.1.6); another number is kept as it came."""
+    """MESSAGE_CLASS_VALUES (MS-MQMQ 2.2.18.1.6); unknown numbers are kept."""
 
     NORMAL = 0x0000
     REPORT = 0x0001
@@ -62,13 +62,13 @@ class MessageClass(IntEnum):
 
 
 def is_nack(message_class: int) -> bool:
-    """Bit 15 stands in every negative class, those without a number of their own included."""
+    """Returns whether bit 15 is set, which marks all negative classes, unknown ones included."""
     return bool(message_class & 0x8000)
 
 
 @dataclass(frozen=True, slots=True)
 class MessageProperties:
-    """``label`` is as on the wire: with its zero, or empty if there is none."""
+    """The properties and body of a message. ``label`` includes its zero, or is empty."""
 
     body: bytes = b""
     message_class: int = MessageClass.NORMAL
@@ -113,7 +113,7 @@ class MessageProperties:
             extension_size,
         ) = _FORM.unpack(reader.bytes(56, "MessagePropertiesHeader"))
         if label_units > MAX_LABEL_UNITS:
-            raise reader.error(f"a label of {label_units} units", start + 1)
+            raise reader.error(f"a label of {label_units} units is too long", start + 1)
         label = reader.bytes(2 * label_units, "Label").decode("utf-16-le", "surrogatepass")
         extension = reader.bytes(extension_size, "ExtensionData")
         body = reader.bytes(size, "MessageBody")

@@ -1,6 +1,6 @@
 """Queue names inside a UserHeader (MS-MQMQ 2.2.18.1.5, 2.2.18.1.7, 2.2.19.2).
 
-The header's flags say which kind a name has, and the kind which of these layouts it takes:
+The header's flags give the kind of each name, and the kind determines its layout:
 
     nothing                              none, or the same as the administration queue
     u32 PrivateQueueIdentifier           private on the host of source, destination or admin queue
@@ -21,7 +21,7 @@ from mqis.wire.writer import Writer
 
 
 class QueueKind(IntEnum):
-    """Flags.DQ, AQ and RQ."""
+    """The kinds of queue name in Flags.DQ, AQ and RQ."""
 
     NONE = 0
     SAME_AS_ADMIN = 1
@@ -34,17 +34,17 @@ class QueueKind(IntEnum):
 
 
 _K = QueueKind
-# By number, not as sets: an enumeration's hash takes longer than all the rest of a name.
+# Indexed by number instead of kept as sets: hashing an enumeration takes longer than the decoding.
 _HAS_ID = (False, False, True, True, True, False, True, False)
 _HAS_GUID = (False, False, False, False, False, True, True, False)
-#: Which kinds a destination and an administration queue may have; a response queue takes all.
+#: The kinds that a destination and an administration queue may have; a response queue has any.
 DESTINATION_KINDS = (True, False, False, True, False, True, False, True)
 ADMIN_KINDS = (True, False, True, True, False, True, True, True)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueName:
-    """A queue by direct name, private number or GUID, whatever its kind takes."""
+    """A queue by direct name, private number or GUID, depending on its kind."""
 
     kind: QueueKind
     direct: str = ""
@@ -76,7 +76,7 @@ class QueueName:
 
     @classmethod
     def decode(cls, reader: Reader, kind: QueueKind, start: int) -> QueueName:
-        """The name at the reader; ``start`` is where its header begins, which padding counts by."""
+        """Decodes a name; ``start`` is the offset of its header, from which padding is counted."""
         if kind is _K.NONE:
             return cls.NONE
         if kind is _K.DIRECT:
@@ -90,7 +90,7 @@ class QueueName:
             writer.bytes(bytes(-(len(writer) - start) % 4))
 
     def octets(self) -> bytes:
-        """The name without padding, as signatures take it."""
+        """The name without padding, as it enters signatures."""
         writer = Writer()
         if self.kind is _K.DIRECT:
             data = self.direct.encode("utf-16-le", "surrogatepass")
@@ -107,7 +107,7 @@ def _direct(reader: Reader, start: int) -> str:
     at = reader.offset
     count = reader.u16()
     if count < 2 or count % 2:
-        raise reader.error(f"a direct format name of {count} bytes", at)
+        raise reader.error(f"a direct format name cannot have {count} bytes", at)
     text = reader.bytes(count, "DirectFormatName").decode("utf-16-le", "surrogatepass")
     if text.find("\0") != len(text) - 1:
         raise reader.error("DirectFormatName does not end at its first zero", at + 2)

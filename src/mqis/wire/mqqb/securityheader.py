@@ -1,12 +1,12 @@
-"""SecurityHeader (MS-MQMQ 2.2.20.6): who sent a message, and the signature over it.
+"""SecurityHeader (MS-MQMQ 2.2.20.6): the sender of a message, and the signature over it.
 
  0  u16  Flags: 0-3 ST, 5 EB encrypted, 6 DE default provider, 7 AI, 8-11 AS
  2  u16  SenderIdSize            8  u32  SenderCertSize
  4  u16  EncryptionKeySize      12  u32  ProviderInfoSize
  6  u16  SignatureSize          16       the five fields, each padded to four bytes
 
-AI is said to tell whether there is any data, yet the example of MS-MQQB 4.1.7 has data without it:
-the sizes alone count.
+AI is documented to tell whether there is any data, yet the example of MS-MQQB 4.1.7 has data
+without it: mqis goes by the sizes alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENCRYPTED, _DEFAULT_PROVIDER, _SECURITY_INFO = 0x20, 0x40, 0x80
 
 
 class SenderIdType(IntEnum):
-    """ST; another number is kept as it came."""
+    """ST, the type of SenderId; unknown numbers are kept."""
 
     NONE = 0
     SID = 1

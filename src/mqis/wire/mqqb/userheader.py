@@ -1,4 +1,4 @@
-"""UserHeader (MS-MQMQ 2.2.19.2): from where to where, since when, and which headers follow.
+"""UserHeader (MS-MQMQ 2.2.19.2): source, queues, times, and the list of headers that follow.
 
  0  16   SourceQueueManager
 16  16   QueueManagerAddress, null for a direct name
@@ -24,7 +24,7 @@ from mqis.wire.mqqb.queuename import ADMIN_KINDS, DESTINATION_KINDS, QueueKind, 
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
-#: RC says how many routing servers have passed a message on, at most this many.
+#: The highest RC: the number of routing servers that have forwarded a message.
 MAX_HOPS: Final = 0x1D
 
 _FORM = Struct("<16s16sIIII")
@@ -33,7 +33,7 @@ _RECOVERABLE, _JOURNAL_NEGATIVE, _JOURNAL_POSITIVE, _CONNECTOR = 1 << 5, 1 << 8,
 
 
 class Parts:
-    """Which headers a message has; plain numbers, since every message is asked for all."""
+    """The flags of the headers in a message; plain integers, since every message tests them all."""
 
     SECURITY: Final = 1 << 19
     TRANSACTION: Final = 1 << 20
@@ -45,7 +45,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class UserHeader:
-    """Addresses and identity of one message."""
+    """The addresses and the identity of a message."""
 
     source: Guid
     message_id: int
@@ -63,15 +63,15 @@ class UserHeader:
 
     def __post_init__(self) -> None:
         if not DESTINATION_KINDS[self.destination.kind]:
-            raise ValueError(f"a destination queue is not {self.destination.kind.name}")
+            raise ValueError(f"a destination queue cannot be {self.destination.kind.name}")
         if not ADMIN_KINDS[self.admin.kind]:
-            raise ValueError(f"an administration queue is not {self.admin.kind.name}")
+            raise ValueError(f"an administration queue cannot be {self.admin.kind.name}")
         if not 0 <= self.hops < 32:
-            raise ValueError(f"{self.hops} hops do not fit five bits")
+            raise ValueError(f"{self.hops} hops do not fit in five bits")
 
     @classmethod
     def decode(cls, reader: Reader) -> tuple[UserHeader, int]:
-        """The header, and the ``Parts`` that follow it."""
+        """Decodes the header; returns it with the ``Parts`` that follow it."""
         start = reader.offset
         source, address, lifetime, sent, message_id, flags = _FORM.unpack(
             reader.bytes(48, "UserHeader")
@@ -81,9 +81,9 @@ class UserHeader:
             raise reader.error("the delivery mode is neither express nor recoverable", at)
         kinds = _KINDS[flags >> 10 & 7], _KINDS[flags >> 13 & 7], _KINDS[flags >> 16 & 7]
         if not DESTINATION_KINDS[kinds[0]]:
-            raise reader.error(f"a destination queue is not {kinds[0].name}", at)
+            raise reader.error(f"a destination queue cannot be {kinds[0].name}", at)
         if not ADMIN_KINDS[kinds[1]]:
-            raise reader.error(f"an administration queue is not {kinds[1].name}", at)
+            raise reader.error(f"an administration queue cannot be {kinds[1].name}", at)
         destination, admin, response = [QueueName.decode(reader, k, start) for k in kinds]
         header = cls(
             Guid(source),

@@ -1,1 +1,1 @@
-"""Packets of MS-MQSD, by which clients find directory servers."""
+"""MS-MQSD packets, by which clients discover directory servers."""

@@ -1,8 +1,8 @@
 """TopologyPacketHeader (MS-MQSD 2.2.1): the four bytes that every packet begins with.
 
-0  u8   Version, sent as 0 and not looked at
+0  u8   Version, sent as 0 and ignored
 1  u8   Type: 1 TopologyClientRequest, 2 TopologyServerReply
-2  u16  Reserved, sent as 0 and not looked at
+2  u16  Reserved, sent as 0 and ignored
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PacketType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopologyPacketHeader(Structure):
-    """As it came. What a receiver ignores is kept here and in no packet."""
+    """The header with all fields; the packets drop those that receivers ignore."""
 
     NAME: ClassVar[str] = "the header"
 
@@ -43,7 +43,7 @@ class TopologyPacketHeader(Structure):
 
 
 def expect_type(reader: Reader, wanted: PacketType) -> None:
-    """Read a header whose type is ``wanted``, whatever its other fields hold."""
+    """Reads a header and raises ``WireError`` unless its type is ``wanted``."""
     at = reader.offset
     found = TopologyPacketHeader.decode(reader).type
     if found != wanted:

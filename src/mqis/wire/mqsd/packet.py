@@ -1,4 +1,4 @@
-"""Any packet of MS-MQSD, by the type that its header names."""
+"""The decoder for all MS-MQSD packets, by the type in their header."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Packet = TopologyClientRequest | TopologyServerReply
 
 
 def decode_packet(data: bytes) -> Packet:
-    """The whole of a datagram."""
+    """Decodes a whole datagram."""
     found = TopologyPacketHeader.decode(Reader(data)).type
     if found == PacketType.REQUEST:
         return TopologyClientRequest.from_bytes(data)
     if found == PacketType.REPLY:
         return TopologyServerReply.from_bytes(data)
-    raise WireError(f"{found} is neither a request nor a reply", 1)
+    raise WireError(f"packet type {found} is neither a request nor a reply", 1)

@@ -1,4 +1,4 @@
-"""TopologyServerReply (MS-MQSD 2.2.3): a server tells its networks and the servers of its site.
+"""TopologyServerReply (MS-MQSD 2.2.3): a server's networks and the servers of its site.
 
 0       4   TopologyPacketHeader, Type 2
 4       16  CorrelationID, the RequestID that is answered
@@ -9,7 +9,7 @@
 32+16n  16  RespondingSiteID             only if z > 0
 48+16n  z   DirectoryServiceServerArray  only if z > 0
 
-z is 0 if the server is in the site of the client, and then only.
+z is 0 if and only if the server is in the client's site.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mqis.wire.reader import Reader
 from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
-#: What one UDP datagram over IPv4 can carry.
+#: The most that one UDP datagram over IPv4 can carry.
 MAX_REPLY = 65_507
 _CORRELATION_AT = 4
 _CORRELATION_END = 20
@@ -34,7 +34,7 @@ _CORRELATION_END = 20
 
 @dataclass(frozen=True, slots=True)
 class TopologyServerReply(Structure):
-    """``responding_site_id`` and ``servers`` are there together, or neither is (own site)."""
+    """A reply; it has no site and no servers if the server is in the client's site."""
 
     NAME: ClassVar[str] = "the reply"
 
@@ -56,12 +56,12 @@ class TopologyServerReply(Structure):
 
     @property
     def own_site(self) -> bool:
-        """Whether the server is in the client's own site: the size alone says it (3.1.5.2)."""
+        """True if the server is in the client's site; the array's size alone tells (3.1.5.2)."""
         return not self.servers
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The encoded size in bytes."""
         listed = 16 + array_size(self.servers) if self.servers else 0
         return 32 + 16 * len(self.connected_networks) + listed
 
@@ -94,7 +94,7 @@ class TopologyServerReply(Structure):
 
 
 def with_correlation(packet: bytes, request_id: bytes) -> bytes:
-    """An encoded reply for another request: a server's replies differ in nothing else."""
+    """Returns the encoded reply for another request: only the CorrelationID differs."""
     return packet[:_CORRELATION_AT] + request_id + packet[_CORRELATION_END:]
 
 
@@ -102,5 +102,5 @@ def _network_count(reader: Reader) -> int:
     at = reader.offset
     count = reader.count(MAX_NETWORKS, 16, "ConnectedNetworkArray")
     if not count:
-        raise reader.error("ConnectedNetworkCount is 0, at least 1 is wanted", at)
+        raise reader.error("ConnectedNetworkCount is 0, at least 1 is required", at)
     return count

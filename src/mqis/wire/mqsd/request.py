@@ -1,9 +1,9 @@
-"""TopologyClientRequest (MS-MQSD 2.2.2): a client asks who serves the directory.
+"""TopologyClientRequest (MS-MQSD 2.2.2): a client looks for directory servers.
 
 0   4   TopologyPacketHeader, Type 1
 4   16  EnterpriseID
 20  16  RequestID
-36  16  SiteID; nil of a client that is in no site yet
+36  16  SiteID; null if the client is in no site yet
 52  u32 IPXNetworkCount, 1..32          over IPX only
 56  u32 IPXNetworkNumberArray[count]    over IPX only
 """
@@ -21,16 +21,16 @@ from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
 MAX_NETWORKS = 32
-#: Of a request over IP.
+#: The size of a request over IP.
 REQUEST_SIZE = 52
 _FIXED = Struct("<4x16s16s16s")
-#: IPXNetworkCount and one entry: in what is shorter there is no IPX part (3.2.5.1).
+#: The size of IPXNetworkCount and one entry: a shorter rest is not an IPX part (3.2.5.1).
 _IPX_PART = 8
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyClientRequest(Structure):
-    """``ipx_networks`` is empty over IP."""
+    """A request of a client; ``ipx_networks`` is empty over IP."""
 
     NAME: ClassVar[str] = "the request"
 
@@ -47,16 +47,16 @@ class TopologyClientRequest(Structure):
 
     @classmethod
     def decode(cls, reader: Reader) -> TopologyClientRequest:
-        """As 2.2.2 has it: nothing behind the site, or a whole IPX part."""
+        """Decodes a request strictly (2.2.2): nothing follows the site, or a whole IPX part."""
         expect_type(reader, PacketType.REQUEST)
         ids = reader.guid(), reader.guid(), reader.guid()
         return cls(*ids, _ipx_networks(reader) if reader.remaining else ())
 
     @classmethod
     def received(cls, data: bytes, *, ipx: bool = False) -> TopologyClientRequest:
-        """As a server reads it (3.2.5.1, E-MQSD-17): what cannot be an IPX part is not looked at.
+        """Decodes a request as servers do (3.2.5.1, E-MQSD-17): ignores a rest that is no IPX part.
 
-        Over IP that is everything behind the site identifier.
+        Over IP it ignores everything behind the site identifier.
         """
         enterprise_id, request_id, site_id = map(Guid, read_identifiers(data))
         has_ipx_part = ipx and len(data) >= REQUEST_SIZE + _IPX_PART
@@ -75,12 +75,12 @@ class TopologyClientRequest(Structure):
 
 
 def read_identifiers(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """EnterpriseID, RequestID and SiteID of a request, which are all that a server looks at.
+    """The EnterpriseID, RequestID and SiteID of a request, which are all that a server needs.
 
-    Raw, because a server reads tens of thousands in a second and compares no more than bytes.
+    Raw bytes, because a server reads tens of thousands a second and only compares them.
     """
     if len(data) < REQUEST_SIZE or data[1] != PacketType.REQUEST:
-        reader = Reader(data)  # says what is wrong, and where
+        reader = Reader(data)  # raises the error with its offset
         expect_type(reader, PacketType.REQUEST)
         reader.bytes(REQUEST_SIZE - reader.offset, "the request")
     found: tuple[bytes, bytes, bytes] = _FIXED.unpack_from(data)
@@ -91,5 +91,5 @@ def _ipx_networks(reader: Reader) -> tuple[int, ...]:
     at = reader.offset
     count = reader.count(MAX_NETWORKS, 4, "IPXNetworkNumberArray")
     if not count:
-        raise reader.error("IPXNetworkCount is 0, at least 1 is wanted", at)
+        raise reader.error("IPXNetworkCount is 0, at least 1 is required", at)
     return tuple(reader.u32() for _ in range(count))

@@ -1,7 +1,7 @@
 """DirectoryServiceServerArray (MS-MQSD 2.2.3): ``10nt4pec,11psc2`` and a NUL, in UTF-16LE.
 
-The ABNF counts bytes, but what separates and ends is a 16-bit unit: U+2C00 and U+0100 hold the
-bytes of a comma and of half a NUL, and are letters of a name (E-MQSD-12).
+The ABNF counts bytes, but separator and terminator are 16-bit units: U+2C00 and U+0100 contain the
+bytes of a comma and of half a NUL, yet they are letters of a name (E-MQSD-12).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ _NUL = b"\0\0"
 
 
 def decode_servers(reader: Reader) -> tuple[ServerSpec, ...]:
-    """All of ``reader``: one entry or more, closed by the one NUL."""
+    """Decodes the whole ``reader``: one entry or more, terminated by a single NUL."""
     start = reader.offset
     size = reader.remaining
     if size % 2:
-        raise reader.error(f"a server array has whole characters, not {size} bytes")
+        raise reader.error(f"a server array has an even number of bytes, not {size}")
     text = reader.utf16z(size // 2, "DirectoryServiceServerArray")
     reader.expect_end("DirectoryServiceServerArray")
     try:
         return parse_server_specs(text)
-    except WireError as error:  # its offset counts characters, some of which are two units
+    except WireError as error:  # its offset counts characters, some of which have two units
         before = text[: error.offset].encode("utf-16-le", "surrogatepass")
         raise WireError(error.reason, start + len(before)) from None
 
@@ -34,6 +34,6 @@ def encode_servers(writer: Writer, servers: tuple[ServerSpec, ...]) -> None:
 
 
 def array_size(servers: tuple[ServerSpec, ...]) -> int:
-    """Its bytes, the NUL included."""
+    """The encoded size in bytes, with the NUL."""
     text = format_server_specs(servers)
     return len(text.encode("utf-16-le", "surrogatepass")) + len(_NUL)

@@ -1,4 +1,4 @@
-"""NDR: what the parameters of a remote call look like in octets.
+"""NDR: the encoding of remote call parameters.
 
 A type is described once, from the parts below, and compiled for NDR20 (C706 chapter 14) and NDR64
 (MS-RPCE 2.2.5). ``Parameters`` is the stub of a request or response.
@@ -6,7 +6,7 @@ A type is described once, from the parts below, and compiled for NDR20 (C706 cha
     SEARCH = Parameters(
         Search,                                  # a frozen dataclass: path, ids, limit
         path=Unique(WSTRING),
-        count=Range(U32, 1, 128),                # no field of that name: filled in and checked
+        count=Range(U32, 1, 128),                # not a field of Search: filled in and checked
         ids=Conformant(U32, size_is="count"),
         limit=Ref(U32),
     )

@@ -5,8 +5,8 @@
     Varying             offset, actual count, elements
     ConformantVarying   maximum count, offset, actual count, elements
 
-Counts are checked before memory is taken: against the declared bounds, against 2^31-1, and
-against what the rest of the stub can hold. [first_is] is not provided, so an offset is zero
+Counts are checked before memory is allocated: against the declared bounds, against 2^31-1, and
+against the rest of the stub. [first_is] is not supported, so an offset has to be zero
 (MS-RPCE 3.1.1.5.3.2.1.7).
 """
 
@@ -63,7 +63,7 @@ def align(encoder: Encoder, mask: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Fixed(Description[Any]):
-    """``size`` elements."""
+    """An array of exactly ``size`` elements."""
 
     element: Description[Any]
     size: int
@@ -124,10 +124,10 @@ def _octets(value: Any) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Conformant(Description[Any]):
-    """As many elements as the maximum count says.
+    """An array with as many elements as its maximum count.
 
     ``minimum`` and ``maximum`` are [range] on the count (MS-RPCE 2.2.4.14.2); a ``Given`` maximum
-    is what the caller of a response asked for.
+    comes from the request that a response answers.
     """
 
     element: Description[Any]
@@ -191,7 +191,7 @@ class Conformant(Description[Any]):
 
 @dataclass(frozen=True, eq=False)
 class Varying(Description[Any]):
-    """Some of ``size`` elements, from the first on."""
+    """An array of ``size`` elements of which the first few are sent."""
 
     element: Description[Any]
     size: int
@@ -230,7 +230,7 @@ class Varying(Description[Any]):
 
 @dataclass(frozen=True, eq=False)
 class ConformantVarying(Description[Any]):
-    """Some of as many elements as the maximum count says, from the first on."""
+    """An array with a maximum count, of which the first few elements are sent."""
 
     element: Description[Any]
     size_is: Expression | str | None = None
@@ -268,7 +268,7 @@ def varying_codec(
     bounds: tuple[int, int],
     pairs: bool,
 ) -> Codec:
-    """Conformant and varying. With ``pairs`` a value is (maximum count, elements)."""
+    """The codec of the array. With ``pairs`` a value is (maximum count, elements)."""
     low, high = bounds
     mask = dialect.count_size - 1
     one, two = dialect.form(dialect.count_code), dialect.form(2 * dialect.count_code)
@@ -315,7 +315,7 @@ def varying_codec(
             return inline[0], plain_resolve(decoder, inline[1])
 
     return Codec(
-        # An array of Lazy elements keeps its unknown alignment.
+        # An array of Lazy elements has an unknown alignment too.
         elements.alignment and max(elements.alignment, dialect.count_size),
         2 * dialect.count_size,
         encode,
@@ -353,7 +353,7 @@ def _decode_actual(
     first, count = form.unpack_from(decoder.data, offset)
     decoder.offset = start = offset + form.size
     if first:
-        raise decoder.error(f"an array starts at element {first}, not at the first", offset)
+        raise decoder.error(f"an array starts at element {first} instead of the first", offset)
     if count > maximum or count * elements.minimum > decoder.size - start:
         raise decoder.bad_count("varying array", count, 0, maximum, offset)
     return elements.decode(decoder, count)

@@ -1,8 +1,8 @@
-"""Counts and discriminants that name each other: [size_is], [length_is], [switch_is].
+"""Correlated values: counts and discriminants named by [size_is], [length_is] and [switch_is].
 
-A scope is a structure or the parameters of a call. It maps its Python value to wire values, in
-wire order, and back. A count or discriminant that the Python class has no field for is filled in
-when encoding and dropped, after the check, when decoding; one that the class has is compared.
+A scope is a structure or the parameters of a call. It converts its Python value to wire values, in
+wire order, and back. If the Python class has no field for a count or discriminant, encoding fills
+it in and decoding drops it after the check. If the class has one, the two are compared.
 
 Checks are those of MS-RPCE 3.1.1.5.3 at target level 6.0.
 """
@@ -18,23 +18,23 @@ from mqis.wire.ndr.description import Correlation, Count, Description, Given, Me
 from mqis.wire.ndr.errors import NdrError
 
 Wire = list[Any]
-#: Makes wire values of a Python value.
+#: Converts a Python value to wire values.
 Lower = Callable[[Any, Mapping[str, int]], Sequence[Any]]
-#: Makes a Python value of wire values; the last argument is the offset for errors.
+#: Converts wire values to a Python value; the last argument is the offset for errors.
 Raise = Callable[[Wire, Mapping[str, int], int], Any]
 #: Applies one rule to wire values, in either direction.
 Apply = Callable[[Wire, Mapping[str, int]], None]
 
 
 class Inconsistent(Exception):
-    """Two sides of a correlation differ; ``ValueError`` or ``NdrError`` outside."""
+    """A contradiction in a correlation; callers get a ``ValueError`` or ``NdrError``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One correlation of one member."""
+    """A correlation of one member."""
 
-    #: Where the counted value stands, where the count does (None: not in this scope).
+    #: The indices of the counted value and of its count (None: the count is not in this scope).
     index: int
     count_index: int | None
     correlation: Correlation
@@ -44,16 +44,16 @@ class Rule:
     name: str
 
     def stated(self, wire: Sequence[Any], given: Mapping[str, int]) -> int:
-        """What the other side of the correlation says."""
+        """The value of the other side of the correlation."""
         expression = self.correlation.expression
         if isinstance(expression, int):
             return expression
         if isinstance(expression, Given):
             if expression.name not in given:
-                raise TypeError(f"{self.name} needs {expression.name!r} from the request")
+                raise TypeError(f"{self.name} needs the request's {expression.name!r}")
             return given[expression.name] // expression.divisor
         assert self.count_index is not None
-        # A count behind a null pointer counts nothing.
+        # A count behind a null pointer is 0.
         return (wire[self.count_index] or 0) // expression.divisor
 
     def describe(self, found: int, stated: int) -> str:
@@ -74,7 +74,7 @@ class Rule:
             raise Inconsistent(self.describe(found, stated))
 
     def fill(self, wire: Wire, found: int) -> None:
-        """Put the count where the Python value has none; several arrays have to agree on it."""
+        """Writes the count that the Python value lacks; several arrays have to agree on it."""
         expression = self.correlation.expression
         assert isinstance(expression, Count)
         assert self.count_index is not None
@@ -87,7 +87,7 @@ class Rule:
     def lower(self, wire: Wire, given: Mapping[str, int]) -> None:
         value = wire[self.index]
         if value is None and self.hidden and self.correlation.kind == "switch_is":
-            raise Inconsistent(f"{self.name} is null, so its discriminant cannot be told")
+            raise Inconsistent(f"{self.name} is null, so its discriminant is unknown")
         found = 0 if value is None else self.measure(value)
         if self.hidden:
             self.fill(wire, found)
@@ -107,9 +107,9 @@ class Rule:
             found = 0 if value is None else self.measure(value)
         self.compare(value, found, wire, given)
 
-    # Every call of an interface has rules, and nearly all of them are of one kind: a count that is
-    # the number of elements. What is usual of those is decided in one step; for anything else (a
-    # null pointer, a count that is wrong) the rule itself finds the words.
+    # Every call has rules, and nearly all of them are of one kind: a count of elements. The common
+    # case of those is decided in one step. All other cases (a null pointer, a wrong count) go to
+    # the general method, which also words the error.
 
     @property
     def _counts_elements(self) -> bool:
@@ -118,7 +118,7 @@ class Rule:
         return in_elements and not self.pairs and kind in ("size_is", "length_is")
 
     def lowering(self) -> Apply:
-        """``lower``, quick where it can be."""
+        """Returns ``lower``, or a faster equivalent."""
         if not self.hidden:
             return self._passing(self.lower)
         index, count_index, measure, lower = self.index, self.count_index, self.measure, self.lower
@@ -134,11 +134,11 @@ class Rule:
         return fill if self._counts_elements else lower
 
     def checking(self) -> Apply:
-        """``check``, quick where it can be."""
+        """Returns ``check``, or a faster equivalent."""
         return self._passing(self.check)
 
     def _passing(self, otherwise: Apply) -> Apply:
-        """Lets pass what agrees, and leaves the rest to ``otherwise``."""
+        """Returns a function that accepts agreeing values and calls ``otherwise`` for the rest."""
         if not self._counts_elements:
             return otherwise
         expression = self.correlation.expression
@@ -167,7 +167,7 @@ def _pass_given(index: int, name: str, measure: Measure, otherwise: Apply) -> Ap
 
 
 class Scope:
-    """Members in wire order and the class that holds their values."""
+    """The members of a structure or call in wire order, and the class that holds their values."""
 
     def __init__(self, cls: type[Any], members: Mapping[str, Description[Any]]) -> None:
         self.cls = cls
@@ -178,7 +178,7 @@ class Scope:
         if list(self.visible) != own:
             raise TypeError(f"{cls.__name__} has the fields {own}, described are {self.names}")
         rules = [rule for index in range(len(self.names)) for rule in self._rules_of(index)]
-        # Encoding wraps values into pairs and so does it last; decoding unwraps them first.
+        # Encoding wraps values into pairs last; decoding unwraps them first.
         rules.sort(key=lambda rule: rule.pairs)
         self._lowering = [rule.lowering() for rule in rules]
         self._checking = [rule.checking() for rule in reversed(rules)]
@@ -244,7 +244,7 @@ class Scope:
         return build
 
     def _visible_of(self) -> Callable[[Wire], Sequence[Any]]:
-        """Picks the wire values that the Python value has fields for."""
+        """Returns a function that picks the wire values for which the class has fields."""
         places = [self.names.index(name) for name in self.visible]
         if len(places) == len(self.names):
             return _everything
@@ -258,7 +258,7 @@ def _everything(wire: Wire) -> Wire:
 
 
 def _getter(names: tuple[str, ...]) -> Lower:
-    """The fields as a tuple; ``attrgetter`` gives one only for two fields or more."""
+    """Returns a function that gets the fields as a tuple, even if there are fewer than two."""
     if not names:
         return lambda _value, _given: ()
     get = attrgetter(*names)

@@ -1,13 +1,13 @@
-"""Descriptions, and the codecs that they compile to.
+"""Type descriptions, and the codecs that they compile to.
 
-A description says what travels, independent of syntax. Its codec for one syntax is made once, of
-functions with everything fixed bound into them.
+A description is independent of the transfer syntax. Its codec for one syntax is made once, from
+closures over everything that is fixed.
 
-Pointers make NDR two-phase: inside a structure or array stands only a referent identifier, the
-referents follow the outermost construction, each with its own referents after it (C706 14.3.12.3).
-So a codec has an inline phase, which every type takes part in, and a deferred phase, which types
-without embedded pointers leave out (``None``). Decoding, the inline phase gives a preliminary
-value that ``resolve`` completes.
+Pointers make NDR two-phase: a structure or array contains only a referent identifier. The
+referents follow the outermost construction, each followed by its own referents (C706 14.3.12.3).
+So a codec has an inline phase, which every type has, and a deferred phase, which types without
+embedded pointers lack (``None``). In decoding, the inline phase returns a preliminary value, which
+``resolve`` completes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mqis.wire.ndr.stream import NOTHING_GIVEN, ZEROS, Decoder, Encoder
 from mqis.wire.ndr.syntax import Dialect, Syntax, dialect_of
 
 T = TypeVar("T")
-#: Of a type that is not known yet, and of arrays of it: see ``Lazy``.
+#: The alignment of a type that is not known yet, and of arrays of it: see ``Lazy``.
 UNKNOWN_ALIGNMENT = 0
 ArrayForm = Literal["tuple", "bytes", "str"]
 
@@ -34,11 +34,11 @@ Measure = Callable[[Any], int]
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """The form of a fixed-size type as one item of a ``struct`` layout.
+    """A fixed-size type as one item of a ``struct`` layout.
 
-    Neighbouring flat members of a structure are packed and unpacked together. ``dump`` makes the
-    packed item of a value, ``load`` the preliminary value of a packed item (third argument: its
-    offset); ``None`` means that they are the same.
+    Consecutive flat members of a structure are packed and unpacked together. ``dump`` converts a
+    value to a packed item; ``load`` converts a packed item to a preliminary value (third argument:
+    its offset). ``None`` means that no conversion is needed.
     """
 
     code: str
@@ -53,7 +53,7 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """The two parts of a conformant type: a structure sends the maximum count ahead of itself."""
+    """The two parts of a conformant type: a structure sends the maximum count before itself."""
 
     encode_maximum: EncodeInline
     decode_maximum: DecodeInline
@@ -63,10 +63,10 @@ class Conformance:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """The elements of an array, without its counts."""
+    """The codec of an array's elements, without its counts."""
 
     alignment: int
-    #: Of one element, at least 1.
+    #: The smallest size of one element, at least 1.
     minimum: int
     encode: EncodeInline
     #: The caller has checked the number against the rest of the stub.
@@ -78,7 +78,7 @@ class Elements:
 @dataclass(frozen=True, slots=True)
 class Codec:
     alignment: int
-    #: The fewest bytes that one of these takes, so that counts can be refused early; at least 1.
+    #: The smallest encoded size, at least 1; it allows impossible counts to be refused early.
     minimum: int
     encode: EncodeInline
     decode: DecodeInline
@@ -86,13 +86,13 @@ class Codec:
     resolve: Resolve | None = None
     flat: Flat | None = None
     conformance: Conformance | None = None
-    #: Of a type that knows better than one element after the other.
+    #: A faster codec for arrays of this type, if it has one.
     many: Elements | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Names the field or parameter that holds a count, possibly in other units: Length / 2."""
+    """The name of a field or parameter that holds a count, possibly in other units: Length / 2."""
 
     name: str
     divisor: int = 1
@@ -100,7 +100,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A count that stands not in this stub: the caller gives it, from the request of the call."""
+    """A count that is not in this stub: the caller takes it from the request of the call."""
 
     name: str
     divisor: int = 1
@@ -111,7 +111,7 @@ Expression = Count | Given | int
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """What else the stub says about a value, for the surrounding structure or call to check."""
+    """A relation between a value and another one, which the enclosing structure or call checks."""
 
     kind: Literal["size_is", "length_is", "switch_is", "at_most"]
     expression: Expression
@@ -119,7 +119,7 @@ class Correlation:
 
 @dataclass(frozen=True, eq=False)
 class Description(Generic[T]):
-    """An immutable description of values of ``T``."""
+    """An immutable description of a type whose values are ``T``."""
 
     _codecs: dict[Dialect, Codec] = field(default_factory=dict, init=False, repr=False)
 
@@ -137,39 +137,39 @@ class Description(Generic[T]):
 
     @property
     def array_form(self) -> ArrayForm:
-        """How an array of these is held."""
+        """The Python type that holds an array of these."""
         return "tuple"
 
     @property
     def nullable(self) -> bool:
-        """Whether None is a value: a null pointer."""
+        """Returns whether None is a value (a null pointer)."""
         return False
 
     @property
     def correlations(self) -> tuple[Correlation, ...]:
-        """Those that the surrounding structure or parameter list has to bind."""
+        """The correlations that the enclosing structure or parameter list has to bind."""
         return ()
 
     @property
     def has_maximum(self) -> bool:
-        """Whether the wire value is a pair (maximum count, value): a correlated size that the
-        value alone does not tell."""
+        """Returns whether the wire value is a pair (maximum count, value): the correlated size
+        does not follow from the value alone."""
         return False
 
     @property
     def measure(self) -> Measure:
-        """Gives the number of elements, or the discriminant, that a correlation compares."""
+        """The function that returns the number of elements, or the discriminant, of a value."""
         raise TypeError(f"{type(self).__name__} has no count")
 
     @property
     def at_top(self) -> Description[Any]:
-        """What a parameter of this type puts on the wire; differs for reference pointers."""
+        """The description of a parameter of this type; it differs for reference pointers."""
         return self
 
     def encode(
         self, value: T, syntax: Syntax, *, given: Mapping[str, int] = NOTHING_GIVEN
     ) -> bytes:
-        """The stub whose only parameter is ``value``."""
+        """Encodes a stub whose only parameter is ``value``."""
         encoder = Encoder(given)
         codec = require_bound(self.at_top).codec(syntax)
         try:
@@ -189,7 +189,7 @@ class Description(Generic[T]):
         given: Mapping[str, int] = NOTHING_GIVEN,
         allow_surplus: bool = False,
     ) -> T:
-        """The only parameter of a stub. Bytes after it are refused unless allowed."""
+        """Decodes a stub with one parameter. Bytes after it are refused unless allowed."""
         decoder = Decoder(data, given)
         codec = require_bound(self.at_top).codec(syntax, big_endian)
         try:
@@ -203,17 +203,17 @@ class Description(Generic[T]):
 
 
 def require_bound(description: Description[Any]) -> Description[Any]:
-    """A correlation needs a structure or parameter list around it that has the other side."""
+    """Raises ``TypeError`` if the description has correlations, which nothing here binds."""
     for correlation in description.correlations:
-        raise TypeError(f"nothing here can bind {correlation.kind}={correlation.expression!r}")
+        raise TypeError(f"{correlation.kind}={correlation.expression!r} cannot be bound here")
     return description
 
 
 def widest(alignments: Iterable[int]) -> int:
-    """The alignment of what has these parts."""
+    """The alignment of a construction with these parts."""
     found = list(alignments)
     if UNKNOWN_ALIGNMENT in found:
-        raise TypeError("only a pointer leads to a Lazy description, or to an array of it")
+        raise TypeError("a Lazy description, or an array of it, is allowed behind a pointer only")
     return max(found, default=1)
 
 
@@ -232,7 +232,7 @@ def flat_codec(
     resolve: Resolve | None = None,
     encode_deferred: EncodeInline | None = None,
 ) -> Codec:
-    """The codec of a fixed-size type that stands alone."""
+    """The codec of a fixed-size type outside a run."""
     form = dialect.form(flat.code)
     pack, unpack_from, size = form.pack, form.unpack_from, form.size
     dump, load = flat.dump, flat.load

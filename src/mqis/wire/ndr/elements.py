@@ -1,7 +1,7 @@
-"""The elements of an array, without its counts.
+"""Codecs of an array's elements, without its counts.
 
-Octets are held as ``bytes`` and wide characters as ``str``; both are copied as a whole, and so is
-an array of any other simple type. Everything else goes element by element.
+Octets are held as ``bytes`` and wide characters as ``str``. Both are copied as a whole, and so is
+an array of any other simple type. Other elements are encoded one by one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def utf16_units(text: str) -> int:
 
 
 def utf16(dialect: Dialect) -> tuple[Callable[[str], bytes], Callable[[bytes], str]]:
-    """From text to code units and back; lone surrogates pass.
+    """Returns an encoder and a decoder of UTF-16 code units; lone surrogates are allowed.
 
-    ``str.encode`` finds a codec by its name each time, which takes three times as long as to use
+    ``str.encode`` looks up a codec by name at each call, which takes three times as long as using
     it.
     """
     if dialect.big_endian:
@@ -44,7 +44,7 @@ def utf16(dialect: Dialect) -> tuple[Callable[[str], bytes], Callable[[bytes], s
 
 
 def measure_of(element: Description[Any]) -> Measure:
-    """How many elements a value stands for."""
+    """The function that counts the elements of a value."""
     return utf16_units if element.array_form == "str" else len
 
 

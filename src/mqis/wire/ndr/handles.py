@@ -1,4 +1,4 @@
-"""GUIDs and context handles: structures that every interface uses, as single items."""
+"""GUIDs and context handles, which every interface uses, as single items of a layout."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _set_raw = vars(Guid)["raw"].__set__
 
 
 def _guid(raw: bytes) -> Guid:
-    """A GUID whose sixteen bytes a layout has counted: not counted again."""
+    """Makes a GUID without checking the length again, which the layout has fixed."""
     guid = _new(Guid)
     _set_raw(guid, raw)
     return guid
 
 
 def guid_from_big_endian_stub(item: bytes) -> Guid:
-    """The four fields of the structure are swapped, the last eight octets are octets."""
+    """Swaps the first three fields of the structure; the last eight octets stay."""
     return Guid(_FIELDS_LITTLE.pack(*_FIELDS_BIG.unpack(item)))
 
 
@@ -56,7 +56,7 @@ GUID = GuidDescription()
 
 @dataclass(frozen=True, slots=True)
 class ContextHandle:
-    """A server's state by name: 20 bytes in either syntax, all zero if there is none."""
+    """A reference to a server's state: 20 bytes in either syntax, all zero for none."""
 
     uuid: Guid
     attributes: int = 0

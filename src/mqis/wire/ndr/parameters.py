@@ -1,7 +1,7 @@
-"""The stub of a request or response: parameters in order (C706 14.4).
+"""The stub of a request or response: its parameters in order (C706 14.4).
 
-Each parameter is followed at once by what it points to. A reference pointer sends nothing of its
-own. The response has the [out] parameters and, last, the return value.
+Each parameter is followed at once by its referents. A reference pointer adds nothing to the stub.
+A response has the [out] parameters and, last, the return value.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from mqis.wire.ndr.syntax import Dialect, Syntax, dialect_of
 
 T = TypeVar("T")
 
-#: Of the place where the first parameter stands: nothing is aligned to more.
+#: The alignment of the first parameter; nothing is aligned to more.
 _STUB_ALIGNMENT = 8
 
 
 class Parameters(Generic[T]):
-    """Parameters held by the dataclass ``cls``; they are named and ordered as its fields are.
+    """The parameters of a request or response, named and ordered as the fields of ``cls``.
 
-    A parameter that ``cls`` has no field for is a count or discriminant that others name. What a
-    response owes to its request comes as ``given``: see ``Given``.
+    A parameter for which ``cls`` has no field is a count or discriminant that others name. Values
+    from the request, which a response depends on, come as ``given``: see ``Given``.
     """
 
     __slots__ = ("_build", "_decoders", "_descriptions", "_encoders", "_lower", "scope")
@@ -41,7 +41,7 @@ class Parameters(Generic[T]):
         self._decoders: dict[Dialect, list[DecodeStep]] = {}
 
     def _steps(self, dialect: Dialect) -> list[tuple[EncodeStep, DecodeStep]]:
-        """Parameters of fixed size that point nowhere are done together with their neighbours."""
+        """The encoding and decoding steps; consecutive fixed-size parameters share one."""
         codecs = [description.codec_in(dialect) for description in self._descriptions]
         return [
             _step(codecs[part], part) if isinstance(part, int) else part.steps(dialect)
@@ -74,7 +74,7 @@ class Parameters(Generic[T]):
         given: Mapping[str, int] = NOTHING_GIVEN,
         allow_surplus: bool = False,
     ) -> T:
-        """``allow_surplus``: ignore what follows the last parameter, as servers do."""
+        """Decodes a stub. ``allow_surplus`` ignores bytes after it, as servers do."""
         dialect = dialect_of(syntax, big_endian)
         steps = self._decoders.get(dialect)
         if steps is None:
@@ -93,7 +93,7 @@ class Parameters(Generic[T]):
 
 
 def _step(codec: Codec, index: int) -> tuple[EncodeStep, DecodeStep]:
-    """One parameter, and what it points to."""
+    """The steps for one parameter and its referents."""
     encode_one, encode_deferred = codec.encode, codec.encode_deferred
     decode_one, resolve = codec.decode, codec.resolve
 

@@ -1,13 +1,13 @@
 """Pointers (C706 14.3.10 to 14.3.12; MS-RPCE 2.2.5.3.5).
 
-Inline stands an identifier, zero for null; the referent follows later. As a parameter a reference
-pointer has no identifier at all, and NDR20 leaves it out in arrays of them too.
+A pointer is an identifier, zero for null; the referent follows later. As a parameter a reference
+pointer has no identifier at all; in arrays NDR20 omits it too.
 
     Ref     never null
-    Unique  null or a referent of its own
-    Full    as Unique; the same identifier again in a call is the same referent
+    Unique  null, or a referent of its own
+    Full    like Unique; the same identifier again in a call is the same referent
 
-We never send an identifier twice: equal values then always have equal bytes.
+mqis never sends an identifier twice: equal values then always have equal bytes.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from mqis.wire.ndr.syntax import Dialect
 class Lazy(Description[Any]):
     """A type that is described later, so that a type can point to its own kind.
 
-    Stands behind a pointer, or as the element of an array behind a pointer: its alignment is not
-    known where it is mentioned.
+    It is allowed behind a pointer, or as the element of an array behind a pointer: its alignment is
+    not known where it is used.
     """
 
     build: Callable[[], Description[Any]]
@@ -69,7 +69,7 @@ class Lazy(Description[Any]):
 
 @dataclass(frozen=True, slots=True)
 class To:
-    """Where a pointer leads if that is again a pointer which may be null.
+    """The referent of a pointer to a nullable pointer.
 
     ``Unique(Unique(T))``: None, To(None) and To(value) are three different things.
     """
@@ -79,13 +79,13 @@ class To:
 
 @dataclass(frozen=True, eq=False)
 class Pointer(Description[Any]):
-    """What the three kinds share: correlations of the referent pass through."""
+    """The base of the three kinds of pointer; it passes on the referent's correlations."""
 
     target: Description[Any]
 
     @property
     def wraps(self) -> bool:
-        """Whether a value is held in ``To``."""
+        """Returns whether a value is wrapped in ``To``."""
         return self.target.nullable
 
     @property
@@ -106,7 +106,7 @@ class Pointer(Description[Any]):
 
 
 def _encode_referent(target: Codec) -> EncodeInline:
-    """Encode a referent, then what it points to."""
+    """Returns an encoder of a referent and its own referents."""
     encode, nested = target.encode, target.encode_deferred
     if nested is None:
         return encode
@@ -123,7 +123,7 @@ def _encode_referent(target: Codec) -> EncodeInline:
 
 
 def _decode_referent(target: Codec) -> DecodeInline:
-    """Decode a referent, then what it points to."""
+    """Returns a decoder of a referent and its own referents."""
     decode, nested = target.decode, target.resolve
     if nested is None:
         return decode
@@ -180,7 +180,7 @@ class Unique(Pointer):
 
 @dataclass(frozen=True, eq=False)
 class Ref(Pointer):
-    """Its value is the referent's, which is None only if that is a null pointer."""
+    """A pointer whose value is its referent's, None only if that is a null pointer."""
 
     @property
     def wraps(self) -> bool:
@@ -216,7 +216,7 @@ class Ref(Pointer):
             raise ValueError("a reference pointer is never null")
 
     def without_identifier(self, dialect: Dialect) -> Codec:
-        """As the element of an NDR20 array (C706 14.3.12.2): the referents alone."""
+        """The codec for an element of an NDR20 array (C706 14.3.12.2): referents only."""
         target = self.target.codec_in(dialect)
 
         def decode_nothing(_decoder: Decoder) -> int:
@@ -254,7 +254,7 @@ class Full(Pointer):
             if known[0] is not description:
                 raise decoder.error(f"full pointer {referent:#x} names referents of two types")
             if known[1] is _UNRESOLVED:
-                raise decoder.error(f"full pointer {referent:#x} points back to what holds it")
+                raise decoder.error(f"full pointer {referent:#x} points to its own container")
             return known[1]
 
         flat = Flat(dialect.count_code, dialect.count_size, _identifier)

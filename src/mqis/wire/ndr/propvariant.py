@@ -7,12 +7,12 @@
     pointer              CLSID (GUID*), LPWSTR ([string] wchar_t*)
     u32 count, pointer   BLOB and the vectors ([size_is(count)] T*)
 
-The 64-bit arms align it to 8. Arms stand at offset 10, 12 or 16 in NDR20, always at 16 in NDR64,
-which also pads the end. Calls carry up to 128 of these, so this is written out instead of being
-described: each type has a layout that holds the whole inline part.
+The 64-bit arms align it to 8. Arms are at offset 10, 12 or 16 in NDR20, always at 16 in NDR64,
+which also pads the end. A call carries up to 128 of these, so this codec is written by hand instead
+of being described: each type has a layout for its whole inline part.
 
-A null LPWSTR or CLSID is legal NDR without a value; it reads as VT_NULL. Where the peer only names
-types (the [in] side of S_DSGetProps, MS-MQDS 3.1.4.7), ``PROPVARIANT_TYPE`` keeps them.
+A null LPWSTR or CLSID is legal NDR but has no value; it decodes to VT_NULL. ``PROPVARIANT_TYPE``
+keeps the type where the peer sends only that (the [in] side of S_DSGetProps, MS-MQDS 3.1.4.7).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _NULL = PropVariant(VarType.NULL, None)
 
 EncodeArm = Callable[[Encoder, VarType, Any], None]
 EncodeReferent = Callable[[Encoder, Any], None]
-#: From the offset of the variant to a finished one, or to (resolver, ...) of what is pointed to.
+#: Decodes the variant at an offset: to a finished one, or to (resolver, ...) if it has a referent.
 DecodeArm = Callable[[Decoder, int], Any]
 
 _CLASS: Any = PropVariant
@@ -77,7 +77,7 @@ _set_value = _CLASS.value.__set__
 
 
 def _variant(vt: VarType, value: Value) -> PropVariant:
-    """A ``PropVariant`` without its check, which the decoding has made already."""
+    """Makes a ``PropVariant`` without its check, which the decoder has made."""
     variant = _new(PropVariant)
     _set_vt(variant, vt)
     _set_value(variant, value)
@@ -85,16 +85,16 @@ def _variant(vt: VarType, value: Value) -> PropVariant:
 
 
 class _Arms:
-    """What to do for each type, in one dialect."""
+    """The functions and layouts of each variant type in one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.encode: dict[int, EncodeArm] = {}
         self.referent: dict[int, EncodeReferent] = {}
         self.decode: dict[int, DecodeArm] = {}
-        #: The type alone: nothing, zero or null in its arm.
+        #: The bytes of a variant without a value: nothing, zero or null in its arm.
         self.blank: dict[int, bytes] = {}
-        #: Where the arm starts: after 16 bytes, or as soon as its alignment allows.
+        #: The padding before an arm: up to offset 16, or as its alignment requires.
         self.gaps = {1: "", 2: "", 4: "2x", 8: "6x"}
         if dialect.is_ndr64:
             self.gaps = dict.fromkeys(self.gaps, "6x")
@@ -109,7 +109,7 @@ class _Arms:
             self._counted(vt, description.codec_in(dialect))
 
     def layout(self, arm: str, alignment: int, width: int) -> tuple[Any, Any, int]:
-        """Whole inline part: to write (both tags, arm), to read (the arm alone)."""
+        """The layout of the inline part, to write (both tags, arm) and to read (the arm alone)."""
         gap = self.gaps[alignment]
         end = f"{-width % 8}x" if self.dialect.is_ndr64 else ""
         write = self.dialect.form(f"H6xH{gap}{arm}{end}")
@@ -209,7 +209,7 @@ class _Arms:
         encode_referent: EncodeReferent,
         decode_referent: Callable[[Decoder], Any],
     ) -> None:
-        """A count and a pointer, which is null when there is nothing to count."""
+        """Adds a type that is a count and a pointer, which is null if the count is 0."""
         width = self.dialect.count_size
         arm = "I4xQ" if self.dialect.is_ndr64 else "II"
         pack, unpack_from, size = self.layout(arm, width, 2 * width)
@@ -224,7 +224,7 @@ class _Arms:
             if identifier:
                 return resolve, count
             if count:
-                raise decoder.error(f"{vt} of {count} elements without a pointer to them", offset)
+                raise decoder.error(f"{vt} of {count} elements has no pointer to them", offset)
             return _variant(vt, empty)
 
         def encode_pointed_to(encoder: Encoder, value: Any) -> None:
@@ -235,7 +235,7 @@ class _Arms:
             at = decoder.offset
             items = decode_referent(decoder)
             if len(items) != inline[1]:
-                raise decoder.error(f"{vt} of {inline[1]} elements has {len(items)}", at)
+                raise decoder.error(f"{vt} announces {inline[1]} elements and has {len(items)}", at)
             return _variant(vt, items)
 
         self.encode[vt], self.decode[vt] = encode, decode
@@ -251,7 +251,7 @@ class PropVariantDescription(Description[PropVariant]):
 
 @dataclass(frozen=True, eq=False)
 class PropVariantTypeDescription(Description[VarType]):
-    """A PROPVARIANT that matters only by its type; what it holds is read over."""
+    """A PROPVARIANT of which only the type is kept; its value is skipped."""
 
     def compile(self, dialect: Dialect) -> Codec:
         variant, blank = _variant_codec(dialect)
@@ -300,7 +300,7 @@ def _variant_codec(dialect: Dialect) -> tuple[Codec, Mapping[int, bytes]]:
         offset += -offset & 7
         vt, tag = unpack_tags(decoder.data, offset)
         if vt != tag:
-            raise decoder.error(f"variant type {vt:#06x}, but union arm {tag:#06x}", offset)
+            raise decoder.error(f"variant type {vt:#06x} has union arm {tag:#06x}", offset)
         decode_arm = decode_arms.get(vt)
         if decode_arm is None:
             reason = f"variant type {vt:#06x} is not one of MS-MQMQ 2.2.13"
@@ -318,7 +318,7 @@ def _variant_codec(dialect: Dialect) -> tuple[Codec, Mapping[int, bytes]]:
 
 
 def _many(arms: _Arms, minimum: int, decode_one: DecodeInline) -> Elements:
-    """The variants of an array in one loop: rows of a lookup are nothing else."""
+    """The codec for arrays of variants, in one loop: lookup rows are such arrays."""
     encode_arms, decode_arms, referents = arms.encode, arms.decode, arms.referent
     unpack_tags = arms.dialect.form("H6xH").unpack_from
 
@@ -345,7 +345,7 @@ def _many(arms: _Arms, minimum: int, decode_one: DecodeInline) -> Elements:
             vt, tag = unpack_tags(data, offset)
             decode_arm = decode_arms.get(vt)
             if vt != tag or decode_arm is None:
-                decode_one(decoder)  # which says what is wrong
+                decode_one(decoder)  # raises the error
             else:
                 inline.append(decode_arm(decoder, offset))
         return inline
@@ -357,7 +357,7 @@ def _many(arms: _Arms, minimum: int, decode_one: DecodeInline) -> Elements:
 
 
 def _add_vector_of_variants(arms: _Arms, dialect: Dialect, variant: Codec) -> None:
-    """A vector of variants, which may be such vectors themselves."""
+    """Adds the vector of variants, which may contain such vectors."""
     vector = Conformant(_Compiled(variant), maximum=MAX_VECTOR_ITEMS).codec_in(dialect)
 
     def encode_referent(encoder: Encoder, value: tuple[PropVariant, ...]) -> None:
@@ -385,7 +385,7 @@ def _add_vector_of_variants(arms: _Arms, dialect: Dialect, variant: Codec) -> No
 
 @dataclass(frozen=True, eq=False)
 class _Compiled(Description[Any]):
-    """A codec that is known already, as the element of an array."""
+    """A description whose codec already exists, as the element of an array."""
 
     known: Codec
 

@@ -1,6 +1,6 @@
-"""Runs: neighbours of fixed size, packed and unpacked as one ``struct`` layout.
+"""Runs: consecutive members of fixed size, packed and unpacked as one ``struct`` layout.
 
-Each gap inside a run is known, because a run starts at a multiple of its widest alignment.
+The gaps inside a run are fixed, because a run starts at a multiple of its widest alignment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DecodeStep = Callable[[Decoder, Wire], None]
 
 @dataclass
 class Run:
-    """Members that are packed together, from an offset that is a multiple of ``base``."""
+    """Members that are packed together, starting at a multiple of ``base``."""
 
     base: int
     first: int
@@ -43,7 +43,7 @@ class Run:
         self.size += flat.size
 
     def packer(self, dialect: Dialect) -> Callable[[Encoder, Sequence[Any]], bytes]:
-        """Packs the run's part of all wire values."""
+        """Returns a function that packs the run's part of all wire values."""
         pack = dialect.form("".join(self.codes)).pack
         first, last = self.first, self.first + len(self.flats)
         dumps = [(i, flat.dump) for i, flat in enumerate(self.flats) if flat.dump is not None]
@@ -60,7 +60,7 @@ class Run:
         return dumped if dumps else plain
 
     def unpacker(self, dialect: Dialect) -> Callable[[Decoder, bytes, int, int], Wire]:
-        """Unpacks from an offset of some bytes; the last argument is the offset in the stub."""
+        """Returns a function that unpacks at an offset; its last argument counts in the stub."""
         unpack_from = dialect.form("".join(self.codes)).unpack_from
         loads = [
             (i, at, flat.load)
@@ -104,9 +104,9 @@ def _is_flat(codec: Codec) -> bool:
 def layout(
     codecs: Sequence[Codec], alignment: int, joins: Callable[[Codec], bool] = _is_flat
 ) -> list[Run | int]:
-    """Runs of the members that ``joins`` admits, and the indices of the others.
+    """Splits members into runs of those that ``joins`` accepts, and the indices of the others.
 
-    ``alignment`` is that of the place where the first member starts.
+    ``alignment`` is the alignment of the first member's position.
     """
     runs: list[Run | int] = []
     run: Run | None = Run(alignment, 0)

@@ -1,6 +1,6 @@
 """Simple types (C706 14.2; MS-RPCE 2.2.4.1, 2.2.4.6, 2.2.5.2).
 
-Every one is aligned to its size. Enumerations and ``__int3264`` change size with the syntax.
+Each one is aligned to its size. Enumerations and ``__int3264`` change size with the syntax.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mqis.wire.ndr.syntax import Dialect
 
 @dataclass(frozen=True, eq=False)
 class Scalar(Description[Any]):
-    """A simple type by its ``struct`` code in either syntax."""
+    """A simple type, given by its ``struct`` code in either syntax."""
 
     code20: str
     code64: str
@@ -38,7 +38,7 @@ def _same(code: str, form: ArrayForm = "tuple") -> Scalar:
     return Scalar(code, code, form)
 
 
-#: Arrays of octets are ``bytes``, arrays of wide characters ``str``; all others are tuples.
+#: An array of octets is ``bytes``, an array of wide characters ``str``; all others are tuples.
 U8 = BYTE = CHAR = _same("B", "bytes")
 U16 = _same("H")
 U32 = _same("I")
@@ -56,7 +56,7 @@ UINT3264 = Scalar("I", "Q")
 
 @dataclass(frozen=True, eq=False)
 class Boolean(Description[bool]):
-    """One octet: zero is false, anything else true."""
+    """A boolean of one octet: zero is false, anything else true."""
 
     def compile(self, dialect: Dialect) -> Codec:
         def dump(_encoder: Encoder, value: Any) -> int:
@@ -75,7 +75,7 @@ BOOLEAN = Boolean()
 
 @dataclass(frozen=True, eq=False)
 class Enum(Description[int]):
-    """An enumeration. Of ``members``, known codes decode to members, others stay plain numbers.
+    """An enumeration. Codes of ``members`` decode to members, others stay plain numbers.
 
     Without [v1_enum] the codes are 0..32767 (MS-RPCE 2.2.4.11) and NDR20 sends 16 bits.
     """
@@ -89,12 +89,12 @@ class Enum(Description[int]):
 
         def dump(_encoder: Encoder, value: int) -> int:
             if not low <= value <= high:
-                raise ValueError(f"{value!r} is no enumeration code ({low}..{high})")
+                raise ValueError(f"{value!r} is not an enumeration code ({low}..{high})")
             return value
 
         def load(decoder: Decoder, item: int, offset: int) -> int:
             if not low <= item <= high:
-                raise decoder.error(f"enumeration code {item}", offset, ENUM_OUT_OF_RANGE)
+                raise decoder.error(f"{item} is not an enumeration code", offset, ENUM_OUT_OF_RANGE)
             return known.get(item, item)
 
         wide = dialect.is_ndr64 or self.v1_enum

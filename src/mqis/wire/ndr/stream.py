@@ -1,4 +1,4 @@
-"""The octet stream of one call: what the compiled codecs read from and append to."""
+"""The octet stream of one call, which the compiled codecs read or append to."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from mqis.wire.ndr.errors import BAD_STUB_DATA, NdrError
 
-#: No array or string has more elements (MS-RPCE 3.1.1.5.3.2.2.1).
+#: The most elements in an array or string (MS-RPCE 3.1.1.5.3.2.2.1).
 MAX_COUNT = (1 << 31) - 1
-#: Referents of referents: as far as a stub may make us recurse.
+#: The deepest nesting of referents; it limits the recursion that a stub can cause.
 MAX_DEPTH = 64
-#: Gaps are written as zeros: ``ZEROS[n]`` is a gap of n.
+#: Padding is zeros: ``ZEROS[n]`` has n bytes.
 ZEROS = tuple(bytes(n) for n in range(8))
 NOTHING_GIVEN: Mapping[str, int] = {}
 
@@ -19,7 +19,7 @@ FIRST_REFERENT = 0x20000
 
 
 class Encoder:
-    """Bytes so far, and the next referent identifier: same value, same bytes."""
+    """The bytes so far and the next referent identifier, so equal values encode equally."""
 
     __slots__ = ("buffer", "depth", "given", "next_referent")
 
@@ -38,8 +38,8 @@ class Encoder:
 class Decoder:
     """A cursor over the stub.
 
-    Codecs of fixed-size items let ``struct`` find the end of the data, and ``Description.decode``
-    turns its complaint into an ``NdrError``; whoever slices, checks a count before.
+    For fixed-size items ``struct`` detects the end of the data, and ``Description.decode`` converts
+    its error into an ``NdrError``. Code that slices checks a count first.
     """
 
     __slots__ = ("data", "depth", "full", "given", "offset", "size", "variants")
@@ -50,9 +50,9 @@ class Decoder:
         self.offset = 0
         self.given = given
         self.depth = 0
-        #: Levels of PROPVARIANT inside PROPVARIANT.
+        #: The nesting of PROPVARIANT inside PROPVARIANT.
         self.variants = 0
-        #: Full pointers of the call: identifier to (description of the referent, referent).
+        #: The full pointers of the call: identifier to (description of the referent, referent).
         self.full: dict[int, tuple[object, Any]] = {}
 
     def error(
@@ -61,7 +61,7 @@ class Decoder:
         return NdrError(reason, self.offset if offset is None else offset, status)
 
     def bad_count(self, what: str, count: int, low: int, high: int, at: int) -> NdrError:
-        """For a count that is out of bounds, or that the rest of the stub cannot hold."""
+        """The error for a count that is out of bounds or too large for the rest of the stub."""
         if not low <= count <= high:
             return NdrError(f"{what}: {count} elements, {low} to {high} are allowed", at)
         return NdrError(f"{what}: {count} elements do not fit in {self.size - at} bytes", at)

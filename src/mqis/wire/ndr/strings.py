@@ -4,7 +4,7 @@
     VaryingString       offset 0, actual count, characters, zero, in an array of fixed size
 
 Behind a pointer, ``Unique(WSTRING)`` is [unique, string] wchar_t*. 8-bit characters are read as
-Latin-1, so that no octet is lost. A value holds no zero character: it would end the string.
+Latin-1, so that no octet is lost. A value cannot contain a zero character: it would end the string.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mqis.wire.ndr.syntax import Dialect
 
 @dataclass(frozen=True, eq=False)
 class ConformantString(Description[Any]):
-    """A string with its own maximum count; ``minimum`` and ``maximum`` bound its length."""
+    """A string with its own maximum count; ``minimum`` and ``maximum`` limit its length."""
 
     size_is: Expression | str | None = None
     minimum: int = 1
@@ -94,7 +94,7 @@ def _from_latin(data: bytes) -> str:
 
 
 class _Text:
-    """Characters and terminator in one dialect."""
+    """The codec of characters and terminator in one dialect."""
 
     __slots__ = ("from_bytes", "to_bytes", "unit", "zero")
 
@@ -109,7 +109,7 @@ class _Text:
         data = self.to_bytes(value) + self.zero
         count = len(data) // self.unit
         if not low <= count <= high:
-            raise ValueError(f"a string of {count} characters with its zero, not {low} to {high}")
+            raise ValueError(f"a string has {low} to {high} characters with its zero, not {count}")
         return data, count
 
     def decode(self, decoder: Decoder, start: int, count: int) -> str:
@@ -120,26 +120,26 @@ class _Text:
         decoder.offset = stop
         text = self.from_bytes(decoder.data[start : stop - unit])
         if decoder.data[stop - unit : stop] != self.zero or "\0" in text:
-            raise decoder.error("a string does not end at its only zero character", start)
+            raise decoder.error("a string has to end at its only zero character", start)
         return text
 
 
 def _bad_string(
     decoder: Decoder, counts: tuple[int, int, int], bounds: tuple[int, int], at: int
 ) -> NdrError:
-    """Which of maximum, offset and actual count is wrong."""
+    """The error for a wrong maximum count, offset or actual count."""
     maximum, first, count = counts
     if first:
-        return decoder.error(f"a string starts at character {first}, not at the first", at)
+        return decoder.error(f"a string starts at character {first} instead of the first", at)
     if count > maximum:
-        return decoder.error(f"a string of {count} characters in an array of {maximum}", at)
+        return decoder.error(f"a string of {count} characters is in an array of {maximum}", at)
     if maximum > MAX_COUNT:
         return decoder.bad_count("string", maximum, 0, MAX_COUNT, at)
     return decoder.bad_count("string", count, max(bounds[0], 1), bounds[1], at)
 
 
 def _codec(description: ConformantString, dialect: Dialect, pairs: bool) -> Codec:
-    """With ``pairs`` a value is (maximum count, text), because its size is correlated."""
+    """The codec. With ``pairs``, for a correlated size, a value is (maximum count, text)."""
     text = _Text(dialect, description.wide)
     mask = dialect.count_size - 1
     one, two = dialect.form(dialect.count_code), dialect.form(2 * dialect.count_code)
@@ -191,7 +191,7 @@ def _codec(description: ConformantString, dialect: Dialect, pairs: bool) -> Code
 def _at_once(
     text: _Text, dialect: Dialect, low: int, high: int
 ) -> tuple[EncodeInline, DecodeInline]:
-    """The usual case, all three counts together."""
+    """The functions for the usual case, with all three counts read or written together."""
     form = dialect.form(3 * dialect.count_code)
     pack, unpack_from, header = form.pack, form.unpack_from, form.size
     mask = dialect.count_size - 1

@@ -1,11 +1,11 @@
 """Structures (C706 14.3.6, 14.3.7; MS-RPCE 2.2.5.3.4).
 
 A structure is aligned as its widest member. NDR64 pads it at the end to that alignment. If it ends
-in a conformant array, the maximum count stands before the whole structure and, in NDR64, the
-padding after the elements.
+in a conformant array, the maximum count precedes the whole structure and, in NDR64, the padding
+follows the elements.
 
-Neighbouring members of fixed size are packed together: where the structure starts, and so each gap
-among them, is known until a member of variable size has passed.
+Consecutive members of fixed size are packed together: the structure's alignment fixes the gaps
+between them, up to the first member of variable size.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def _gap_step(alignment: int) -> tuple[EncodeStep, DecodeStep]:
 
 
 class Struct(Description[T]):
-    """A structure held by the dataclass ``cls``; members are named and ordered as its fields are.
+    """A structure held by the dataclass ``cls``; members are named and ordered as its fields.
 
-    A member that ``cls`` has no field for is a count or discriminant that other members name.
+    A member for which ``cls`` has no field is a count or discriminant that other members name.
     """
 
     scope: Scope
@@ -99,7 +99,7 @@ class Struct(Description[T]):
         return encode_deferred if deferrals else None, resolve if resolvers else None
 
     def _flat(self, dialect: Dialect, codecs: list[Codec], alignment: int, run: Run) -> Codec:
-        """Of fixed size: may itself be packed together with its neighbours."""
+        """The codec for a fixed size; it may be packed together with its neighbours."""
         lower, build = self.scope.lower(), self.scope.raise_()
         encode_deferred, resolve = self._deferred(codecs)
         pack, unpack = run.packer(dialect), run.unpacker(dialect)
@@ -113,7 +113,7 @@ class Struct(Description[T]):
             return build(wire, decoder.given, offset) if complete else wire
 
         def decode(decoder: Decoder) -> Any:
-            """As ``load``, but from where it stands: nothing is cut out to be unpacked."""
+            """Decodes like ``load``, but in place: no slice is cut out."""
             offset = decoder.offset
             offset += -offset & mask
             wire = unpack(decoder, decoder.data, offset, offset)
@@ -132,7 +132,7 @@ class Struct(Description[T]):
         encode_deferred, resolve = self._deferred(codecs)
         conformance = codecs[-1].conformance
         gap = _gap_step(alignment)
-        # A run goes to its own alignment, and that of the first is the structure's.
+        # Each run aligns itself; the alignment of the first one is the structure's.
         pairs = [] if isinstance(runs[0], Run) else [gap]
         for run in runs:
             if isinstance(run, Run):

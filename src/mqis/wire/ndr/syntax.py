@@ -1,10 +1,10 @@
-"""The two transfer syntaxes, and what differs between them.
+"""The two transfer syntaxes and their differences.
 
     NDR20   counts, pointers and __int3264 are 32 bits, enumerations 16; C706 chapter 14
     NDR64   all of those are 64 bits, enumerations 32, structures padded; MS-RPCE 2.2.5
 
-A big-endian peer (data representation label 0x00) exists only for NDR20: MS-RPCE 2.2.5 wants
-0x10 with NDR64. We read both orders and always write little-endian.
+A big-endian peer (data representation label 0x00) exists only for NDR20: MS-RPCE 2.2.5 requires
+0x10 with NDR64. mqis reads both orders and always writes little-endian.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Syntax(Enum):
 
 
 class Dialect:
-    """A syntax in a byte order: what codecs are compiled for."""
+    """A syntax in one byte order, for which codecs are compiled."""
 
     __slots__ = ("big_endian", "count_code", "count_size", "is_ndr64", "order", "syntax")
 
@@ -36,7 +36,7 @@ class Dialect:
         self.big_endian = big_endian
         self.is_ndr64 = syntax is Syntax.NDR64
         self.order = ">" if big_endian else "<"
-        #: Maximum, offset and actual counts, and referent identifiers.
+        #: The ``struct`` code of counts, offsets and referent identifiers, and its size.
         self.count_code = "Q" if self.is_ndr64 else "I"
         self.count_size = 8 if self.is_ndr64 else 4
 

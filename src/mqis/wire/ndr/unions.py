@@ -3,8 +3,8 @@
     NDR20   discriminant, arm at its own alignment (all arms at the widest with [ms_union])
     NDR64   aligned as the widest arm, discriminant, aligned so again, arm
 
-With ``switch_is`` the union is not encapsulated: the discriminant stands elsewhere as well, and has
-to agree. Without, it stands only here.
+With ``switch_is`` the union is not encapsulated: the discriminant is also elsewhere, and the two
+have to agree. Without it, the discriminant is here only.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from mqis.wire.ndr.syntax import Dialect
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The value of a union: which arm, and what is in it (None in an empty one)."""
+    """The value of a union: the arm's discriminant and its content (None in an empty arm)."""
 
     tag: int
     value: Any = None
 
 
 class _NoArm:
-    """Says that a union has no default arm; None would be an empty one."""
+    """The mark of a union without a default arm; None would be an empty arm."""
 
 
 NO_DEFAULT: Final = _NoArm()
@@ -46,7 +46,7 @@ NO_DEFAULT: Final = _NoArm()
 
 @dataclass(frozen=True, eq=False)
 class Union(Description[Choice]):
-    """Arms by discriminant; an arm that is None is empty."""
+    """A union: its arms by discriminant; an arm that is None is empty."""
 
     switch: Description[Any]
     arms: Mapping[int, Description[Any] | None]
@@ -125,5 +125,5 @@ def _arm(arm: Description[Any] | None, dialect: Dialect) -> Codec | None:
         return None
     codec = require_bound(arm).codec_in(dialect)
     if codec.conformance is not None:
-        raise TypeError("a conformant arm of a union needs a pointer to it")
+        raise TypeError("a conformant arm of a union has to be behind a pointer")
     return codec

@@ -1,7 +1,7 @@
-"""Frames around bytes that were exchanged: for exports and tests (Ethernet, IPv4).
+"""Frames around bytes that were exchanged, for exports and tests (Ethernet, IPv4).
 
-No interface is listened on for this, so no privilege is needed: sequence numbers and checksums are
-those that the packets would have had.
+Nothing is captured from an interface, so no privilege is needed. Sequence numbers and checksums
+are those that the packets would have had.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from struct import Struct, unpack
 
 from mqis.wire.pcap.transport import TCP, UDP, TcpFlags
 
-#: So that messages cross the borders of segments, as they do on an Ethernet.
+#: The payload of an Ethernet segment, so that messages cross segment borders as they really do.
 SEGMENT = 1448
 _ETHERNET = bytes.fromhex("020000000002 020000000001 0800")
 _IPV4 = Struct(">BBHHHBBH4s4s")
@@ -24,7 +24,7 @@ _DONT_FRAGMENT = 0x4000
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Two addresses and ports; the first opened the connection, or asked."""
+    """The addresses and ports of a client, which opened the connection, and its server."""
 
     client: str
     client_port: int
@@ -41,7 +41,7 @@ class Ends:
 def tcp_frame(
     ends: Ends, from_client: bool, numbers: tuple[int, int], flags: int, data: bytes = b""
 ) -> bytes:
-    """``numbers`` are the sequence number and the one that is acknowledged."""
+    """Builds a TCP frame; ``numbers`` are the sequence number and the acknowledged one."""
     source, target, source_port, target_port = ends.sides(from_client)
     seq, ack = (number % (1 << 32) for number in numbers)
     header = _TCP.pack(source_port, target_port, seq, ack, 5 << 4, flags, 65535, 0, 0)
@@ -58,7 +58,7 @@ def udp_frame(ends: Ends, from_client: bool, data: bytes) -> bytes:
     return _framed(from_client, source, target, UDP, udp)
 
 
-#: When, whether the client sent it, and the bytes.
+#: A time in ns, whether the client sent the bytes, and the bytes.
 Part = tuple[int, bool, bytes]
 
 
@@ -70,7 +70,7 @@ def conversation_frames(
     segment: int = SEGMENT,
     first_seq: tuple[int, int] = (1000, 5000),
 ) -> Iterator[tuple[int, bytes]]:
-    """A whole connection with its times: handshake, the parts in their order, the end.
+    """Yields the frames of a whole connection with their times: handshake, the parts, the end.
 
     Every segment is acknowledged; ``first_seq`` are the initial numbers of client and server.
     """

@@ -1,4 +1,4 @@
-"""What a capture file consists of, whichever format it has."""
+"""The contents of a capture file, in either format."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 Buffer = bytes | memoryview
 
-#: More than any capture length that tools allow (libpcap's MAXIMUM_SNAPLEN): a record that claims
-#: more is none.
+#: More than any capture length that tools allow (libpcap's MAXIMUM_SNAPLEN); a record that claims
+#: more is damaged.
 MAX_PACKET = 0x40000
 
 
 class LinkType(IntEnum):
-    """LINKTYPE_ numbers of what is understood; other numbers are kept."""
+    """The LINKTYPE_ numbers that mqis understands; other numbers are kept."""
 
     NULL = 0
     ETHERNET = 1
-    #: LINKTYPE_RAW, and what some systems write into files for it.
+    #: LINKTYPE_RAW, and the numbers that some systems write for it.
     RAW_BSD = 12
     RAW_OPENBSD = 14
     RAW = 101
@@ -30,30 +30,30 @@ class LinkType(IntEnum):
 
 
 class Captured(NamedTuple):
-    """One packet. A tuple and no dataclass: a file has millions."""
+    """A packet. A tuple, not a dataclass, because a file has millions of them."""
 
-    #: From 1 on, as other tools count.
+    #: The packet's number from 1 on, as in other tools.
     number: int
-    #: Where its record begins in the file.
+    #: The offset of its record in the file.
     offset: int
-    #: Since 1970; None where the file has no time for it.
+    #: Nanoseconds since 1970; None if the file has no time for it.
     time_ns: int | None
     link_type: int
     data: bytes
-    #: Its length on the wire, of which the snap length may have cut something off.
+    #: Its length on the wire; the capture may have truncated it.
     original: int
 
     @property
     def cut(self) -> int:
-        """How many of its bytes are not in the file."""
+        """The number of its bytes that are not in the file."""
         return max(0, self.original - len(self.data))
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Bytes of a file that are no packet: where, and why."""
+    """A part of a file that is not a packet, with its offset and the reason."""
 
     offset: int
     reason: str
-    #: The packet that stands there, if one does.
+    #: The number of the packet at that place, if there is one.
     number: int = 0

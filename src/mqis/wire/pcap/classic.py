@@ -10,7 +10,7 @@ and before each packet:
  0  u32  seconds since 1970            8  u32  bytes in the file
  4  u32  micro- or nanoseconds        12  u32  bytes on the wire
 
-Nothing marks where a packet begins, so what is damaged cannot be stepped over.
+Nothing marks the start of a packet, so a reader cannot continue behind a damaged one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from mqis.wire.pcap.captured import MAX_PACKET, Buffer, Captured, LinkType, Unre
 
 FILE_HEADER = 24
 RECORD_HEADER = 16
-#: The bits above tell how long a frame's checksum is, which no one needs.
+#: The bits above give the length of a frame's checksum, which is not needed.
 _LINK_TYPE = 0x03FFFFFF
 
 _HEADER = "IHHiIII"
 _RECORD = "IIII"
-#: The first four bytes: byte order, and how many nanoseconds one unit of the fraction is.
+#: The first four bytes: byte order, and the nanoseconds in one unit of the fraction.
 _MAGICS = {
     bytes.fromhex("d4c3b2a1"): ("<", 1000),
     bytes.fromhex("a1b2c3d4"): (">", 1000),
@@ -44,7 +44,7 @@ def is_pcap(data: Buffer) -> bool:
 
 
 def walk_pcap(data: Buffer) -> Iterator[Captured | Unreadable]:
-    """Every packet, then perhaps why the rest cannot be read; ``WireError`` for a bad header."""
+    """Yields all packets, and the unreadable rest if any; ``WireError`` for a bad header."""
     order, unit, link_type = _file_header(data)
     unpack = Struct(order + _RECORD).unpack_from
     at, size, number = FILE_HEADER, len(data), 0
@@ -60,7 +60,7 @@ def walk_pcap(data: Buffer) -> Iterator[Captured | Unreadable]:
             yield Unreadable(at, f"packet {number} cannot have {length} bytes", number)
             return
         if end > size:
-            reason = f"the file ends {end - size} bytes before packet {number} does"
+            reason = f"the file ends {end - size} bytes before the end of packet {number}"
             yield Unreadable(at, reason, number)
             return
         time_ns = seconds * 1_000_000_000 + fraction * unit
@@ -69,16 +69,16 @@ def walk_pcap(data: Buffer) -> Iterator[Captured | Unreadable]:
 
 
 def _file_header(data: Buffer) -> tuple[str, int, int]:
-    """Byte order, unit of the fraction in nanoseconds, link type."""
+    """The byte order, the unit of the fraction in nanoseconds, and the link type."""
     known = _MAGICS.get(bytes(data[:4]))
     if known is None:
-        raise WireError("this is no pcap file", 0)
+        raise WireError("this is not a pcap file", 0)
     if len(data) < FILE_HEADER:
         raise WireError("the file ends within its header", len(data))
     order, unit = known
     _, major, minor, _, _, _, link_type = Struct(order + _HEADER).unpack_from(data)
     if major != 2:
-        raise WireError(f"pcap version {major}.{minor}, only 2 is known", 4)
+        raise WireError(f"pcap version {major}.{minor} is unknown, only 2 is known", 4)
     return order, unit, link_type & _LINK_TYPE
 
 
@@ -93,7 +93,7 @@ def write_pcap(
     big_endian: bool = False,
     snap_length: int = MAX_PACKET,
 ) -> bytes:
-    """A file with these (time in ns, bytes); what is longer than the snap length is cut."""
+    """Makes a file of these packets (time in ns, bytes); truncates them to the snap length."""
     order, unit = ">" if big_endian else "<", 1 if nanoseconds else 1000
     magic = _NANOSECONDS if nanoseconds else _MICROSECONDS
     record = Struct(order + _RECORD)

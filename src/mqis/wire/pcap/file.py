@@ -1,4 +1,4 @@
-"""A capture file of either format."""
+"""The reader of capture files in either format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mqis.wire.pcap.pcapng import is_pcapng, walk_pcapng
 
 
 def walk_capture(data: Buffer) -> Iterator[Captured | Unreadable]:
-    """Packets in their order, and in their place what cannot be read; nothing is raised."""
+    """Yields packets and unreadable parts in file order; raises nothing."""
     try:
         if is_pcapng(data):
             yield from walk_pcapng(data)
@@ -24,7 +24,7 @@ def walk_capture(data: Buffer) -> Iterator[Captured | Unreadable]:
 
 
 def decode_capture(data: Buffer) -> tuple[Captured, ...]:
-    """All packets of a whole file; ``WireError`` at the first thing that is none."""
+    """Decodes all packets of a whole file; raises ``WireError`` at the first unreadable part."""
     found: list[Captured] = []
     for each in walk_capture(data):
         if isinstance(each, Unreadable):

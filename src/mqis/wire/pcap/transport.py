@@ -1,7 +1,7 @@
-"""TCP segments and UDP datagrams (RFC 9293, RFC 768), and the way to them from a frame.
+"""TCP segments and UDP datagrams (RFC 9293, RFC 768), and their decoding from a frame.
 
-Checksums are not looked at: a capture on the sending host has them before the network card fills
-them in.
+Checksums are not verified: a capture on the sending host contains them before the network card
+fills them in.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ UDP: Final = 17
 _TCP = Struct(">HHIIBB")
 _UDP = Struct(">HHH")
 _TCP_SIZE, _UDP_SIZE = 20, 8
-#: Ethernet, IPv4 without options and TCP in one go: most packets are this.
+#: Ethernet, IPv4 without options and TCP in one step: most packets are like this.
 _USUAL = Struct(">12xHBxHxxHxB2x4s4sHHIIBB")
 _USUAL_SIZE = 54
 
 
 class TcpFlags:
-    """Plain numbers: every segment is asked for some."""
+    """TCP flags, as plain integers because every segment tests some."""
 
     FIN: Final = 0x01
     SYN: Final = 0x02
@@ -44,7 +44,7 @@ class TcpSegment(NamedTuple):
     ack: int
     flags: int
     data: bytes
-    #: Bytes behind ``data`` that were on the wire and are not in the file.
+    #: The number of bytes behind ``data`` that were on the wire but are not in the file.
     lost: int = 0
 
 
@@ -58,7 +58,7 @@ class UdpDatagram(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """A part of an IP packet, to be put together before anything in it can be read."""
+    """A fragment of an IP packet, which has to be reassembled before it can be decoded."""
 
     source: bytes
     destination: bytes
@@ -74,7 +74,7 @@ Frame = TcpSegment | UdpDatagram | Fragment
 
 
 def decode_frame(link_type: int, data: bytes, original: int) -> Frame | None:
-    """What a captured packet is; None if it is neither TCP nor UDP, nor part of either."""
+    """Decodes a captured packet; returns None if it is not TCP or UDP, nor a fragment of them."""
     if link_type == LinkType.ETHERNET and len(data) >= _USUAL_SIZE:
         usual = _usual(data)
         if usual is not None:
@@ -105,25 +105,25 @@ def _usual(data: bytes) -> TcpSegment | None:
         return None
     start, end = 34 + (words >> 4) * 4, 14 + length
     if start < _USUAL_SIZE or start > end:
-        return None  # the long way finds the words for it
+        return None  # the general decoder reports the error
     there = data[start:end]
     lost = end - start - len(there)
     return TcpSegment(source, target, source_port, target_port, seq, ack, flags, there, lost)
 
 
 def decode_transport(packet: NetworkPacket, data: bytes) -> TcpSegment | UdpDatagram:
-    """The segment or datagram in an IP packet whose payload is all in ``data``, or was cut."""
+    """Decodes the segment or datagram in an IP packet; ``data`` may be truncated."""
     return (_segment if packet.protocol == TCP else _datagram)(packet, data)
 
 
 def _segment(packet: NetworkPacket, data: bytes) -> TcpSegment:
     at, end = packet.start, packet.end
     if min(end, len(data)) < at + _TCP_SIZE:
-        raise WireError(f"a TCP header has {_TCP_SIZE} bytes, {len(data) - at} are there", at)
+        raise WireError(f"a TCP header has {_TCP_SIZE} bytes, here are {len(data) - at}", at)
     source, target, seq, ack, words, flags = _TCP.unpack_from(data, at)
     start = at + (words >> 4) * 4
     if start < at + _TCP_SIZE or start > end:
-        raise WireError(f"a TCP header of {(words >> 4) * 4} bytes", at + 12)
+        raise WireError(f"a TCP header cannot have {(words >> 4) * 4} bytes", at + 12)
     there = data[start:end]
     lost = end - start - len(there)
     return TcpSegment(*packet[:2], source, target, seq, ack, flags, there, lost)
@@ -132,11 +132,11 @@ def _segment(packet: NetworkPacket, data: bytes) -> TcpSegment:
 def _datagram(packet: NetworkPacket, data: bytes) -> UdpDatagram:
     at, end = packet.start, packet.end
     if min(end, len(data)) < at + _UDP_SIZE:
-        raise WireError(f"a UDP header has {_UDP_SIZE} bytes, {len(data) - at} are there", at)
+        raise WireError(f"a UDP header has {_UDP_SIZE} bytes, here are {len(data) - at}", at)
     source, target, length = _UDP.unpack_from(data, at)
-    if length:  # 0 as in IP
+    if length:  # 0 means the same as in IP
         if length < _UDP_SIZE or at + length > end:
-            raise WireError(f"a UDP datagram of {length} bytes in {end - at}", at + 4)
+            raise WireError(f"UDP length {length} is impossible in {end - at} bytes", at + 4)
         end = at + length
     there = data[at + _UDP_SIZE : end]
     return UdpDatagram(*packet[:2], source, target, there, end - at - _UDP_SIZE - len(there))

@@ -1,8 +1,8 @@
-"""What stands behind the header, one structure per PDU type.
+"""The bodies of PDUs, one structure per PDU type.
 
-Offsets in the layouts count from the start of the PDU. ``decode`` reads from the first byte
-behind the header, ``encode`` appends to a writer that holds the header already, because padding
-counts from the start of the PDU too.
+Offsets in the layouts count from the start of the PDU. ``decode`` starts at the first byte behind
+the header. ``encode`` appends to a writer that already holds the header, because padding counts
+from the start of the PDU too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _pad(writer: Writer, size: int) -> None:
 # 0 u16 p_cont_id, 2 u8 n_transfer_syn, 3 u8 reserved, 4 abstract syntax (20), n transfer (20 each)
 @dataclass(frozen=True, slots=True)
 class ContextElement:
-    """One presentation context that a client proposes."""
+    """A presentation context that a client proposes."""
 
     context_id: int
     abstract: SyntaxId
@@ -50,7 +50,7 @@ class ContextElement:
 # 16 u16 max_xmit_frag, 18 u16 max_recv_frag, 20 u32 assoc_group_id, 24 u8 n, 25 3 reserved, 28 ...
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """bind; alter_context has the same body."""
+    """The body of bind; alter_context has the same."""
 
     max_xmit_frag: int
     max_recv_frag: int
@@ -62,7 +62,7 @@ class Bind:
     @classmethod
     def decode(cls, fields: Fields) -> Bind:
         xmit, recv, group, count = fields.u16(), fields.u16(), fields.u32(), fields.u8()
-        if count:  # an empty list may end right here
+        if count:  # an empty list may end here
             fields.bytes(3, "reserved")
         contexts = tuple(ContextElement.decode(fields) for _ in range(count))
         return cls(xmit, recv, group, contexts)
@@ -78,14 +78,14 @@ class Bind:
 
 
 class AlterContext(Bind):
-    """alter_context: more contexts, or another leg of authentication."""
+    """alter_context: more contexts, or the next step of an authentication."""
 
     __slots__ = ()
     TYPE: ClassVar[PacketType] = PacketType.ALTER_CONTEXT
 
 
 class Result(IntEnum):
-    """What becomes of a proposed context."""
+    """The result of a proposed context."""
 
     ACCEPTANCE = 0
     USER_REJECTION = 1
@@ -94,7 +94,7 @@ class Result(IntEnum):
 
 
 class Reason(IntEnum):
-    """Why a provider rejects; with NEGOTIATE_ACK the field holds feature bits instead."""
+    """The provider's reason for a rejection; with NEGOTIATE_ACK the field holds feature bits."""
 
     NOT_SPECIFIED = 0
     ABSTRACT_SYNTAX_NOT_SUPPORTED = 1
@@ -105,7 +105,7 @@ class Reason(IntEnum):
 # 0 u16 result, 2 u16 reason, 4 transfer syntax (20)
 @dataclass(frozen=True, slots=True)
 class ContextResult:
-    """The answer to one proposed context, in the order of the proposals."""
+    """The answer to a proposed context; answers come in the order of the proposals."""
 
     result: int
     reason: int = Reason.NOT_SPECIFIED
@@ -168,7 +168,7 @@ class AlterContextResp(BindAck):
 
 
 class NakReason(IntEnum):
-    """Why a bind was refused."""
+    """The reason for refusing a bind."""
 
     NOT_SPECIFIED = 0
     TEMPORARY_CONGESTION = 1
@@ -181,7 +181,7 @@ class NakReason(IntEnum):
 # 16 u16 reason, 18 u8 count, count x (u8 major, u8 minor), pad to 4
 @dataclass(frozen=True, slots=True)
 class BindNak:
-    """bind_nak. Extended error information may follow; it is not looked at."""
+    """bind_nak. Extended error information may follow; it is ignored."""
 
     reason: int
     versions: tuple[tuple[int, int], ...] = ((5, 0),)
@@ -208,7 +208,7 @@ class BindNak:
 # 16 4 bytes without meaning
 @dataclass(frozen=True, slots=True)
 class Auth3:
-    """auth3: the last leg of an authentication that needs three; never answered."""
+    """auth3: the third and last step of an authentication; it is never answered."""
 
     TYPE: ClassVar[PacketType] = PacketType.AUTH3
 
@@ -224,7 +224,7 @@ class Auth3:
 # 16 u32 alloc_hint, 20 u16 p_cont_id, 22 u16 opnum, flag OBJECT_UUID: 24 UUID; then the stub
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One fragment of a call. ``stub`` goes to the end of the PDU, trailer excluded."""
+    """A fragment of a call. ``stub`` extends to the end of the PDU, without the trailer."""
 
     context_id: int
     opnum: int
@@ -238,7 +238,7 @@ class Request:
 # 16 u32 alloc_hint, 20 u16 p_cont_id, 22 u8 cancel_count, 23 reserved, 24 stub
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One fragment of an answer."""
+    """A fragment of an answer."""
 
     context_id: int
     stub: bytes
@@ -251,7 +251,7 @@ class Response:
 # 16 20 22 as response, 23 u8 flags, 24 u32 status, 28 4 reserved
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The call failed. Never signed; alloc_hint is not zero, as peers expect."""
+    """A fault: the call failed. It is never signed; peers expect an alloc_hint that is not zero."""
 
     context_id: int
     status: int
@@ -277,7 +277,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A PDU that is its header alone."""
+    """A PDU that consists of its header."""
 
     @classmethod
     def decode(cls, _fields: Fields) -> Bare:
@@ -295,7 +295,7 @@ class Shutdown(Bare):
 
 
 class CoCancel(Bare):
-    """co_cancel: the client would like the call to end."""
+    """co_cancel: the client asks the server to end the call."""
 
     __slots__ = ()
     TYPE: ClassVar[PacketType] = PacketType.CO_CANCEL

@@ -1,4 +1,4 @@
-"""The endpoint mapper (C706 appendix O): which interface listens where."""
+"""The endpoint mapper (C706 appendix O): the directory of RPC endpoints on a host."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SYNTAX = SyntaxId(Guid.parse("e1af8308-5d1f-11c9-91a4-08002b14a0fa"), 3)
 
 
 class Inquiry(IntEnum):
-    """What a lookup is about."""
+    """The kind of a lookup."""
 
     ALL = 0
     BY_INTERFACE = 1
@@ -43,7 +43,7 @@ class Inquiry(IntEnum):
 
 
 class VersionOption(IntEnum):
-    """Which versions of an interface a lookup takes."""
+    """The interface versions that a lookup accepts."""
 
     ALL = 1
     COMPATIBLE = 2
@@ -60,7 +60,7 @@ class EpmStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TowerOctets:
-    """twr_t: the length stands twice, as conformance and as a field."""
+    """twr_t: the length occurs twice, as conformance and as a field."""
 
     octets: bytes
 
@@ -70,7 +70,7 @@ _TOWER = Struct(TowerOctets, length=U32, octets=Conformant(U8, size_is="length",
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """ept_entry_t."""
+    """ept_entry_t: a registered endpoint."""
 
     object: Guid
     tower: TowerOctets | None

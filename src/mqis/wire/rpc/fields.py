@@ -1,7 +1,7 @@
-"""Reading and writing PDU fields in either byte order.
+"""A reader of PDU fields in either byte order.
 
-Stubs, towers and verification trailers have rules of their own; this is for what lies between
-the header and them.
+It serves the fields between the header and the stub; stubs, towers and verification trailers have
+rules of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from mqis.wire.reader import Reader
 
 
 class Fields:
-    """A bounds-checked reader that swaps integers and GUIDs of a big-endian peer."""
+    """A bounds-checked reader that swaps the integers and GUIDs of a big-endian peer."""
 
     __slots__ = ("_big", "reader")
 
@@ -40,5 +40,5 @@ class Fields:
         return self.reader.bytes(size, what)
 
     def align(self, size: int) -> None:
-        """Skip to the next multiple of ``size``, counted from the start of the PDU."""
+        """Skips to the next multiple of ``size``, counted from the start of the PDU."""
         self.reader.bytes(-self.reader.offset % size, "padding")

@@ -1,11 +1,11 @@
-"""The common header of every PDU: sixteen bytes that say how to read the rest.
+"""The common header of every PDU: sixteen bytes.
 
      0  u8   rpc_vers, rpc_vers_minor      8  u16  frag_length, whole PDU
      2  u8   PTYPE                        10  u16  auth_length, token alone
      3  u8   pfc_flags                    12  u32  call_id
      4  u8x4 drep: byte order, character set, floating point
 
-drep holds for this PDU alone; a peer may change its byte order between two of them.
+drep is valid for this PDU only; a peer may change its byte order between two of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADER_SIZE = 16
 VERSION = 5
 VERSION_MINOR = 0
 
-#: Little-endian, ASCII, IEEE: what we send, and all but the first nibble we accept.
+#: Little-endian, ASCII, IEEE: the format that mqis sends; it accepts either byte order.
 DREP = b"\x10\x00\x00\x00"
 
 _DREP_AT = 4
@@ -32,7 +32,7 @@ _BIG = Struct(">BBBB4sHHI")
 
 
 class PacketType(IntEnum):
-    """PTYPE, as far as connections have them."""
+    """PTYPE: the values of connection-oriented RPC."""
 
     REQUEST = 0
     RESPONSE = 2
@@ -51,8 +51,8 @@ class PacketType(IntEnum):
 class PfcFlags:
     """pfc_flags. Bit 04 means PENDING_CANCEL in requests, header signing in binds.
 
-    Plain numbers: every PDU is asked for several of them, and an ``IntFlag`` takes longer to
-    answer than the rest of the header.
+    Plain integers: every PDU tests several of them, and an ``IntFlag`` takes longer than decoding
+    the rest of the header.
     """
 
     FIRST: Final = 0x01
@@ -70,7 +70,7 @@ FIRST_LAST = PfcFlags.FIRST | PfcFlags.LAST
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the first sixteen bytes say; types and versions are kept as they came."""
+    """The common header; unknown types and versions are kept."""
 
     type: int
     flags: int
@@ -83,7 +83,7 @@ class Header:
 
     @classmethod
     def decode(cls, data: bytes | bytearray) -> Header:
-        """The header that ``data`` begins with."""
+        """Decodes the header at the start of ``data``."""
         if len(data) < HEADER_SIZE:
             raise WireError(f"a PDU has at least {HEADER_SIZE} bytes, not {len(data)}", len(data))
         form = _LITTLE if data[4] & 0x10 else _BIG
@@ -106,7 +106,7 @@ class Header:
                 self.call_id,
             )
         except struct_error as error:
-            raise ValueError(f"{self} does not fit its fields: {error}") from None
+            raise ValueError(f"{self} has a field that does not fit: {error}") from None
 
     @property
     def big_endian(self) -> bool:
@@ -114,7 +114,7 @@ class Header:
 
     @property
     def plain_format(self) -> bool:
-        """ASCII and IEEE, the only representation that is understood here."""
+        """True if the format is ASCII and IEEE, the only one that mqis understands."""
         return self.drep[0] & 0x0F == 0 and self.drep[1] == 0
 
 

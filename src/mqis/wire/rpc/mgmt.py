@@ -1,4 +1,4 @@
-"""The management interface (C706 appendix Q): what every server answers about itself."""
+"""The management interface (C706 appendix Q), by which every server describes itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SYNTAX = SyntaxId(Guid.parse("afa8bd80-7d8a-11c9-bef4-08002b102989"), 1)
 
 @dataclass(frozen=True, slots=True)
 class InterfaceId:
-    """rpc_if_id_t."""
+    """rpc_if_id_t: an interface with its version."""
 
     uuid: Guid
     major: int
@@ -41,12 +41,12 @@ INTERFACE_ID = Struct(InterfaceId, uuid=GUID, major=U16, minor=U16)
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No parameters."""
+    """A request without parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class InterfaceIds:
-    """rpc_if_id_vector_t."""
+    """rpc_if_id_vector_t: a list of interfaces."""
 
     ids: tuple[InterfaceId | None, ...]
 

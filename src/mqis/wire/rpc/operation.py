@@ -1,4 +1,4 @@
-"""An interface as its IDL has it: operations by number, their stubs by type."""
+"""RPC interfaces as their IDL declares them: operations by number, with their stubs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[Q, R]):
-    """One method: its [in] and its [out] parameters."""
+    """A method: its [in] and its [out] parameters."""
 
     opnum: int
     name: str
@@ -24,12 +24,12 @@ class Operation(Generic[Q, R]):
 
 @dataclass(frozen=True, slots=True)
 class InterfaceDescription:
-    """A whole interface; callbacks are numbered apart from the operations."""
+    """An interface; its callbacks have opnums of their own."""
 
     name: str
     syntax: SyntaxId
     operations: tuple[Operation[Any, Any], ...]
-    #: The numbers that the IDL takes up, which can be more than there are operations.
+    #: The number of opnums in the IDL, which can be greater than the number of operations.
     opnums: int
     callbacks: tuple[Operation[Any, Any], ...] = ()
     transfer_syntaxes: tuple[SyntaxId, ...] = (NDR64, NDR20)

@@ -1,8 +1,8 @@
-"""A whole PDU: header, body, security trailer; bytes in and out.
+"""Whole PDUs: header, body, security trailer.
 
-Requests and responses are the hot path and have code of their own; what is rare goes through
-``Fields``. What a signature covers must be exactly the bytes that travel, so a decoded ``Pdu``
-keeps its bytes and knows where its parts begin.
+Requests and responses are the hot path and have their own code; the rare types use ``Fields``. A
+signature covers exactly the bytes on the wire, so a decoded ``Pdu`` keeps its bytes and the offsets
+of its parts.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ Body = (
 
 STUB_OFFSET = 24
 OBJECT_STUB_OFFSET = 40
-#: frag_length is a u16.
+#: The greatest frag_length, a u16.
 MAX_PDU = 0xFFFF
 
 _CALL_LITTLE = Struct("<IHH")
 _CALL_BIG = Struct(">IHH")
 _CALL_HEAD = Struct("<BBBB4sHHIIHH")
 
-#: How a request begins that has one fragment and no object, from a little-endian peer.
+#: The first bytes of a request in one fragment, without object, from a little-endian peer.
 _WHOLE = bytes((VERSION, VERSION_MINOR, PacketType.REQUEST, FIRST_LAST)) + DREP
 _WHOLE_REQUEST = Struct("<8xHHIIHH")
 
@@ -85,19 +85,19 @@ _BODIES = {
 
 @dataclass(frozen=True, slots=True)
 class Pdu:
-    """One PDU as it came, with the places that a signature is about."""
+    """A decoded PDU, with its bytes and the offsets of the parts that a signature covers."""
 
     header: Header
     body: Body
     auth: AuthTrailer | None
     data: bytes
-    #: Where the stub starts, and where the security trailer does (or the PDU ends).
+    #: The offsets of the stub and of the security trailer (or of the PDU's end).
     stub_at: int
     trailer_at: int
 
     @property
     def signed_parts(self) -> tuple[bytes, bytes, bytes]:
-        """Header with the fixed fields, stub with its padding, fixed part of the trailer."""
+        """The header with the fixed fields, the stub with its padding, the trailer's fixed part."""
         end = self.trailer_at + TRAILER_SIZE if self.auth is not None else self.trailer_at
         return (
             self.data[: self.stub_at],
@@ -107,10 +107,10 @@ class Pdu:
 
 
 def decode_pdu(data: bytes, header: Header | None = None) -> Pdu:
-    """The PDU that is exactly ``data``; ``WireError`` if it is none."""
+    """Decodes ``data``, which is exactly one PDU."""
     header = header or Header.decode(data)
     if header.frag_length != len(data):
-        raise WireError(f"frag_length {header.frag_length}, but {len(data)} bytes", 8)
+        raise WireError(f"frag_length is {header.frag_length}, the PDU has {len(data)} bytes", 8)
     auth, end = _trailer(data, header)
     body: Body
     if header.type == PacketType.REQUEST:
@@ -120,7 +120,7 @@ def decode_pdu(data: bytes, header: Header | None = None) -> Pdu:
     else:
         kind = _BODIES.get(header.type)  # type: ignore[call-overload]
         if kind is None:
-            raise WireError(f"packet type {header.type} is not one of a connection", 2)
+            raise WireError(f"packet type {header.type} is not connection-oriented", 2)
         fields = Fields(data, HEADER_SIZE, end, big_endian=header.big_endian)
         body, stub_at = kind.decode(fields), HEADER_SIZE
     return Pdu(header, body, auth, data, stub_at, end)
@@ -131,7 +131,7 @@ def _trailer(data: bytes, header: Header) -> tuple[AuthTrailer | None, int]:
         return None, len(data)
     start = len(data) - header.auth_length - TRAILER_SIZE
     if start < HEADER_SIZE:
-        raise WireError(f"auth_length {header.auth_length} reaches into the header", 10)
+        raise WireError(f"auth_length {header.auth_length} overlaps the header", 10)
     auth = AuthTrailer.decode(data, start, len(data), big_endian=header.big_endian)
     return auth, start
 
@@ -150,9 +150,9 @@ def _request(data: bytes, header: Header, end: int) -> tuple[Request, int]:
 
 
 def whole_request(data: bytes) -> tuple[int, int, int, bytes] | None:
-    """Call, context, opnum and stub of a request that is all of ``data`` and has no trailer.
+    """The call, context, opnum and stub of a request that is all of ``data`` and has no trailer.
 
-    None for anything else, right or wrong: ``decode_pdu`` takes that.
+    None for anything else, valid or not: ``decode_pdu`` handles that.
     """
     if not data.startswith(_WHOLE) or len(data) < STUB_OFFSET:
         return None
@@ -171,7 +171,7 @@ def _response(data: bytes, header: Header, end: int) -> tuple[Response, int]:
 
 
 def encode_pdu(body: Body, *, call_id: int, flags: int, auth: AuthTrailer | None = None) -> bytes:
-    """The PDU of ``body``, its token as given (authentication legs are never signed)."""
+    """Encodes a PDU with its token as given (authentication steps are never signed)."""
     tail = b""
     if auth is not None:
         tail = bytes(auth.pad_length) + auth.encode_fixed() + auth.token
@@ -199,7 +199,7 @@ def call_head(
     size: int,
     auth_length: int = 0,
 ) -> bytes:
-    """What stands before the stub in one fragment of ``body``, which is ``size`` bytes long."""
+    """The bytes before the stub in one fragment of ``body``; the fragment has ``size`` bytes."""
     target, last = b"", 0
     if isinstance(body, Request):
         last = body.opnum
@@ -222,12 +222,12 @@ def call_head(
             last,
         )
     except struct_error as error:
-        raise ValueError(f"{body} does not fit its fields: {error}") from None
+        raise ValueError(f"{body} has a field that does not fit: {error}") from None
     return head + target
 
 
 def whole_response(call_id: int, context_id: int, stub: bytes) -> bytes:
-    """An answer that fits in one PDU and that nobody protects, as nearly all do."""
+    """Encodes an unprotected response that fits in one PDU, as nearly all do."""
     size = len(stub)
     head = _CALL_HEAD.pack(
         VERSION,

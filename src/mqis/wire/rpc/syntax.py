@@ -11,7 +11,7 @@ from mqis.wire.writer import Writer
 
 @dataclass(frozen=True, slots=True)
 class SyntaxId:
-    """On the wire the version is one u32, minor in the high half."""
+    """An interface or transfer syntax. The version on the wire is a u32, minor in the high half."""
 
     uuid: Guid
     major: int
@@ -28,7 +28,7 @@ class SyntaxId:
         writer.u16(self.minor)
 
     def __hash__(self) -> int:
-        """Of the UUID alone, versions hardly differ: every call looks one up."""
+        """The UUID's hash alone: versions hardly differ, and every call looks one up."""
         return hash(self.uuid.raw)
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ KEEP_CONNECTION_ON_ORPHAN = 0x02
 
 
 def feature_bits(syntax: SyntaxId) -> int | None:
-    """The features that a pseudo syntax asks for; None for a real transfer syntax."""
+    """The features that a pseudo syntax requests; None for a real transfer syntax."""
     if syntax.uuid.raw[:8] != _FEATURES or syntax.major != 1:
         return None
     return int.from_bytes(syntax.uuid.raw[8:], "little")

@@ -1,9 +1,9 @@
-"""Protocol towers: where an interface is, as the endpoint mapper writes it.
+"""Protocol towers: the endpoint of an interface, as the endpoint mapper writes it.
 
     u16 floors, each: u16 length, left side (protocol and its data), u16 length, right side
 
-Unaligned and little-endian, but for the port of a TCP floor. Floors of a kind that is not known
-here are kept as they came.
+Unaligned and little-endian, except for the port of a TCP floor. Floors of an unknown kind are
+kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IP = 0x09
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """One protocol: its number first on the left side, its address on the right."""
+    """One protocol of a tower: its number is first on the left side, its address on the right."""
 
     left: bytes
     right: bytes
@@ -43,7 +43,7 @@ class Floor:
         return cls(bytes([_UUID]) + syntax.uuid.raw + major, syntax.minor.to_bytes(2, "little"))
 
     def syntax(self) -> SyntaxId | None:
-        """The interface or transfer syntax that this floor names."""
+        """The interface or transfer syntax of this floor, or None."""
         if self.protocol != _UUID or len(self.left) != 19 or len(self.right) != 2:
             return None
         major = int.from_bytes(self.left[17:], "little")
@@ -52,15 +52,15 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Tower:
-    """twr_octet_string."""
+    """twr_octet_string: an interface with its transfer syntax and endpoint."""
 
     floors: tuple[Floor, ...]
 
     @classmethod
     def tcp(cls, interface: SyntaxId, port: int, address: str, transfer: SyntaxId = NDR20) -> Tower:
-        """An interface on TCP/IP; port 0 and address 0.0.0.0 ask where it is."""
+        """The tower of an interface on TCP/IP; port 0 and address 0.0.0.0 make a query."""
         if not 0 <= port <= 0xFFFF:
-            raise ValueError(f"{port} is no port")
+            raise ValueError(f"{port} is not a port number")
         return cls(
             (
                 Floor.of_syntax(interface),
@@ -104,7 +104,7 @@ class Tower:
 
     @property
     def protocols(self) -> tuple[int, ...]:
-        """The numbers of the floors below the syntaxes."""
+        """The protocol numbers of the floors below the syntaxes."""
         return tuple(floor.protocol for floor in self.floors[2:])
 
     @property
@@ -118,5 +118,5 @@ class Tower:
         return str(IPv4Address(found.right)) if found and len(found.right) == 4 else None
 
 
-#: What a query for TCP/IP names below the syntaxes.
+#: The protocols in a query for TCP/IP, below the syntaxes.
 TCP_PROTOCOLS = (_CONNECTION_ORIENTED, _TCP, _IP)

@@ -1,4 +1,4 @@
-"""The security trailer: who protects this PDU, how, and the token.
+"""The security trailer: the authentication type, level and token of a PDU.
 
      0  u8  auth_type          4  u32 auth_context_id
      1  u8  auth_level         8      token, auth_length bytes
@@ -6,7 +6,7 @@
      3  u8  reserved
 
 It ends the PDU, so it starts at frag_length - auth_length - 8. The padding before it brings the
-stub to a multiple of sixteen bytes (MS-RPCE 2.2.2.12); a receiver takes any.
+stub to a multiple of sixteen bytes (MS-RPCE 2.2.2.12); receivers accept any.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AuthTrailer:
 
     @classmethod
     def decode(cls, data: bytes, offset: int, end: int, *, big_endian: bool) -> AuthTrailer:
-        """From bytes whose length the caller has checked."""
+        """Decodes a trailer; the caller has checked the length."""
         form = _BIG if big_endian else _LITTLE
         kind, level, pad, reserved, context = form.unpack_from(data, offset)
         return cls(kind, level, context, data[offset + TRAILER_SIZE : end], pad, reserved)

@@ -1,4 +1,4 @@
-"""The verification trailer (MS-RPCE 2.2.2.13): what the client meant, inside the signed stub.
+"""The verification trailer (MS-RPCE 2.2.2.13): the client's view of the call, in the signed stub.
 
      0  8  signature 8a e3 13 71 02 f4 36 71
      8  n  commands: u16 type and flags, u16 length, value
@@ -20,7 +20,7 @@ from mqis.wire.rpc.syntax import SyntaxId
 from mqis.wire.writer import Writer
 
 SIGNATURE = bytes.fromhex("8ae3137102f43671")
-#: How far from the end a trailer may start; it holds three small commands.
+#: The greatest distance of a trailer's start from the end; it holds three small commands.
 _REACH = 512
 _END = 0x4000
 _MUST_PROCESS = 0x8000
@@ -34,17 +34,17 @@ class Command(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the trailer says; None where it says nothing."""
+    """The contents of the trailer; None for a command that is missing."""
 
     client_header_signing: bool | None = None
     interface: SyntaxId | None = None
     transfer: SyntaxId | None = None
     header: tuple[int, bytes, int, int, int] | None = None
-    #: A command that must be understood and is not.
+    #: True if there is an unknown command that must be processed.
     unknown: bool = False
 
     def encode(self) -> bytes:
-        """As a client sends it, each command to be processed."""
+        """Encodes the trailer as a client sends it, with commands that must be processed."""
         commands: list[tuple[Command, bytes]] = []
         if self.client_header_signing is not None:
             flag = int(self.client_header_signing).to_bytes(4, "little")
@@ -74,7 +74,7 @@ class Verification:
 
 
 def find_verification(stub: bytes) -> tuple[int, Verification] | None:
-    """Where a trailer starts in ``stub`` and what it says; None if there is none."""
+    """Finds a trailer in ``stub``; returns its offset and contents, or None."""
     start = stub.rfind(SIGNATURE, max(0, len(stub) - _REACH))
     while start >= 0 and start % 4:
         start = stub.rfind(SIGNATURE, max(0, len(stub) - _REACH), start)
@@ -102,20 +102,20 @@ def _decode(reader: Reader) -> Verification:
         elif command == Command.HEADER2:
             ptype, drep = value.u32() & 0xFF, value.bytes(4, "drep")
             header = (ptype, drep, value.u32(), value.u16(), value.u16())
-        else:  # skipped, unless it must not be
+        else:  # skipped, unless it must be processed
             unknown = unknown or bool(number & _MUST_PROCESS)
             value.bytes(size, "command")
         if value.remaining:
-            raise WireError(f"verification command {command} has {size} bytes", at)
+            raise WireError(f"verification command {command} cannot have {size} bytes", at)
         if number & _END:
             return Verification(signing, interface, transfer, header, unknown)
 
 
 def header_command(call_id: int, context_id: int, opnum: int) -> tuple[int, bytes, int, int, int]:
-    """What HEADER2 says of a request that we send."""
+    """The contents of HEADER2 for a request that mqis sends."""
     return (0, DREP, call_id, context_id, opnum)
 
 
 def drep_of(*, big_endian: bool) -> bytes:
-    """The representation that HEADER2 repeats."""
+    """The data representation that HEADER2 repeats."""
     return bytes(4) if big_endian else DREP

@@ -7,9 +7,9 @@
     ACL         AclRevision 1, Sbz1 1, AclSize 2, AceCount 2, Sbz2 2, then the ACEs
 
 Access allowed, access denied and audit, plain or for an object, become typed values. Any other
-type, conditional ("callback") ones included, keeps its bytes as they came. What the text tells a
-reader to ignore is not part of the value: bytes after the SID of a typed ACE, bytes after the last
-ACE, the reserved fields. Nor is the revision, which follows from the types in the list.
+type, conditional ("callback") ones included, keeps its bytes. What the specification tells a reader
+to ignore is not part of the value: bytes after the SID of a typed ACE, bytes after the last ACE,
+the reserved fields. Nor is the revision, which follows from the types in the list.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INHERITED_OBJECT_TYPE_PRESENT = 0x2
 
 
 class AceType(IntEnum):
-    """2.4.4.1, by the names there without _ACE_TYPE. Others exist and are preserved."""
+    """The ACE types of 2.4.4.1, named as there without _ACE_TYPE. Unknown types are kept."""
 
     ACCESS_ALLOWED = 0x00
     ACCESS_DENIED = 0x01
@@ -75,7 +75,7 @@ PLAIN_TYPES = frozenset((AceType.ACCESS_ALLOWED, AceType.ACCESS_DENIED, AceType.
 OBJECT_TYPES = frozenset(
     (AceType.ACCESS_ALLOWED_OBJECT, AceType.ACCESS_DENIED_OBJECT, AceType.SYSTEM_AUDIT_OBJECT)
 )
-#: A callback ACE is one of these with application data, usually a condition, after the SID.
+#: A callback ACE is one of these types with application data, usually a condition, after the SID.
 _UNCONDITIONAL: dict[int, AceType] = {
     AceType.ACCESS_ALLOWED_CALLBACK: AceType.ACCESS_ALLOWED,
     AceType.ACCESS_DENIED_CALLBACK: AceType.ACCESS_DENIED,
@@ -84,7 +84,7 @@ _UNCONDITIONAL: dict[int, AceType] = {
     AceType.ACCESS_DENIED_CALLBACK_OBJECT: AceType.ACCESS_DENIED_OBJECT,
     AceType.SYSTEM_AUDIT_CALLBACK_OBJECT: AceType.SYSTEM_AUDIT_OBJECT,
 }
-#: 2.4.5 lists what revision 2 may hold and leaves the plain callback types out; they need no more.
+#: 2.4.5 lists what revision 2 may hold but not the plain callback types, which need no more.
 _REVISION_2_TYPES = PLAIN_TYPES | {
     AceType.SYSTEM_ALARM,
     AceType.ACCESS_ALLOWED_CALLBACK,
@@ -122,7 +122,7 @@ class PlainAce:
 
 @dataclass(frozen=True, slots=True)
 class ObjectAce:
-    """The same three for a property, property set or kind of child (2.4.4.3, .5, .11)."""
+    """The same three types for a property, property set or kind of child (2.4.4.3, .5, .11)."""
 
     type: AceType
     mask: int
@@ -156,7 +156,7 @@ class ObjectAce:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueAce:
-    """An ACE of any other type, with the bytes after its header as they came."""
+    """An ACE of any other type, with the undecoded bytes after its header."""
 
     type: int
     body: bytes
@@ -182,7 +182,7 @@ class OpaqueAce:
         writer.bytes(self.body)
 
     def unconditional(self) -> PlainAce | ObjectAce | None:
-        """A callback ACE as if its condition held; None if it is none or cannot be read."""
+        """A callback ACE as if its condition held; None if it is another type or malformed."""
         counterpart = _UNCONDITIONAL.get(self.type)
         if counterpart is None:
             return None
@@ -223,7 +223,7 @@ def _decode_object(body: Reader, ace_type: AceType, flags: AceFlags) -> ObjectAc
     at = body.offset
     present = body.u32()
     if present & ~(_OBJECT_TYPE_PRESENT | _INHERITED_OBJECT_TYPE_PRESENT):
-        raise body.error(f"object ACE flags 0x{present:08x} hold bits that are not defined", at)
+        raise body.error(f"object ACE flags 0x{present:08x} have undefined bits", at)
     object_type = body.guid() if present & _OBJECT_TYPE_PRESENT else None
     inherited = body.guid() if present & _INHERITED_OBJECT_TYPE_PRESENT else None
     return ObjectAce(ace_type, mask, Sid.decode(body), object_type, inherited, flags)
@@ -244,7 +244,7 @@ def _check_mask_and_flags(mask: int, flags: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """ACEs in order. An empty list is a list: it grants nothing."""
+    """The ACEs of a list, in order. An empty list grants nothing."""
 
     aces: tuple[Ace, ...] = ()
 

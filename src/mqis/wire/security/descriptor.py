@@ -1,13 +1,13 @@
-"""SECURITY_DESCRIPTOR in self-relative form (MS-DTYP 2.4.6), the only form that travels.
+"""SECURITY_DESCRIPTOR in self-relative form (MS-DTYP 2.4.6), the only form on the wire.
 
     Revision 1, Sbz1 1, Control 2, OffsetOwner 4, OffsetGroup 4, OffsetSacl 4, OffsetDacl 4
 
-The four parts stand anywhere after that header, in any order. Written here they follow it without
-gaps as SACL, DACL, owner, group, which is the order of the example in 2.5.1.4.
+The four parts may be anywhere after that header, in any order. mqis writes them without gaps as
+SACL, DACL, owner, group, which is the order of the example in 2.5.1.4.
 
-The buffer has no length of its own; the message that carries it does. Bytes that no part claims,
-between parts or after them, are padding and pass: getters return a descriptor in a buffer of the
-size that the client asked for.
+The buffer has no length of its own; the message that carries it does. Bytes outside the parts are
+padding and are accepted: getters return a descriptor in a buffer of the size that the client asked
+for.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from mqis.wire.writer import Writer
 REVISION = 1
 HEADER_SIZE = 20
 _OWNER_AT = 4
-#: The bound that MS-MQDS puts on every descriptor parameter (3.1.4.11).
+#: The limit in MS-MQDS for every descriptor parameter (3.1.4.11).
 MAX_SIZE = 524_288
 
 _Part = TypeVar("_Part", Sid, Acl)
 
 
 class Control(IntFlag):
-    """The Control field. The text numbers its bits from the left: OD is the least significant."""
+    """The Control field. The specification counts bits from the left: OD is the lowest."""
 
     OWNER_DEFAULTED = 0x0001
     GROUP_DEFAULTED = 0x0002
@@ -57,11 +57,11 @@ _NO_BITS = Control(0)
 
 @dataclass(frozen=True, slots=True)
 class SecurityDescriptor(Structure):
-    """Owner, group and the two lists, any of which may be missing.
+    """A security descriptor: owner, group and two lists, any of which may be missing.
 
-    A list can be missing in two ways, and only ``control`` tells them apart: with DACL_PRESENT
-    and no ``dacl`` the list is NULL (there is a policy: everything is allowed), without
-    DACL_PRESENT it is absent. Bits that follow from the parts are set for the caller.
+    A list can be missing in two ways, and only ``control`` tells them apart. With DACL_PRESENT and
+    no ``dacl`` the list is NULL: the policy is to allow everything. Without DACL_PRESENT it is
+    absent. The constructor sets the bits that follow from the parts.
     """
 
     NAME: ClassVar[str] = "the descriptor"
@@ -71,7 +71,7 @@ class SecurityDescriptor(Structure):
     dacl: Acl | None = None
     sacl: Acl | None = None
     control: Control = _NO_BITS
-    #: Sbz1, which means something to resource managers under RM_CONTROL_VALID only.
+    #: Sbz1, which has a meaning for resource managers only, under RM_CONTROL_VALID.
     rm_control: int = 0
 
     EMPTY: ClassVar[SecurityDescriptor]
@@ -96,7 +96,7 @@ class SecurityDescriptor(Structure):
 
     @classmethod
     def decode(cls, reader: Reader) -> Self:
-        """The descriptor that all the remaining bytes of ``reader`` hold."""
+        """Decodes all remaining bytes of ``reader`` as a descriptor."""
         start = reader.offset
         if reader.remaining > MAX_SIZE:
             raise reader.error(f"a descriptor has at most {MAX_SIZE} bytes, not {reader.remaining}")
@@ -132,37 +132,37 @@ SecurityDescriptor.EMPTY = SecurityDescriptor()
 
 
 def _check_presence(body: Reader, start: int, control: Control, sacl: int, dacl: int) -> None:
-    """2.4.6: without its present bit, the offset of a list MUST be zero."""
+    """Raises ``WireError`` if a list without its present bit has an offset (2.4.6)."""
     if sacl and not control & Control.SACL_PRESENT:
-        raise body.error(f"OffsetSacl is {sacl} though no SACL is present", start + 12)
+        raise body.error(f"OffsetSacl is {sacl} but SACL_PRESENT is not set", start + 12)
     if dacl and not control & Control.DACL_PRESENT:
-        raise body.error(f"OffsetDacl is {dacl} though no DACL is present", start + 16)
+        raise body.error(f"OffsetDacl is {dacl} but DACL_PRESENT is not set", start + 16)
 
 
 class _Parts:
-    """Decodes what the offsets point at, and sees that no byte serves two parts."""
+    """A decoder of the parts at the offsets, which refuses parts that overlap."""
 
-    __slots__ = ("_body", "_end", "_start", "_taken")
+    __slots__ = ("_body", "_end", "_ranges", "_start")
 
     def __init__(self, body: Reader, start: int) -> None:
         self._body = body
         self._start = start
         self._end = body.offset + body.remaining
-        self._taken: list[tuple[int, int, str]] = [(start, start + HEADER_SIZE, "header")]
+        self._ranges: list[tuple[int, int, str]] = [(start, start + HEADER_SIZE, "header")]
 
     def decode(self, kind: type[_Part], offset: int, name: str) -> _Part | None:
         if offset == 0:
             return None
         at = self._start + offset
         if at >= self._end:
-            reason = f"{name} at {offset} lies outside {self._end - self._start} bytes"
+            reason = f"{name} at {offset} is outside the {self._end - self._start} bytes"
             raise self._body.error(reason, min(at, self._end))
         self._body.offset = at
         part: _Part = kind.decode(self._body)
-        for first, end, other in self._taken:
+        for first, end, other in self._ranges:
             if at < end and first < self._body.offset:
                 raise self._body.error(f"{name} overlaps {other}", at)
-        self._taken.append((at, self._body.offset, name))
+        self._ranges.append((at, self._body.offset, name))
         return part
 
 

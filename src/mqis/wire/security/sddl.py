@@ -2,13 +2,13 @@
 
     O:BAG:SYD:P(A;OICI;GA;;;BA)(A;;0x20020;;;WD)S:(AU;FA;SD;;;WD)
 
-Written: rights by name where generic and standard names say the mask exactly, otherwise as one
-hexadecimal number, because the remaining names (CC, FR, KA, ...) speak of directories, files and
-registry keys and would mislead about a queue. Read: all of them, and numbers.
+Written form: rights by name if generic and standard names express the mask exactly, otherwise one
+hexadecimal number, because the remaining names (CC, FR, KA, ...) are about directories, files and
+registry keys and would mislead about a queue. All names and numbers can be read.
 
-Beyond the grammar of 2.5.1.1, but what Windows writes: NO_ACCESS_CONTROL for a NULL list, and the
+Beyond the grammar of 2.5.1.1, but written by Windows: NO_ACCESS_CONTROL for a NULL list, and the
 ACE flag CR for bit 0x20. Conditional and other opaque ACEs have no text here. Aliases that depend
-on a domain (DA, DU, ...) are refused, since nothing here knows which domain is meant.
+on a domain (DA, DU, ...) are refused, since the domain is not known here.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ _ACE_FLAGS = {
     "FA": 0x80,
 }
 
-#: The names that are also written, in the order they are written in.
+#: The names that are also written, in that order.
 _COMMON_RIGHTS = {
     "GA": 0x1000_0000,
     "GR": 0x8000_0000,
@@ -145,7 +145,7 @@ _RIGHTS = _COMMON_RIGHTS | {
 
 @dataclass(frozen=True, slots=True)
 class _ListBits:
-    """The Control bits that the flags of one list stand for."""
+    """The Control bits for the flags of one list."""
 
     present: Control
     protected: Control
@@ -175,10 +175,10 @@ _SACL_BITS = _ListBits(
 
 
 def to_sddl(sd: SecurityDescriptor) -> str:
-    """The descriptor as text; ValueError if an ACE is opaque.
+    """Formats ``sd``; ``ValueError`` if an ACE is opaque.
 
-    ``parse_sddl`` of it gives all parts back. The text has no words for the defaulted, trusted and
-    server bits, for the resource manager's byte, and for flags of a list that is not there.
+    ``parse_sddl`` restores all parts. The text cannot express the defaulted, trusted and
+    server bits, the resource manager's byte, and flags of a list that is missing.
     """
     text = ""
     if sd.owner is not None:
@@ -193,7 +193,7 @@ def to_sddl(sd: SecurityDescriptor) -> str:
 
 
 def sid_text(sid: Sid) -> str:
-    """The two-letter alias where there is one."""
+    """The two-letter alias of a SID, or its normal text."""
     return _ALIAS_OF.get(sid) or str(sid)
 
 
@@ -206,7 +206,7 @@ def _list_text(acl: Acl | None, control: Control, bits: _ListBits) -> str:
 
 def _ace_text(ace: Ace) -> str:
     if isinstance(ace, OpaqueAce):
-        raise ValueError(f"an ACE of type 0x{ace.type:02x} has no text")
+        raise ValueError(f"an ACE of type 0x{ace.type:02x} cannot be written in SDDL")
     object_type = inherited = ""
     if isinstance(ace, ObjectAce):
         object_type = "" if ace.object_type is None else str(ace.object_type)
@@ -231,7 +231,7 @@ def rights_text(mask: int) -> str:
 
 # --- reading --------------------------------------------------------------------------------------
 
-# After twelve hexadecimal digits a D can only begin "D:"; a shorter number must show its end.
+# After twelve hexadecimal digits a D can only begin "D:"; a shorter number needs a hyphen after it.
 _SID = re.compile(
     r"S-1-(?:0x(?:[0-9a-f]{12}|[0-9a-f]{1,11}(?=-))|[0-9]{1,10})(?:-[0-9]{1,10})*", re.I
 )
@@ -242,7 +242,7 @@ _ACE_TYPE = re.compile(r"[A-Z]{1,2}")
 
 
 def parse_sddl(text: str) -> SecurityDescriptor:
-    """The descriptor that ``text`` describes; ValueError names the position of a mistake."""
+    """Parses a descriptor; a ``ValueError`` names the position of a mistake."""
     return _Parser(text).descriptor()
 
 
@@ -303,7 +303,7 @@ class _Parser:
                 raise self._error(str(error), start) from None
         alias = self._match(_WORD)
         if alias in _DOMAIN_ALIASES:
-            raise self._error(f"{alias} depends on a domain, write the SID out", start)
+            raise self._error(f"{alias} depends on a domain; write the SID itself", start)
         sid = _ALIASES.get(alias) if alias is not None else None
         if sid is None:
             raise self._error("a SID or its alias is expected", start)
@@ -344,7 +344,7 @@ class _Parser:
         if ace_type in OBJECT_TYPES:
             return ObjectAce(ace_type, mask, sid, object_type, inherited, flags)
         if object_type is not None or inherited is not None:
-            raise self._error("only OA, OD and OU take GUIDs", guids_at)
+            raise self._error("only OA, OD and OU have GUIDs", guids_at)
         return PlainAce(ace_type, mask, sid, flags)
 
     def _words(self, table: dict[str, int], what: str) -> int:
@@ -352,7 +352,7 @@ class _Parser:
         while (start := self._at) < len(self._text) and self._text[start] != ";":
             word = self._match(_WORD)
             if word not in table:
-                raise self._error(f"{what} is not known", start)
+                raise self._error(f"{what} is unknown", start)
             bits |= table[word]
         return bits
 

@@ -1,4 +1,4 @@
-"""SID (MS-DTYP 2.4.2): who a right belongs to.
+"""SID (MS-DTYP 2.4.2): the identifier of a user, group or other principal.
 
 Revision             1      always 1
 SubAuthorityCount    1      at most 15
@@ -19,13 +19,13 @@ from mqis.wire.writer import Writer
 REVISION = 1
 MAX_SUB_AUTHORITIES = 15
 
-# 2.4.2.1. Hexadecimal has twelve digits when written here; fewer are read, since others write them.
+# 2.4.2.1. mqis writes twelve hexadecimal digits; it reads fewer, since others write them.
 _TEXT = re.compile(r"S-1-(0x[0-9a-f]{1,12}|0|[1-9][0-9]{0,9})((?:-(?:0|[1-9][0-9]{0,9}))*)", re.I)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Sid(Structure):
-    """A 48-bit authority and the path of sub-authorities below it."""
+    """A security identifier: a 48-bit authority and the path of sub-authorities below it."""
 
     NAME: ClassVar[str] = "SID"
 
@@ -80,7 +80,7 @@ class Sid(Structure):
         else:
             number = int(authority)
             if number >= 1 << 32:
-                raise ValueError(f"{text!r}: an authority from 2^32 on is hexadecimal")
+                raise ValueError(f"{text!r}: an authority of 2^32 or more has to be hexadecimal")
         try:
             return cls(number, tuple(int(sub) for sub in subs.split("-")[1:]))
         except ValueError as error:
