@@ -67,7 +67,7 @@ class JournalThread:
         self._woken.set()
 
     def close(self) -> None:
-        """Copy and flush what there is, then stop. What cannot be copied stays in the outbox."""
+        """Copies and flush what there is, then stop. What cannot be copied stays in the outbox."""
         self._closing.set()
         self._woken.set()
         self._thread.join()

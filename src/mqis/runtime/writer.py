@@ -75,11 +75,11 @@ class GroupCommitWriter:
         return self._queue.qsize()
 
     async def submit(self, operation: Callable[[Transaction], T]) -> T:
-        """Run ``operation`` and return its result once it is committed."""
+        """Runs ``operation`` and returns its result once it is committed."""
         return await self.enqueue(operation)
 
     def enqueue(self, operation: Callable[[Transaction], T]) -> asyncio.Future[T]:
-        """Take ``operation`` in its turn, at once; the result comes when it is committed.
+        """Takes ``operation`` in its turn, at once; the result comes when it is committed.
 
         Callbacks of the futures run in the order of the operations.
         """
@@ -92,7 +92,7 @@ class GroupCommitWriter:
         return future
 
     async def close(self) -> None:
-        """Finish what was submitted, then stop."""
+        """Finishes what was submitted, then stops."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -108,7 +108,7 @@ class GroupCommitWriter:
                 return
 
     def _gather(self, batch: list[_Waiting]) -> bool:
-        """Add what waits already; True if the end was among it."""
+        """Adds what waits already; True if the end was among it."""
         while len(batch) < MAX_BATCH:
             try:
                 waiting = self._queue.get_nowait()

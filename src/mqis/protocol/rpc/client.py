@@ -152,7 +152,7 @@ class ClientConnection:
         group_id: int = 0,
         channel: Channel | None = None,
     ) -> None:
-        """Open the association. One element per interface and transfer syntax is proposed."""
+        """Opens the association. One element per interface and transfer syntax is proposed."""
         self._channel = channel
         self._propose(interfaces, transfers)
         flags = FIRST_LAST | PfcFlags.CONC_MPX
@@ -163,7 +163,7 @@ class ClientConnection:
         self._send_leg(body, flags, token)
 
     def alter(self, interfaces: Sequence[SyntaxId], transfers: Sequence[SyntaxId]) -> None:
-        """Propose more contexts on the same association."""
+        """Proposes more contexts on the same association."""
         self._check_open()
         if self._leg_call is not None:
             raise ValueError("the server has not answered the bind or alter before this one")
@@ -175,7 +175,7 @@ class ClientConnection:
     def request(
         self, context: AgreedContext, opnum: int, stub: bytes, target: Guid | None = None
     ) -> int:
-        """Start a call; its answer is an event with the call_id that this returns."""
+        """Starts a call; its answer is an event with the call_id that this returns."""
         self._check_open()
         call_id = self._new_call()
         request = Request(context.id, opnum, stub, target)
@@ -188,13 +188,13 @@ class ClientConnection:
         return call_id
 
     def answer_callback(self, call_id: int, stub: bytes) -> None:
-        """Return from a callback. If its call was given up meanwhile, nobody waits for this."""
+        """Returns from a callback. If its call was given up meanwhile, nobody waits for this."""
         call = self._answerable(call_id)
         if call is not None:
             self._send_fragments(Response(call.callback_context, stub), call_id, call.channel)
 
     def fault_callback(self, call_id: int, status: int) -> None:
-        """Fail a callback."""
+        """Fails a callback."""
         call = self._answerable(call_id)
         if call is not None:
             fault = Fault(call.callback_context, status)
@@ -210,12 +210,12 @@ class ClientConnection:
         return call
 
     def cancel(self, call_id: int) -> None:
-        """Ask for an early end; the call is answered all the same."""
+        """Asks for an early end; the call is answered all the same."""
         if call_id in self._calls and not self._unsent(call_id):
             self._send(encode_pdu(CoCancel(), call_id=call_id, flags=FIRST_LAST))
 
     def orphan(self, call_id: int) -> None:
-        """Give a call up: its answer, if it comes, is dropped."""
+        """Gives a call up: its answer, if it comes, is dropped."""
         if self._calls.pop(call_id, None) is None:
             return
         if self._unsent(call_id):
@@ -237,7 +237,7 @@ class ClientConnection:
         return data
 
     def receive(self, data: bytes) -> list[Event]:
-        """Take bytes from the server. If they end the association, ``closed`` says why.
+        """Takes bytes from the server. If they end the association, ``closed`` says why.
 
         What came before that is still told, so an answer is never lost to what follows it.
         """
@@ -320,7 +320,7 @@ class ClientConnection:
         self._proposed = ()
 
     def _next_leg(self, pdu: Pdu) -> bool:
-        """Go on with authentication; True once there is nothing left to send."""
+        """Goes on with authentication; True once there is nothing left to send."""
         channel = self._channel
         if channel is None or channel.complete:
             return True

@@ -79,7 +79,7 @@ class AssociationGroup:
         return found.value
 
     def close_handle(self, id: Guid, interface: Interface) -> object:  # noqa: A002
-        """Forget a handle without rundown: whoever closes it frees what it stands for."""
+        """Forgets a handle without rundown: whoever closes it frees what it stands for."""
         value = self.handle(id, interface)
         self.budget.give_back(self.handles.pop(id).caller)
         return value

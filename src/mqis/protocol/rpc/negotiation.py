@@ -53,7 +53,7 @@ def negotiate(
     interfaces: Sequence[Interface],
     existing: Mapping[int, PresentationContext],
 ) -> Negotiated:
-    """Answer each proposal in order."""
+    """Answers each proposal in order."""
     results: list[ContextResult] = []
     accepted: dict[int, PresentationContext] = {}
     features: int | None = None

@@ -130,7 +130,7 @@ class ServerConnection:
         return self._binding.group
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Take bytes from the peer; what they mean for whoever runs the calls.
+        """Takes bytes from the peer; what they mean for whoever runs the calls.
 
         PDUs behind one that means something are left for later, and so are all while as many calls
         are open as may be. If that leaves it ``stalled``, call it again with nothing, after the
@@ -214,7 +214,7 @@ class ServerConnection:
         return not self._binding.security.known
 
     def too_much(self) -> None:
-        """End a connection whose client holds more memory than the server can spare."""
+        """Ends a connection whose client holds more memory than the server can spare."""
         if self.closing:
             return
         call = self._requests.under_way
@@ -224,7 +224,7 @@ class ServerConnection:
         self._refuse()
 
     def respond(self, call: Call, stub: bytes, now: float) -> list[Event]:
-        """Answer a call; the next one that waited may start."""
+        """Answers a call; the next one that waited may start."""
         if not call.orphaned and not self.closing:
             context_id = call.context.id & 0xFF
             if call.channel is None and STUB_OFFSET + len(stub) <= self._binding.frag:
@@ -234,13 +234,13 @@ class ServerConnection:
         return self._finish(call, now)
 
     def fault(self, call: Call, status: int, now: float, *, executed: bool = True) -> list[Event]:
-        """Answer a call with a fault; the connection goes on."""
+        """Answers a call with a fault; the connection goes on."""
         if not call.orphaned and not self.closing:
             self._send_fault(call.id, status, call.context.id, executed=executed)
         return self._finish(call, now)
 
     def callback(self, call: Call, opnum: int, stub: bytes) -> None:
-        """Call the client back while ``call`` runs; its answer is an event.
+        """Calls the client back while ``call`` runs; its answer is an event.
 
         ``RpcFault`` if the client has let calls and callbacks nest too deep.
         """
@@ -257,7 +257,7 @@ class ServerConnection:
         self._send_fragments(Request(call.context.id, opnum, stub), call)
 
     def shut_down(self) -> None:
-        """Ask the client to close once it is idle."""
+        """Asks the client to close once it is idle."""
         if not self.closing:
             self._send(encode_pdu(Shutdown(), call_id=0, flags=FIRST_LAST))
 
@@ -295,7 +295,7 @@ class ServerConnection:
         return deadline
 
     def handle_timer(self, now: float) -> None:
-        """End a connection that has taken too long over something."""
+        """Ends a connection that has taken too long over something."""
         deadline = self.next_timer()
         if deadline is not None and now >= deadline:
             self._refuse()
@@ -385,7 +385,7 @@ class ServerConnection:
         return next((call for call in reversed(self._running) if call.id == call_id), None)
 
     def _start(self, events: list[Event]) -> None:
-        """Let waiting calls run: all of them if they may overlap, else one at a time."""
+        """Lets waiting calls run: all of them if they may overlap, else one at a time."""
         while self._waiting and (self._binding.multiplexed or not self._running):
             self._run(self._waiting.popleft(), events)
 

@@ -26,7 +26,7 @@ _TOO_OPEN = stat.S_IRWXO | stat.S_IWGRP
 
 
 def realms_of(path: str | Path) -> frozenset[str]:
-    """Return the realms of the keys; ``AuthenticationError`` for a file that cannot be trusted."""
+    """Returns the realms of the keys; ``AuthenticationError`` for a file that cannot be trusted."""
     try:
         with Path(path).open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode

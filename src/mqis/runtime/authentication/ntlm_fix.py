@@ -227,7 +227,7 @@ class NtlmAcceptor(_Ntlm):
         return account.identity, hmac_md5(response_key, proof)
 
     def _check_target(self, pairs: list[tuple[int, bytes]]) -> None:
-        """Refuse a logon that was meant for another server; not every client says for which."""
+        """Refuses a logon that was meant for another server; not every client says for which."""
         for value in (value for av_id, value in pairs if av_id == AvId.target_name):
             target = value.decode("utf-16-le", errors="replace")
             if target and not self._names.include(target, self._addresses):
@@ -400,7 +400,7 @@ _EXPECTED_STATE = {
 def check_pyspnego(
     expected: tuple[tuple[Callable[..., Any], tuple[str, ...]], ...] = _EXPECTED,
 ) -> None:
-    """Stop here, and say so, if pyspnego is no longer what this module was written for."""
+    """Stops here, and says so, if pyspnego is no longer what this module was written for."""
     for function, parameters in expected:
         found = tuple(inspect.signature(function).parameters)
         if found != parameters:

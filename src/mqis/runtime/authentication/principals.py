@@ -23,7 +23,7 @@ from mqis.runtime.authentication.account import Account, Accounts, resolve
 def identity_of(
     accounts: Accounts, own_names: tuple[str, ...], own_realms: Collection[str], principal: str
 ) -> Identity:
-    """Return who a proven principal is here; without an account it has a name and no SID."""
+    """Returns who a proven principal is here; without an account it has a name and no SID."""
     name, _, realm = principal.rpartition("@")
     if realm in own_realms:
         account = _own_user(accounts, own_names, realm, name)

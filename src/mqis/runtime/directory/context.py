@@ -106,12 +106,12 @@ class DirectoryContext:
         self.walks = Walks(self.view, self.budgets.walks)
 
     def check_ready(self) -> None:
-        """Raise ``DirectoryError`` unless there is a directory to serve (1.5)."""
+        """Raises ``DirectoryError`` unless there is a directory to serve (1.5)."""
         with self.view() as view:
             check_ready(view, self.settings.own_site)
 
     def reconfigure(self, settings: DirectorySettings) -> None:
-        """Go on with other settings: the next call is judged by them."""
+        """Goes on with other settings: the next call is judged by them."""
         self.settings = settings
         self._guards.clear()
         self._judges.clear()
@@ -154,7 +154,7 @@ class DirectoryContext:
     async def change(
         self, operation: Callable[[DirectoryEvents], T], call: IncomingCall | None = None
     ) -> T:
-        """Run ``operation`` in the writer; it is durable when this returns.
+        """Runs ``operation`` in the writer; it is durable when this returns.
 
         What another server decides is asked for there. Whoever has to be told is told.
         """

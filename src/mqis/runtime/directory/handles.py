@@ -110,7 +110,7 @@ class HandleTable:
         return value
 
     def close(self, call: IncomingCall, handle: ContextHandle, kind: type[V]) -> None:
-        """End a handle as its rundown would."""
+        """Ends a handle as its rundown would."""
         self.find(call, handle, kind)
         release = call.group.handles[handle.uuid].rundown
         call.group.close_handle(handle.uuid, call.interface)

@@ -98,7 +98,7 @@ class Walks:
             self._leave(caller)
 
     def _leave(self, caller: Caller) -> None:
-        """Give a place back, and let those in that fit now, in the order in which they came."""
+        """Gives a place back, and lets those in that fit now, in the order in which they came."""
         self._places.give_back(caller)
         for entry in list(self._waiting):
             waiter, granted = entry
@@ -108,7 +108,7 @@ class Walks:
 
 
 def _slice(walk: Generator[int, None, T], charge: Charge) -> Finished[T] | None:
-    """Walk on for ``SLICE_S``; the result, if this was the end."""
+    """Walks on for ``SLICE_S``; the result, if this was the end."""
     until = perf_counter() + SLICE_S
     added = 0
     done: Finished[T] | None = None

@@ -72,7 +72,7 @@ class DiscoveryResponder:
         await self.close()
 
     async def listen(self, address: str, port: int = PORT) -> Listening:
-        """Take requests; port 0 is one that is free. ``OSError`` if that cannot be."""
+        """Takes requests; port 0 is one that is free. ``OSError`` if that cannot be."""
         self._listening = await self._open(address, port)
         if self._load is not None:
             self._start(self._refresh(self._load))

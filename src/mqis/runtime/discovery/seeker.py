@@ -58,7 +58,7 @@ class Seeker:
         self._transports: list[asyncio.DatagramTransport] = []
 
     async def run(self, grounds: Sequence[Ground], *, force: bool = False) -> Finished:
-        """Get Directory Server List, to its end."""
+        """Gets Directory Server List, to its end."""
         self._grounds = {ground.network.address: ground for ground in grounds}
         self.client.get_directory_server_list(
             [ground.network for ground in grounds],

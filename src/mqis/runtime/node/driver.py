@@ -124,7 +124,7 @@ class NodeDriver:
         self._failures_seen = writer.failures
 
     async def __aenter__(self) -> NodeDriver:
-        """Initialise replication; ``StorageError`` if the store does not let it."""
+        """Initialises replication; ``StorageError`` if the store does not let it."""
         at = self._now()
         start = self.node.start(at, restored=self._restored)
         await asyncio.shield(self._enqueue(lambda tx: (None, start(tx)), at))
@@ -136,11 +136,11 @@ class NodeDriver:
         await self.close()
 
     async def listen(self, host: str, port: int) -> int:
-        """Take sessions of other servers; the port, which for 0 is one that was free."""
+        """Takes sessions of other servers; the port, which for 0 is one that was free."""
         return await self.endpoint.listen(host, port)
 
     async def close(self, grace_s: float = 2.0) -> None:
-        """Write what open sessions take, then close; what was decided is in the store."""
+        """Writes what open sessions take, then closes; what was decided is in the store."""
         self._running = False
         if self._timer is not None:
             self._timer.cancel()
@@ -159,7 +159,7 @@ class NodeDriver:
         observe: Callable[[OwnChange], None] = lambda _change: None,
         origin: Origin = changelog.SELF,
     ) -> T:
-        """Make a change here, or have its authority make it; what it decides, if it refuses.
+        """Makes a change here, or have its authority make it; what it decides, if it refuses.
 
         A change that was made elsewhere returns the object as it will be: its identifier was
         chosen here, its number is the authority's. ``observe`` is told what changed, in the loop,

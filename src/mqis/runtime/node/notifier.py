@@ -83,7 +83,7 @@ class ChangeNotifier:
         await self._endpoint.close(0.5)
 
     def notify(self, notice: ChangeNotice) -> None:
-        """Take a notice to its queue manager, some time; nobody waits."""
+        """Takes a notice to its queue manager, some time; nobody waits."""
         try:
             self._waiting.put_nowait(notice)
         except asyncio.QueueFull:

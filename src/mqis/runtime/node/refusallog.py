@@ -81,14 +81,14 @@ class RefusalLog:
         log.log(level, "%s: %s", text, reason)
 
     def tell_left_out(self, now: float) -> None:
-        """Begin another minute if this one is over."""
+        """Begins another minute if this one is over."""
         if now < self._until:
             return
         self.close()
         self._until = now + WINDOW_S
 
     def close(self) -> None:
-        """Tell what was left out so far; the most frequent peers each, the others together."""
+        """Tells what was left out so far; the most frequent peers each, the others together."""
         counted = Counter({key: peer.left_out for key, peer in self._peers.items()})
         for key, count in counted.most_common(PER_PEER):
             if count:

@@ -58,7 +58,7 @@ class ServerRouting:
         self.router = ServerRouter(machine, self.keeper, self._owner_of)
 
     def start(self, statistics: Statistics) -> None:
-        """Keep the table until ``close``; ``statistics`` are those of the queue manager."""
+        """Keeps the table until ``close``; ``statistics`` are those of the queue manager."""
         self._statistics = statistics
         self._task = self._loop.create_task(self._keep())
 

@@ -197,7 +197,7 @@ class PendingCall(Generic[R]):
         self._timer = asyncio.get_running_loop().call_later(limit_s, self._too_late, limit_s)
 
     def cancel(self) -> None:
-        """Give it up; nothing is told."""
+        """Gives it up; nothing is told."""
         if self._ended is not None:
             self._client.give_up(self._call_id)
             self._end(None)

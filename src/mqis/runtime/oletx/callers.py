@@ -20,7 +20,7 @@ class Callers:
         self._sessions: dict[str, set[Session]] = {}
 
     def may_ask(self, address: str) -> bool:
-        """Return whether one more session may be asked for from this address."""
+        """Returns whether one more session may be asked for from this address."""
         held = self._sessions.get(source_of(address), set())
         setups = sum(session.state in SETTING_UP for session in held)
         limits = self._settings
@@ -29,13 +29,13 @@ class Callers:
         )
 
     def add(self, session: Session, address: str) -> None:
-        """Note who asked for a session, if that was not this side; the first call counts."""
+        """Notes who asked for a session, if that was not this side; the first call counts."""
         if not session.initiated_here and session not in self._address:
             self._address[session] = address
             self._sessions.setdefault(source_of(address), set()).add(session)
 
     def address(self, session: Session) -> str | None:
-        """Return where the call came from that began a session; None: from here."""
+        """Returns where the call came from that began a session; None: from here."""
         return self._address.get(session)
 
     def forget(self, session: Session) -> None:

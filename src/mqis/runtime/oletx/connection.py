@@ -117,7 +117,7 @@ class OleTxConnection:
     # --- sending ----------------------------------------------------------------------------------
 
     def send_nowait(self, message_type: int, body: bytes | bytearray | memoryview = b"") -> None:
-        """Queue a message; ``Congested`` if there is no room for it."""
+        """Queues a message; ``Congested`` if there is no room for it."""
         link = self._link
         try:
             link.mux.send(self.raw, message_type, body)
@@ -127,7 +127,7 @@ class OleTxConnection:
             link.touch()
 
     async def send(self, message_type: int, body: bytes | bytearray | memoryview = b"") -> None:
-        """Queue a message, when there is room for it. Messages of one turn share a boxcar."""
+        """Queues a message, when there is room for it. Messages of one turn share a boxcar."""
         while True:
             try:
                 self.send_nowait(message_type, body)
@@ -177,7 +177,7 @@ class OleTxConnection:
         return message
 
     def deliver_to(self, callback: Callable[[int, bytes], None]) -> None:
-        """Hand type and body of every message to ``callback`` at once; ``receive`` gets no more.
+        """Hands type and body of every message to ``callback`` at once; ``receive`` gets no more.
 
         No task wakes up for it, which counts with thousands of connections. What the callback
         raises is logged; the partner is slowed down only by the time that it takes.
@@ -204,12 +204,12 @@ class OleTxConnection:
     # --- the end ----------------------------------------------------------------------------------
 
     async def opened(self) -> OleTxConnection:
-        """Wait for a slot; the partner is not asked for its opinion yet."""
+        """Waits for a slot; the partner is not asked for its opinion yet."""
         await asyncio.shield(self._opened)
         return self
 
     async def disconnect(self) -> None:
-        """End a connection that was opened here, and wait until the partner has noticed."""
+        """Ends a connection that was opened here, and waits until the partner has noticed."""
         self._link.disconnect(self)
         # The partner's answer comes behind its messages: who leaves must not hold them up.
         self._leaving = True

@@ -117,7 +117,7 @@ class OleTxEndpoint:
         await self.close()
 
     async def start(self) -> None:
-        """Initialise (MS-CMP 3.1.3): whatever fails here leaves nothing behind and is raised."""
+        """Initialises (MS-CMP 3.1.3): whatever fails here leaves nothing behind and is raised."""
         self._transport = Transport(
             self.name,
             self,
@@ -148,7 +148,7 @@ class OleTxEndpoint:
         return registry
 
     async def close(self, grace_s: float = 2.0) -> None:
-        """Disconnect what was opened here, tear sessions down, close."""
+        """Disconnects what was opened here, tear sessions down, close."""
         self._open = False
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace_s
@@ -250,7 +250,7 @@ class OleTxEndpoint:
     def accept(
         self, connection_type: int | None, handler: Handler, admit: Admission | None = None
     ) -> None:
-        """Run ``handler`` for every connection of a type that ``admit`` lets in.
+        """Runs ``handler`` for every connection of a type that ``admit`` lets in.
 
         ``admit`` decides at once: messages of the connection may stand in the same boxcar. The
         type None is all for which there is nothing else.

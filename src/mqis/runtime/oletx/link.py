@@ -83,7 +83,7 @@ class Link:
         self.touch()
 
     async def ping(self) -> None:
-        """Send a PING; its call returns when the partner has it."""
+        """Sends a PING; its call returns when the partner has it."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._pings.append(waiter)
         self.mux.ping()
@@ -96,7 +96,7 @@ class Link:
             self.touch()
 
     def touch(self) -> None:
-        """Send at the end of this turn of the loop, so that what belongs together goes together."""
+        """Sends at the end of this turn of the loop, so that what belongs together goes together."""
         if not self.touched:
             self.touched = True
             self._loop.call_soon(self.flush)
@@ -107,7 +107,7 @@ class Link:
         self._transport.act()
 
     async def drain(self) -> None:
-        """Wait until no more boxcars wait than should, or the session is down."""
+        """Waits until no more boxcars wait than should, or the session is down."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._draining.append(waiter)
         await waiter
@@ -121,7 +121,7 @@ class Link:
     # --- the multiplexer --------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Hand on what has happened and what is to be done, until there is nothing more."""
+        """Hands on what has happened and what is to be done, until there is nothing more."""
         mux, deliver, next_event = self.mux, self._deliver, self.mux.next_event
         while True:
             while (event := next_event()) is not None:
@@ -161,7 +161,7 @@ class Link:
             machine.tear_down(session, kind, self._loop.time())
 
     def decide(self, raw: Connection, reason: int) -> OleTxConnection | None:
-        """Accept a connection of the partner, or deny it with a reason."""
+        """Accepts a connection of the partner, or deny it with a reason."""
         now = self._loop.time()
         if reason:
             self.mux.deny(raw, reason, now)

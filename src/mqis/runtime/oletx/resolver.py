@@ -37,7 +37,7 @@ class MapperResolver:
         self._caller: str | None = None
 
     def calling_back(self, caller: str) -> MapperResolver:
-        """Return a resolver for a partner that has called from ``caller`` itself.
+        """Returns a resolver for a partner that has called from ``caller`` itself.
 
         It names its host as it likes. Unless ``hosts`` says where that is, it has to be where the
         call came from: nobody is to have this side connect to third parties.

@@ -105,7 +105,7 @@ class Transport:
         return bound
 
     async def close(self, grace_s: float = 1.0) -> None:
-        """Drop all sessions that are left, and stop listening."""
+        """Drops all sessions that are left, and stops listening."""
         if self._registry is not None:
             self._registry.delete(SYNTAX, self.machine.name.cid)
         for call in self._calls.values():
@@ -125,7 +125,7 @@ class Transport:
     # --- the machine ------------------------------------------------------------------------------
 
     def act(self) -> None:
-        """Do what the machine wants."""
+        """Does what the machine wants."""
         if self._acting:
             return
         self._acting = True
@@ -230,7 +230,7 @@ class Transport:
             released.set_result(None)
 
     async def released(self, session: Session) -> None:
-        """Wait until a session is no more."""
+        """Waits until a session is no more."""
         if session.state is not SessionState.CLOSED:
             waiter = self._released.setdefault(session, self._loop.create_future())
             await asyncio.shield(waiter)
@@ -265,7 +265,7 @@ class Transport:
     # --- who --------------------------------------------------------------------------------------
 
     def identify(self, session: Session, identity: Identity | None) -> None:
-        """Remember who called for a session."""
+        """Remembers who called for a session."""
         if identity is not None and session.state is not SessionState.CLOSED:
             self._identities[session] = identity
 

@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
 
     def close(self) -> None:
-        """Close behind what was written; a peer that does not read it does not keep us."""
+        """Closes behind what was written; a peer that does not read it does not keep us."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.close()

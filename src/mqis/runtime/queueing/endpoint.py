@@ -60,13 +60,13 @@ class QueueingEndpoint:
         await self.close()
 
     async def listen(self, host: str, port: int = PORT) -> int:
-        """Take sessions; the port, which for 0 is one that was free."""
+        """Takes sessions; the port, which for 0 is one that was free."""
         self._listener = await self._loop.create_server(lambda: Connection(self), host, port)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
 
     async def listen_ping(self, host: str, port: int = PING_PORT) -> int:
-        """Answer pings; the port, which for 0 is one that was free."""
+        """Answers pings; the port, which for 0 is one that was free."""
         limiter = SharedLimiter(PINGS, ALL_PINGS)
         transport, _ = await self._loop.create_datagram_endpoint(
             lambda: _Responder(self.manager, limiter), local_addr=(host, port)
@@ -78,7 +78,7 @@ class QueueingEndpoint:
     # --- the application --------------------------------------------------------------------------
 
     def send(self, machine: str, message: Message) -> MessageIdentifier:
-        """Queue a message. Those of one turn of the loop are written together."""
+        """Queues a message. Those of one turn of the loop are written together."""
         identifier = self.manager.send(machine, message, self._loop.time(), int(time.time()))
         self.wake()
         return identifier
@@ -106,7 +106,7 @@ class QueueingEndpoint:
         return event
 
     async def close(self, grace_s: float = 5.0) -> None:
-        """Write what open sessions take, acknowledge what came, close."""
+        """Writes what open sessions take, acknowledge what came, close."""
         if not self._open:
             return
         self._open = False
@@ -170,7 +170,7 @@ class QueueingEndpoint:
     # --- the machine ------------------------------------------------------------------------------
 
     def _act(self) -> None:
-        """Do what the machine wants, and wake who waits for it."""
+        """Does what the machine wants, and wake who waits for it."""
         self._waking = False
         for effect in self.manager.effects():
             if isinstance(effect, Write):
@@ -194,7 +194,7 @@ class QueueingEndpoint:
             connection.close()
 
     def _regulate(self) -> None:
-        """Read only as long as the application takes what comes."""
+        """Reads only as long as the application takes what comes."""
         if self.manager.wants_data is not self._reading:
             self._reading = not self._reading
             for connection in self._connections.values():

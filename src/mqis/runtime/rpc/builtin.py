@@ -134,7 +134,7 @@ class EndpointMapperService(TypedService):
         return ContextHandle.NULL, page
 
     def _free(self, call: IncomingCall, request: epmapper.HandleAsked) -> epmapper.HandleFreed:
-        """Free a lookup. Handles of other interfaces are not ours to close without rundown."""
+        """Frees a lookup. Handles of other interfaces are not ours to close without rundown."""
         if request.handle:
             kept = call.group.handle(request.handle.uuid, call.interface)
             if not isinstance(kept, _Cursor):

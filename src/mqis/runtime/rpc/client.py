@@ -136,7 +136,7 @@ class RpcClient(asyncio.Protocol):
     async def add_interface(
         self, interface: SyntaxId, transfers: Sequence[SyntaxId] = (NDR20, NDR64)
     ) -> None:
-        """Bind one more interface on the same association."""
+        """Binds one more interface on the same association."""
         async with self._binding:
             self._check_usable()
             self._bound = self._loop.create_future()
@@ -183,7 +183,7 @@ class RpcClient(asyncio.Protocol):
         target: Guid | None = None,
         timeout_s: float | None = 60.0,
     ) -> Answer:
-        """Call an operation. ``RpcFault`` if it fails, ``RpcTimeoutError`` if nothing comes."""
+        """Calls an operation. ``RpcFault`` if it fails, ``RpcTimeoutError`` if nothing comes."""
         future: asyncio.Future[Answered] = self._loop.create_future()
         call_id = self.start(interface, opnum, stub, future, target=target)
         try:
@@ -211,7 +211,7 @@ class RpcClient(asyncio.Protocol):
         *,
         target: Guid | None = None,
     ) -> int:
-        """Call an operation without waiting; ``forget`` the number once ``outcome`` is known."""
+        """Calls an operation without waiting; ``forget`` the number once ``outcome`` is known."""
         context = self._contexts[interface]
         self._check_usable()
         call_id = self._machine.request(context, opnum, stub, target)
@@ -314,7 +314,7 @@ class RpcClient(asyncio.Protocol):
             future.set_result(outcome)
 
     async def _answer(self, event: CalledBack) -> None:
-        """Serve a callback; whatever goes wrong becomes a fault, not silence."""
+        """Serves a callback; whatever goes wrong becomes a fault, not silence."""
         context = self._open.get(event.call_id)
         try:
             if self._callbacks is None or context is None:

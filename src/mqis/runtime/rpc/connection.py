@@ -137,7 +137,7 @@ class ServerProtocol(asyncio.Protocol):
     # --- the machine ------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        """Handle what came, and what was held back, as far as the client reads its answers."""
+        """Handles what came, and what was held back, as far as the client reads its answers."""
         machine = self._machine
         if machine is None or self._working:
             return
@@ -165,7 +165,7 @@ class ServerProtocol(asyncio.Protocol):
             self._settle(event.call, RpcFault(event.status, "the client refused a callback"))
 
     def _run(self, call: Call) -> None:
-        """Answer a call now if its service can, else when its task is done."""
+        """Answers a call now if its service can, else when its task is done."""
         machine = self._machine
         assert machine is not None
         group = machine.group
@@ -284,7 +284,7 @@ class ServerProtocol(asyncio.Protocol):
         return False
 
     def _overdrawn(self) -> bool:
-        """Charge what this connection holds now; whether that is more than there is.
+        """Charges what this connection holds now; whether that is more than there is.
 
         An answer that its client does not read is held too. Nothing can be done about one that
         does not fit but to end its connection, now and not when the client has read it.
@@ -309,7 +309,7 @@ class ServerProtocol(asyncio.Protocol):
         return True
 
     def _regulate(self) -> None:
-        """Read as long as there is room for calls and the client reads its answers."""
+        """Reads as long as there is room for calls and the client reads its answers."""
         transport, machine = self._transport, self._machine
         if transport is None or machine is None or self._ending or transport.is_closing():
             return
@@ -372,7 +372,7 @@ class ServerProtocol(asyncio.Protocol):
         return bool(self._tasks) or unwritten
 
     def shut_down(self) -> None:
-        """Ask the client to leave."""
+        """Asks the client to leave."""
         if self._machine is not None:
             self._machine.shut_down()
             self._flush()
@@ -388,7 +388,7 @@ def _address(transport: asyncio.BaseTransport, which: str) -> str:
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Let the kernel find out about clients that vanished without a word."""
+    """Lets the kernel find out about clients that vanished without a word."""
     sock = transport.get_extra_info("socket")
     if sock is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

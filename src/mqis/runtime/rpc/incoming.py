@@ -73,7 +73,7 @@ class IncomingCall:
         return self.call.cancelled
 
     async def call_back(self, opnum: int, stub: bytes) -> tuple[bytes, bool]:
-        """Call the client while it waits: its answer, and whether that is big-endian.
+        """Calls the client while it waits: its answer, and whether that is big-endian.
 
         Raises ``RpcFault`` if it answers with a fault, ``RpcConnectionError`` if it goes away.
         """

@@ -86,7 +86,7 @@ class RpcServer:
         await self.close()
 
     async def listen(self, host: str, port: int = 0) -> int:
-        """Start listening; the port, which for 0 is one that was free."""
+        """Starts listening; the port, which for 0 is one that was free."""
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(lambda: ServerProtocol(self), host, port)
         bound: int = self._listener.sockets[0].getsockname()[1]
@@ -128,7 +128,7 @@ class RpcServer:
         return Charge(self._memory, Caller(connection, source_of(connection.peer), anonymous))
 
     def short_of_memory(self, peer: str, shortage: Shortage) -> None:
-        """Log why a call or a connection is refused; not more often than once a while."""
+        """Logs why a call or a connection is refused; not more often than once a while."""
         now = time.monotonic()
         if now - self._told_at >= TOLD_EVERY_S:
             self._told_at = now
@@ -143,7 +143,7 @@ class RpcServer:
                 del self._peers[key]
 
     async def close(self, grace_s: float = 5.0) -> None:
-        """Take no more connections, let calls end, then close what is left."""
+        """Takes no more connections, let calls end, then closes what is left."""
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._connections):

@@ -120,7 +120,7 @@ class TypedService:
 async def _decoded_apart(
     incoming: IncomingCall, method: _Method, syntax: Syntax, stub: bytes
 ) -> bytes:
-    """Answer a call whose stub takes so long to decode that a thread does it."""
+    """Answers a call whose stub takes so long to decode that a thread does it."""
     loop = asyncio.get_running_loop()
     decode = partial(method.decode, stub, syntax, big_endian=incoming.big_endian)
     del stub
@@ -166,7 +166,7 @@ async def call_back(
     *,
     given: Mapping[str, int] = _NOTHING,
 ) -> R:
-    """Call an operation of the client while it waits for the answer to ``incoming``."""
+    """Calls an operation of the client while it waits for the answer to ``incoming``."""
     syntax = _SYNTAXES[incoming.transfer]
     stub = operation.request.encode(request, syntax)
     answer, big_endian = await incoming.call_back(operation.opnum, stub)
@@ -185,7 +185,7 @@ async def invoke(
     given: Mapping[str, int] = _NOTHING,
     timeout_s: float | None = 60.0,
 ) -> R:
-    """Call an operation; ``given`` holds what the response owes to the request."""
+    """Calls an operation; ``given`` holds what the response owes to the request."""
     syntax = _SYNTAXES[client.transfer(description.syntax)]
     stub = operation.request.encode(request, syntax)
     answer = await client.call(
