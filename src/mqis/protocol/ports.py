@@ -112,7 +112,7 @@ class Transaction(View, Protocol):
 
 
 class Store(Protocol):
-    """One writer at a time, any number of readers. Errors are ``StorageError``."""
+    """A store with one writer at a time and any number of readers. Raises ``StorageError``."""
 
     def read(self) -> AbstractContextManager[View]: ...
 

@@ -94,7 +94,7 @@ class HalfStream:
         return self._base == seq
 
     def settle(self) -> None:
-        """Without a SYN, lets the stream begin at the lowest number seen."""
+        """Lets a stream without a SYN begin at the lowest number seen."""
         if self._base is None and self._early:
             first = self._early[0][0]
             lowest = min(self._early, key=lambda each: (each[0] - first + _HALF) % _MODULUS)

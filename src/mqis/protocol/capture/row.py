@@ -25,7 +25,7 @@ class Meaning(NamedTuple):
     detail: Any = None
     #: RPC: the call; MS-MQQB: the ordinal of the message.
     call_id: int | None = None
-    #: Of a replication message: its partition, and the highest sequence number in it.
+    #: The partition of a replication message, and the highest sequence number in it.
     partition: Guid | None = None
     seq: int | None = None
     #: The queue manager that sent it, and the machines that it names.

@@ -54,7 +54,7 @@ class Partner:
         return self._table.sessions.get(cid)
 
     def effects(self) -> list[Effect]:
-        """What the driver has to do, in order. It calls this after every other method."""
+        """The effects for the driver, in order. It calls this after every other method."""
         effects, self._table.effects = self._table.effects, []
         return effects
 

@@ -16,7 +16,7 @@ class SecurityLevel(Enum):
 
 
 def attempts(level: SecurityLevel, *, credentials: bool) -> tuple[bool, ...]:
-    """For each attempt at a call, whether to authenticate it; the first that succeeds is the last.
+    """The attempts at a call, until one succeeds: True for each that is authenticated.
 
     Without credentials, there is no authenticated attempt.
     """

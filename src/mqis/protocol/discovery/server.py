@@ -136,7 +136,7 @@ def _networks(own: LocalQueueManager, most: int) -> tuple[Guid, ...]:
 
 
 def _mask(networks: Sequence[Guid], ipx: bool) -> int:
-    """As many bits as networks, the lowest ones: the text does not say which."""
+    """The mask with as many bits as networks; the text does not say which, so the lowest."""
     return (1 << len(networks)) - 1 if ipx else 0
 
 

@@ -292,7 +292,7 @@ class QueueManager:
         return len(self._events) < limits.max_events and self._event_bytes < limits.max_event_bytes
 
     def effects(self) -> list[Effect]:
-        """What the driver has to do now, in this order."""
+        """The effects for the driver, in order."""
         effects, self._effects = self._effects, []
         for connection in self._dirty:
             link = self._links.get(connection)

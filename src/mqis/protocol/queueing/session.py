@@ -106,13 +106,13 @@ class Session:
         self._began = now
         self._ack_timeout_ms = limits.ack_timeout_ms
         self._recoverable_ack_timeout_ms = limits.min_recoverable_ack_timeout_ms
-        # What this side sends.
+        # Messages sent by this side.
         self._window = 1
         self._sent = 0
         self._acked = 0
         self._unacked: deque[Outgoing] = deque()
         self._unacked_bytes = 0
-        # What it receives.
+        # Messages received by this side.
         self._received = 0
         self._received_recoverable = 0
         self._acked_recoverable = 0

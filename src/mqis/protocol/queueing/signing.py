@@ -52,7 +52,7 @@ class Signer(Protocol):
 class Md5RsaSigner:
     """MD5 and RSA with PKCS #1 v1.5 padding, least significant byte first, as CryptoAPI writes.
 
-    512-bit keys and MD5 prove little today: expose the port on a protected network only.
+    512-bit keys and MD5 prove little today: the port belongs on a protected network.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""What a keytab file tells about its server: the realms that its keys belong to.
+"""The realms of the keys in a keytab file.
 
-A file of MIT's format 2, big-endian: 0x05 0x02, then entries, each behind its length (negative:
+A file of MIT's format 2, big-endian: 0x05 0x02, then entries, each after its length (negative:
 a hole of that length). An entry begins with
 
  0  u16  components of the name      2  u16  length of the realm      4  the realm
@@ -19,9 +19,9 @@ from mqis.wire.reader import Reader
 
 _SIZE, _HEAD = Struct(">i"), Struct(">HH")
 _VERSION = b"\x05\x02"
-#: More than a keytab with a thousand keys has.
+#: The largest file read: more than a keytab with a thousand keys has.
 _MOST = 1 << 20
-#: Others may not read it, and only its owner may write it.
+#: Permissions that a keytab must not give: any to others, writing to the group.
 _TOO_OPEN = stat.S_IRWXO | stat.S_IWGRP
 
 
@@ -35,8 +35,8 @@ def realms_of(path: str | Path) -> frozenset[str]:
         raise AuthenticationError(f"{path}: cannot be read: {error.strerror or error}") from error
     if mode & _TOO_OPEN:
         raise AuthenticationError(
-            f"{path}: others may read or change this keytab, and so could be anybody here: "
-            f"chmod 600 {path}"
+            f"{path}: other users may read or change this keytab and so log on as anybody: "
+            f"run chmod 600 {path}"
         )
     if len(data) > _MOST:
         raise AuthenticationError(f"{path}: a keytab has at most {_MOST} bytes")

@@ -59,7 +59,7 @@ class RpcPool:
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
-        """Closes what is idle now; what is lent out is closed when it comes back."""
+        """Close what is idle now; what is lent out is closed when it comes back."""
         self._closed = True
         while self._idle:
             await self._idle.pop().close()

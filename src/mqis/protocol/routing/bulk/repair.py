@@ -119,7 +119,7 @@ class Repair:
 
 
 def above(pair: Ints, rows: Rows, next_hop: Vertices, position: Vertices) -> Ints:
-    """These pairs and all whose paths lead through them; marks them in ``position``.
+    """Finds these pairs and all whose paths lead through them; marks them in ``position``.
 
     ``rows`` lists for each site at least all sites that may have it as next hop.
     """

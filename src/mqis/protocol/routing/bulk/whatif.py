@@ -143,7 +143,7 @@ class WhatIf:
 
 
 def _holders(roots: Sequence[Roots]) -> list[list[int]]:
-    """For each site, the sites whose gate's table is rooted at it."""
+    """The sites, by site, whose gate's table is rooted at it."""
     found: list[list[int]] = [[] for _ in roots]
     for holder, own in enumerate(roots):
         for site in own:
