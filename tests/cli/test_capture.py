@@ -163,7 +163,9 @@ def test_what_is_not_there(tmp_path: Path) -> None:
 def test_options_that_are_wrong(session: Path) -> None:
     strange = run("capture", session, "--protocol", "http")
     assert strange.exit_code == 2
-    assert "'http' is none of mqqb, rpc" in strange.stderr.replace("\n", " ").replace("│ ", "")
+    assert "unknown protocol 'http'; known are mqqb, rpc" in strange.stderr.replace(
+        "\n", " "
+    ).replace("│ ", "")
     address = run("capture", session, "--address", "here")
     assert address.exit_code == 2
     assert "here" in address.stderr

@@ -1,4 +1,4 @@
-"""Who calls, and how a call is protected: the port that security providers stand behind.
+"""The port behind which security providers authenticate callers and protect their calls.
 
 A security context is built leg by leg (MS-RPCE 3.3.1.5.2.1), then protects the PDUs of one
 connection in order (3.3.1.5.2.2). What a signature covers depends on provider and level:
@@ -48,7 +48,7 @@ class AuthLevel(IntEnum):
 
 
 def auth_type_name(auth_type: int) -> str:
-    """How a message to a person names an authentication type, known or not."""
+    """The name of an authentication type for messages to people; its number if it is unknown."""
     known = auth_type in list(AuthType)
     return AuthType(auth_type).name if known else f"authentication type {auth_type:#04x}"
 
@@ -59,11 +59,11 @@ class AuthenticationError(ProtocolError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The caller whom an acceptor recognised."""
+    """An authenticated caller, as an acceptor recognised it."""
 
     domain: str
     name: str
-    #: None: proven by a third party (Kerberos), but no account here gives it a SID.
+    #: None: Kerberos proved the identity, but no account of this server gives it a SID.
     sid: Sid | None = None
     groups: frozenset[Sid] = frozenset()
     anonymous: bool = False
@@ -89,10 +89,10 @@ ANONYMOUS = Identity("", "", well_known.ANONYMOUS, anonymous=True)
 
 
 def token_for(identity: Identity | None, *, anonymous_in_everyone: bool = False) -> Token:
-    """The token that access checks ask; a caller without a security context is anonymous.
+    """The access token of a caller; a caller without a security context is anonymous.
 
-    The groups that everybody has who is recognised (Everyone, Authenticated Users, Network) are
-    added here and stand in no accounts file.
+    The groups of every authenticated user (Everyone, Authenticated Users, Network) are added here;
+    no accounts file lists them.
     """
     if identity is None or identity.anonymous:
         return Token.anonymous(in_everyone=anonymous_in_everyone)
@@ -103,31 +103,31 @@ def token_for(identity: Identity | None, *, anonymous_in_everyone: bool = False)
 
 
 class SecurityContext(Protocol):
-    """One side of a security context. It serves one connection, its messages in their order.
+    """One side of a security context. It protects the messages of one connection, in order.
 
-    An error is final: a context that raised ``AuthenticationError`` refuses everything after.
+    An error is final: a context that raised ``AuthenticationError`` refuses everything after it.
     """
 
     @property
     def complete(self) -> bool:
-        """Whether the peer has proven what the level asks for, so that calls may be made."""
+        """True once the peer has proven what the level requires, so that calls may be made."""
 
     @property
     def identity(self) -> Identity | None:
         """The caller: an acceptor knows it once the context is complete, an initiator never."""
 
     def step(self, token: bytes | None) -> bytes | None:
-        """Take the peer's token (None: make the first one) and return the next, if any."""
+        """Takes the peer's token (None at the start); returns the next one to send, if any."""
 
     def signature_size(self, level: int) -> int:
-        """How long the signatures of ``protect`` are: 0 at connect."""
+        """The length of the signatures that ``protect`` makes: 0 at level connect."""
 
     def protect(
         self, level: int, header: bytes, body: bytes, trailer: bytes, sign_header: bool
     ) -> tuple[bytes, bytes]:
-        """The body to send, encrypted at privacy, and the signature.
+        """The body to send, encrypted at level privacy, and the signature.
 
-        The three parts are what stands on the wire before the token, in that order, in plain.
+        The three parts precede the token on the wire, in that order; they are passed unencrypted.
         """
 
     def unprotect(  # noqa: PLR0917
@@ -139,20 +139,20 @@ class SecurityContext(Protocol):
         signature: bytes,
         sign_header: bool,
     ) -> bytes:
-        """The plain body, if the signature is that of the next message of the peer."""
+        """The decrypted body; raises unless the signature is that of the peer's next message."""
 
 
 class Authenticator(Protocol):
-    """Makes the server's side of security contexts."""
+    """Creates the server's side of security contexts."""
 
     def acceptor(
         self, auth_type: int, level: int, addresses: Addresses = NOWHERE
     ) -> SecurityContext:
-        """A context for a new caller; ``AuthenticationError`` if it cannot be had."""
+        """A context for a new caller; raises ``AuthenticationError`` if there can be none."""
 
 
 class Initiator(Protocol):
-    """Makes the client's side of security contexts, from credentials that it holds."""
+    """Creates the client's side of security contexts, from credentials that it holds."""
 
     def initiator(self, auth_type: int, level: int, target: str) -> SecurityContext:
         """A context towards ``target``, a host name or a service principal name (service/host)."""

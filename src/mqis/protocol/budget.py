@@ -1,16 +1,16 @@
-"""Budgets: how much of something callers may hold, by connection, by address and in all.
+"""Budgets: quotas on what callers may hold, by connection, by address and in total.
 
 One ``Budget`` counts one kind of thing: context handles, open lookups, bytes. Every amount that is
 taken counts on four levels:
 
-    connection    the association group that asks
+    connection    the association group of the caller
     address       its address; callers with and without an identity are counted apart there, so
-                  that a stranger cannot use up what somebody who logged on has from the same place
-    anonymous     all callers without an identity together, wherever they are
-    process       everybody
+                  that an anonymous caller cannot use up the quota of an authenticated one there
+    anonymous     all callers without an identity together, at any address
+    process       all callers together
 
-An amount that does not fit on one of them is refused, and nothing is counted. Whoever took an
-amount gives it back, under the same ``Caller``.
+An amount that does not fit on one of them is refused, and nothing is counted. The code that takes
+an amount gives it back, under the same ``Caller``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose account an amount is taken from."""
+    """The connection and address that an amount is charged to."""
 
     connection: Hashable
     address: Hashable
@@ -40,7 +40,7 @@ class Quota:
 
     @classmethod
     def of(cls, process: int, *, connection: float, address: float) -> Quota:
-        """Shares of what the process may hold; callers without an identity get half of it."""
+        """Quotas as shares of the process's; all anonymous callers together get half of it."""
         return cls(
             max(1, int(process * connection)),
             max(1, int(process * address)),
@@ -51,7 +51,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why an amount was refused: the level that has no room for it."""
+    """The reason that an amount was refused: the level whose quota it would exceed."""
 
     level: str
     held: int
@@ -68,14 +68,14 @@ class Budget:
 
     def __init__(self, quota: Quota) -> None:
         self.quota = quota
-        #: What everybody holds together.
+        #: The total that all callers hold.
         self.used = 0
         self._anonymous = 0
         self._addresses: Counter[Hashable] = Counter()
         self._connections: Counter[Hashable] = Counter()
 
     def take(self, caller: Caller, amount: int = 1) -> Shortage | None:
-        """Count ``amount`` for ``caller``; if it does not fit, count nothing and tell why."""
+        """Charges ``amount`` to ``caller``; if it exceeds a quota, only returns which one."""
         shortage = self._shortage(caller, amount)
         if shortage is None:
             self._count(caller, amount)
@@ -108,7 +108,7 @@ class Budget:
 
 
 def _add(counter: Counter[Hashable], key: Hashable, amount: int) -> None:
-    """Keep no entry for whoever holds nothing."""
+    """Adds to a counter, and removes entries that have become zero."""
     held = counter[key] + amount
     if held:
         counter[key] = held
@@ -117,7 +117,7 @@ def _add(counter: Counter[Hashable], key: Hashable, amount: int) -> None:
 
 
 class Charge:
-    """What one thing holds of a budget while it grows; all of it is given back at its end."""
+    """The share of a budget that one growing thing holds; ``end`` gives all of it back."""
 
     __slots__ = ("_budget", "amount", "caller")
 
@@ -127,7 +127,7 @@ class Charge:
         self.amount = 0
 
     def change(self, amount: int) -> Shortage | None:
-        """Hold ``amount`` from now on instead of what it was; if that is too much, as before."""
+        """Sets the amount held; if that exceeds a quota, keeps the old one and returns which."""
         more = amount - self.amount
         if more > 0:
             shortage = self._budget.take(self.caller, more)

@@ -1,4 +1,4 @@
-"""The moment at which a machine is asked to do something."""
+"""Instants: the time that is passed to every machine, which has no clock of its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Instant(NamedTuple):
-    """One moment by two clocks: timers go by the first, records and properties by the second."""
+    """One moment by two clocks: timers use the first, records and properties the second."""
 
-    #: Seconds by a clock that never goes back.
+    #: Seconds of a monotonic clock.
     monotonic: float
     #: Seconds since 1970.
     unix: float

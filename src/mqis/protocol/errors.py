@@ -1,4 +1,4 @@
-"""What a machine or a rule reports: the peer is wrong, or the directory says no."""
+"""The errors of protocols, the directory and stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ProtocolError(MqisError):
 
 
 class DirectoryError(MqisError):
-    """The directory refuses, with the HRESULT that a caller over the wire would get."""
+    """The directory refuses an operation, with the HRESULT that a caller over the wire gets."""
 
     def __init__(self, hresult: int, detail: str) -> None:
         super().__init__(f"{detail} ({name_of(hresult)}: {meaning_of(hresult)})")
@@ -23,15 +23,15 @@ class DirectoryError(MqisError):
 
 
 class StorageError(MqisError):
-    """A store cannot do its work: full or read-only disk, wrong version, damage."""
+    """A store fails: full or read-only disk, wrong version, damage."""
 
 
 class StoreUnavailable(StorageError):
-    """A store is not asked because it is known that it does not answer, or is damaged."""
+    """A store that is known to be unreachable or damaged, so that it was not accessed at all."""
 
 
 class DamagedStore(StorageError):
-    """What is in a store is not what was written; ``detail`` is that without what to do."""
+    """A store is damaged. ``detail`` is the message without the advice."""
 
     ADVICE = "'mqis store check' lists what is damaged, 'mqis restore' puts a backup back"
 
@@ -43,5 +43,5 @@ class DamagedStore(StorageError):
         return f"{self.detail}; {self.ADVICE}"
 
 
-#: Errors that the store itself reports, once: nobody logs them again for each call that fails.
+#: Errors that the store itself logs once; callers do not log them again for each failed call.
 REPORTED = (StoreUnavailable, DamagedStore)

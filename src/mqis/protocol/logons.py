@@ -1,21 +1,21 @@
-"""Failed logons: who has to wait before the next attempt is judged.
+"""Failed logons: the waiting times after which an address or account may try again.
 
 Failures are counted three times. ``now`` is an argument; addresses and accounts are keys, made by
-whoever asks.
+the caller.
 
 account at an address   After ``per_account`` failures the pair has to wait: 1 s, then twice as
                         long after every further failure, up to ``wait_s``. While it waits, no
-                        password is judged, not even the right one.
+                        password is checked, not even the right one.
 address                 The same after ``per_address`` failures, whatever accounts they named.
-account                 Failures at all addresses together never refuse an account: whoever knows
-                        an administrator's name could lock him out with that. They make every
-                        address wait after its first failure instead of the fifth, so that many
-                        addresses guess no faster than they have to; and they raise an alarm.
+account                 Failures at all addresses together never lock an account: an attacker who
+                        knows an administrator's name could lock him out with that. They make
+                        every address wait after its first failure instead of the fifth, which
+                        slows down guessing from many addresses; and they raise an alarm.
 
-One failure is forgiven in each ``wait_s``, so in the long run that is how often anybody may guess.
-Attempts that are refused while waiting are not counted: they would extend the wait of somebody
-who only shares an address with the attacker. A success forgets the failures of that account at
-that address, and nothing of the address: the attacker may have an account too.
+One failure is forgiven every ``wait_s``, so in the long run an attacker may guess that often.
+Attempts that are refused while waiting are not counted: they would extend the wait of users
+who only share an address with the attacker. A success clears the failures of that account at
+that address, but not those of the address: the attacker may have an account too.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-#: An account is under attack after so many times ``per_account`` failures at all addresses.
+#: An account is under attack after this many times ``per_account`` failures at all addresses.
 _ATTACK = 4
-#: Doublings of a wait beyond which nothing is computed.
+#: The exponent of a waiting time is capped here, long after ``wait_s`` is the smaller one.
 _MOST_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class LogonLimits:
-    """How many failures are let pass, and how long the wait becomes."""
+    """The failures that are allowed without waiting, and the longest wait."""
 
     per_account: int = 5
     per_address: int = 50
     wait_s: float = 300.0
-    #: Keys in each of the three tables; the one whose failure is the oldest gives way.
+    #: Keys in each of the three tables; the one with the oldest last failure is evicted.
     remembered: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a failure led to."""
+    """The consequences of a failure."""
 
-    #: How long the next attempt has to wait.
+    #: Seconds before the next attempt is considered.
     wait_s: float = 0.0
-    #: Failures of the account at all addresses, if they have reached a number worth an alarm.
+    #: Failures of the account at all addresses if an alarm is due, else 0.
     alarm: int = 0
 
 
 @dataclass(slots=True)
 class _Count:
     failures: int = 0
-    #: Since when none of them has been forgiven.
+    #: The time at which the last failure was forgiven.
     since: float = 0.0
     #: The end of the wait.
     until: float = 0.0
@@ -65,7 +65,7 @@ class _Count:
 
 
 class _Table:
-    """Counts by key, in the order of their last failures."""
+    """Failure counts by key, ordered by the time of the last failure."""
 
     def __init__(self, limits: LogonLimits) -> None:
         self._limits = limits
@@ -79,7 +79,7 @@ class _Table:
         return 0.0 if count is None else max(0.0, count.until - now)
 
     def add(self, key: str, most: int, now: float) -> _Count:
-        """Count one more, after which the key has to wait if there have been ``most``."""
+        """Counts a failure; from the ``most``-th on, the key has to wait."""
         count = self._counts.setdefault(key, _Count())
         self._counts.move_to_end(key)
         while len(self._counts) > self._limits.remembered:
@@ -105,19 +105,19 @@ class FailedLogons:
         self._pairs = _Table(self.limits)
 
     def __len__(self) -> int:
-        """How many keys are remembered."""
+        """The number of keys that are remembered."""
         return len(self._addresses) + len(self._accounts) + len(self._pairs)
 
     def address_wait_s(self, address: str, now: float) -> float:
-        """How long an address has to wait, whatever account it names; 0 if it may go on."""
+        """Seconds that an address has to wait, whatever account it names; 0 if it may try now."""
         return self._addresses.wait_s(address, now)
 
     def account_wait_s(self, address: str, account: str, now: float) -> float:
-        """How long an account has to wait at an address; 0 if its password may be judged."""
+        """Seconds that an account has to wait at an address; 0 if its password may be checked."""
         return self._pairs.wait_s(_pair(address, account), now)
 
     def failed(self, address: str, account: str, now: float, *, exempt: bool = False) -> Counted:
-        """Count a failure of ``account``, '' if none was named.
+        """Counts a failure of ``account``, '' if none was named.
 
         An ``exempt`` address never waits as a whole, only its accounts do.
         """
@@ -133,7 +133,7 @@ class FailedLogons:
         return Counted(until - now, failures if _is_alarming(failures, attacked) else 0)
 
     def succeeded(self, address: str, account: str) -> None:
-        """Forget the failures of an account at an address."""
+        """Forgets the failures of an account at an address."""
         self._pairs.forget(_pair(address, account))
 
 
@@ -142,6 +142,6 @@ def _pair(address: str, account: str) -> str:
 
 
 def _is_alarming(failures: int, attacked: int) -> bool:
-    """At the number that means an attack, and at twice of it, four times and so on."""
+    """True at the number of failures that means an attack, at twice that, four times and so on."""
     times, rest = divmod(failures, attacked)
     return times > 0 and rest == 0 and times & (times - 1) == 0

@@ -1,4 +1,4 @@
-"""What the machines need from outside, as protocols that storage and runtime implement."""
+"""The ports of the machines: protocols that storage and runtime implement."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Change = DirectoryObject | DeletedObject
 
 
 class Entropy(Protocol):
-    """Where new identifiers come from: the system's source, or a seeded one in a simulation."""
+    """The source of new identifiers: the system's, or a seeded one in a simulation."""
 
     def guid(self) -> Guid: ...
 
 
 class View(Protocol):
-    """A consistent picture of a store: what is read through one view does not change under it."""
+    """A consistent snapshot of a store: concurrent writers do not change what a view shows."""
 
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         """The object with this identifier."""
@@ -35,18 +35,18 @@ class View(Protocol):
         """All objects of a type, ascending by the bytes of their identifiers."""
 
     def owned_by(self, object_type: ObjectType, owner: Guid) -> Iterator[DirectoryObject]:
-        """Those that one machine, site or (null) the enterprise owns, in the same order."""
+        """The objects of a machine, a site or (null) the enterprise, in the same order."""
 
     def having(
         self, object_type: ObjectType, propid: PropId, key: bytes
     ) -> Iterator[DirectoryObject]:
-        """Those that ``indexing.index_keys`` lists under this property and key, in that order."""
+        """The objects that ``indexing.index_keys`` lists under a property and key, in order."""
 
     def changes(self, partition: Guid, after: SequenceNumber) -> Iterator[Change]:
-        """What carries a number greater than ``after``, in ascending order, tombstones included."""
+        """Objects and tombstones with sequence numbers greater than ``after``, ascending."""
 
     def tombstone(self, id: Guid) -> DeletedObject | None:  # noqa: A002
-        """What is left of a deleted object."""
+        """The tombstone of a deleted object."""
 
     def partition(self, id: Guid) -> Partition | None: ...  # noqa: A002
 
@@ -56,63 +56,63 @@ class View(Protocol):
     def count(self, object_type: ObjectType) -> int: ...
 
     def count_owned(self, account: bytes) -> int:
-        """How many objects have descriptors that name this SID as their owner."""
+        """The number of objects whose security descriptors name this SID as their owner."""
 
     def state(self, family: str, key: bytes) -> bytes | None:
-        """What a machine has put under this key; replication keeps acknowledgements and replies."""
+        """The value that replication stored under a key, e.g. acknowledgements and replies."""
 
     def states(self, family: str) -> list[tuple[bytes, bytes]]:
-        """Everything that a family holds, ascending by key."""
+        """All keys and values of a family, ascending by key."""
 
     def outbox(self, after: int, limit: int) -> list[tuple[int, JournalRecord]]:
-        """Journal records behind ``after`` that wait to be copied to the journal, by lsn."""
+        """The records after lsn ``after`` that are still to be copied to the journal, by lsn."""
 
 
 class Transaction(View, Protocol):
-    """A view that can also change what it shows. Nothing is seen elsewhere before it commits."""
+    """A view that can also write. Other views see nothing of it before it commits."""
 
     def insert(self, obj: DirectoryObject) -> None:
-        """Add an object whose identifier and name are free."""
+        """Adds an object; no other may have its identifier or name."""
 
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
-        """Put ``new`` in the place of ``old``, which is what the store holds now."""
+        """Replaces ``old``, which is what the store holds now, by ``new``."""
 
     def delete(self, obj: DirectoryObject) -> None:
-        """Remove an object that the store holds."""
+        """Removes an object that the store holds."""
 
     def bury(self, tombstone: DeletedObject) -> None:
-        """Add a tombstone, or put it in the place of the one with the same identifier."""
+        """Adds a tombstone, or replaces the one with the same identifier."""
 
     def unbury(self, id: Guid) -> None:  # noqa: A002
-        """Forget a tombstone, if there is one."""
+        """Removes a tombstone, if there is one."""
 
     def put_partition(self, partition: Partition) -> None:
-        """Add a partition, or put it in the place of the one with the same identifier."""
+        """Adds a partition, or replaces the one with the same identifier."""
 
     def drop_partition(self, id: Guid) -> None:  # noqa: A002
-        """Forget a partition's state; its objects and tombstones are the caller's."""
+        """Removes a partition's state; the caller removes its objects and tombstones."""
 
     def purge(self, partition: Guid, through: SequenceNumber) -> int:
-        """Forget the partition's tombstones up to this number; how many they were."""
+        """Removes the partition's tombstones up to this number and returns how many they were."""
 
     def put_state(self, family: str, key: bytes, value: bytes) -> None:
-        """Put a value under a key, in the place of the one that is there."""
+        """Stores a value under a key, replacing the old one."""
 
     def drop_state(self, family: str, key: bytes) -> None:
-        """Forget a key, if it is there."""
+        """Removes a key, if it is there."""
 
     def append(self, record: JournalRecord) -> int:
-        """Add a record to the outbox; its lsn, which is greater than any before."""
+        """Adds a record to the outbox and returns its lsn, which is greater than any before."""
 
     def trim_outbox(self, through: int) -> None:
-        """Forget the records up to this lsn: the journal has them. Their lsns do not come again."""
+        """Removes the records up to this lsn: the journal has them. Lsns are never reused."""
 
     def savepoint(self) -> AbstractContextManager[None]:
-        """Undo what is done inside if the block raises; the transaction itself goes on."""
+        """Rolls back the block's writes if it raises; the transaction itself goes on."""
 
 
 class Store(Protocol):
-    """One writer at a time, any number of readers. Errors are ``StorageError``."""
+    """A store with one writer at a time and any number of readers. Raises ``StorageError``."""
 
     def read(self) -> AbstractContextManager[View]: ...
 
@@ -120,6 +120,6 @@ class Store(Protocol):
         """Commits when the block ends, durably; rolls back when it raises."""
 
     def check(self) -> list[str]:
-        """Everything that is wrong with the store, in words; an empty list if nothing is."""
+        """The defects of the store, in words; an empty list if it is sound."""
 
     def close(self) -> None: ...

@@ -1,1 +1,1 @@
-"""asyncio drivers, threads and timers: the thin edge between the machines and the world."""
+"""Drivers of the state machines: asyncio, sockets, threads and timers."""

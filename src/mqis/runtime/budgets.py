@@ -1,6 +1,6 @@
-"""What the callers of one server may hold together: handles, lookups, memory, time of the loop.
+"""The budgets of one server's callers: handles, lookups, memory, concurrent walks.
 
-The process's own numbers come from the configuration; the other levels are shares of them.
+The process's numbers come from the configuration; those of the other levels are shares of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mqis.protocol.budget import Budget, Quota
 MAX_HANDLES = 8192
 MAX_LOOKUPS = 1024
 MEMORY_BYTES = 256 * 1024 * 1024
-#: Lookups that are walked at the same time; each of them keeps a view of the store open.
+#: Lookups that walk the store at the same time; each of them keeps a view open.
 WALKS = Quota(connection=1, address=2, anonymous=2, process=4)
 
 
@@ -25,13 +25,13 @@ def lookup_budget(most: int = MAX_LOOKUPS) -> Budget:
 
 
 def memory_budget(most: int = MEMORY_BYTES) -> Budget:
-    """Bytes of stubs, of decoded requests, of rows that lookups keep, of answers nobody reads."""
+    """Bytes of stubs, decoded requests, rows kept by lookups, and answers not read yet."""
     return Budget(Quota.of(most, connection=3 / 8, address=1 / 2))
 
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Each kind of thing that callers hold."""
+    """The budgets by resource."""
 
     handles: Budget = field(default_factory=handle_budget)
     lookups: Budget = field(default_factory=lookup_budget)

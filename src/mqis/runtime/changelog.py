@@ -1,13 +1,13 @@
-"""A line in the log for each step of a change, so that one can be followed through an enterprise.
+"""The change log: one line for each step of a change, to trace it through an enterprise.
 
 ==================  =====================================  =======================================
-event               where                                  names
+event               logged by                              identifiers
 ==================  =====================================  =======================================
-change made         the authority, where a client asked    change
-change forwarded    another server, where a client asked   request
+change made         the authority, for its own client      change
+change forwarded    another server, for its own client     request
 change relayed      the PSC of a backup controller         request
-change decided      the authority, asked by a server       request, change
-change answered     where the client asked                 request
+change decided      the authority, for another server      request, change
+change answered     the server of the client               request
 change applied      every other server                     change (all that came in one message)
 ==================  =====================================  =======================================
 
@@ -33,13 +33,13 @@ from mqis.wire.hresult import HResult
 log = logging.getLogger("mqis.change")
 
 _OPERATIONS = {kind: kind.name.lower() for kind in ChangeKind}
-#: Changes in one line: those of a message share it, but a line is to be readable.
+#: Changes in one line: those of a message share it, up to a readable length.
 _IN_LINE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who asked for a change, and from where."""
+    """The user who asked for a change, and the user's address."""
 
     user: str
     peer: str
@@ -50,7 +50,7 @@ class Origin:
         return cls("anonymous" if identity is None else str(identity), call.peer)
 
 
-#: A change that nobody asked for: a server publishes its own key.
+#: The origin of a server's own changes, such as the publication of its key.
 SELF = Origin("this server", "")
 
 
@@ -101,7 +101,7 @@ def decided(decision: RequestDecided) -> None:
 
 
 def applied(changes: Iterable[ChangeApplied]) -> None:
-    """Those of one sender in one line: a line for each would cost more than to apply it."""
+    """Logs the changes of one sender in one line; a line for each would cost too much."""
     if not is_on():
         return
     for sender, group in groupby(changes, lambda one: one.sender):
@@ -116,8 +116,8 @@ def applied(changes: Iterable[ChangeApplied]) -> None:
 class _Turn(local):
     """Lines of one turn of this thread's event loop, which are written together.
 
-    Clients whose changes shared a commit are answered in one turn: a line each, but the way through
-    the logging package and to the file only once for all of them.
+    Clients whose changes shared a commit are answered in one turn: each gets a line, but the
+    logging package is called and the file written only once for all of them.
     """
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class _Turn(local):
             loop = asyncio.get_running_loop()
         except RuntimeError:
             loop = None
-        if loop is not self.loop:  # the one before has ended without a further turn
+        if loop is not self.loop:  # the previous loop has ended without a further turn
             self.flush()
         self.lines.append((event, details))
         if loop is None:

@@ -1,8 +1,8 @@
-"""Open connections, bounded for each address and in all.
+"""Open connections, limited by address and in total.
 
-A connection waits while no answer is made for it: for its request, or for its reader. Where there
-is no room, the one that has waited for longest is cut off for the newcomer, so that silent
-connections keep nobody out: not even those who come from the same address, as all do on loopback.
+A connection waits while no answer is being made for it: for its request, or for its client to read.
+If there is no room for a new connection, the one that has waited longest is closed, so that silent
+connections do not keep others out, not even from the same address, as all are on loopback.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ C = TypeVar("C", bound=Hashable)
 
 
 class Crowd(Generic[C]):
-    """``cut`` ends a connection at once; it has left already then."""
+    """The open connections. ``cut`` closes one at once; it is already removed then."""
 
     def __init__(self, most: int, most_per_address: int, cut: Callable[[C], None]) -> None:
         self._most = most
@@ -32,7 +32,7 @@ class Crowd(Generic[C]):
         return len(self._address)
 
     def enter(self, connection: C, peer: str) -> bool:
-        """Whether there is room for it; it waits then."""
+        """Adds a connection as waiting; returns whether there is room for it."""
         address = source_of(peer)
         if self._numbers[address] >= self._most_per_address and not self._make_room(address):
             return False
@@ -44,11 +44,11 @@ class Crowd(Generic[C]):
         return True
 
     def busy(self, connection: C) -> None:
-        """A request of it is under way."""
+        """Notes that a request of the connection is under way."""
         self._waiting.pop(connection, None)
 
     def waits(self, connection: C) -> None:
-        """It waits again; one that did already keeps its place."""
+        """Notes that the connection waits; one that waits already keeps its place."""
         if connection in self._address:
             self._waiting.setdefault(connection)
 

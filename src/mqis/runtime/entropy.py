@@ -1,4 +1,4 @@
-"""Identifiers from the system's source of randomness."""
+"""Random identifiers from the operating system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports that nobody has, for servers that need to know theirs before they listen."""
+"""Free ports, for servers that have to know theirs before they listen."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import ExitStack, suppress
 
 LOOPBACK = "127.0.0.1"
 
-#: Below those that the system gives to whoever connects (from 32768 on Linux): a server that was
-#: killed finds its own port free when it comes back.
+#: Below the ephemeral ports (from 32768 on Linux), so that a server that was killed finds its
+#: port free when it restarts.
 _FIRST, _SPREAD, _TRIED = 12_000, 16_000, 4_000
 
 
@@ -25,7 +25,7 @@ def free_ports(count: int, address: str = LOOPBACK) -> list[int]:
                 stack.enter_context(socket.create_server((address, port)))
                 found.append(port)
     if len(found) < count:
-        raise OSError(f"no {count} free ports at {address} from {start} on")
+        raise OSError(f"{address} has no {count} free ports in {start}..{start + _TRIED - 1}")
     return found
 
 

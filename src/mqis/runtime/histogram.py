@@ -1,26 +1,26 @@
-"""How often something took how long, counted where it happens.
+"""Histograms of durations and sizes.
 
 An observation takes a third of a microsecond and no lock: each histogram has one thread that adds
-to it, and whoever reads it from another may see one observation more in a bucket than in the sum.
+to it, and a reader in another may see one observation more in a bucket than in the sum.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 
-#: Seconds, from an answer out of memory to one that somebody gives up on.
+#: Seconds, from an answer out of memory to a timeout.
 CALL_SECONDS = (
     *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01),
     *(0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
 #: Flushes of a disk.
 FLUSH_SECONDS = (0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
-#: What is gathered.
+#: Sizes of batches.
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Histogram:
-    """``bounds`` ascend; a bucket has what is at most its bound, and one more has the rest."""
+    """A histogram with ascending ``bounds``, each the inclusive upper bound of its bucket."""
 
     __slots__ = ("_bounds", "_counts", "total")
 
@@ -38,7 +38,7 @@ class Histogram:
         return sum(self._counts)
 
     def buckets(self) -> list[tuple[float, int]]:
-        """Each bound with how many observations did not exceed it; infinity is the last one."""
+        """Each bound with the number of observations up to it; the last bound is infinity."""
         through, found = 0, []
         for bound, count in zip((*self._bounds, float("inf")), list(self._counts), strict=True):
             through += count

@@ -1,15 +1,15 @@
-"""An HTTP/1.1 server for a few documents that are read, never written.
+"""An HTTP/1.1 server for a few read-only documents.
 
     async with HttpServer({"/health": health}) as server:
         port = await server.listen("127.0.0.1", 0)
 
-A document is a coroutine function that gives its ``Answer``. One request a connection: whoever
-reads every few seconds loses nothing by that, and nobody can hold a connection open. A request is
-bounded in size and time, and connections in number, for each address and in all. Connections that
-have asked nothing yet make room for newcomers, so those who are silent keep nobody out.
+A document is a coroutine function that returns its ``Answer``. A connection serves one request:
+clients that read every few seconds lose nothing by that, and none can hold a connection open.
+Requests are limited in size and time, connections in number, by address and in total. Silent
+connections are closed for new ones (``crowd``).
 
-A server at a loopback address answers only to addresses and to "localhost": a page from elsewhere
-whose name was made to lead here (DNS rebinding) reads nothing.
+A server at a loopback address answers only to addresses and to "localhost" as Host, so that a web
+page cannot read it by DNS rebinding.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from mqis.runtime.peers import is_loopback
 
 log = logging.getLogger(__name__)
 
-#: A Host: [IPv6], or a name or IPv4 address, and perhaps a port.
+#: A Host header: [IPv6], a name or an IPv4 address, with an optional port.
 _HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]]*))(?::[0-9]*)?")
 MAX_REQUEST = 8192
 MAX_CONNECTIONS = 64
 MAX_CONNECTIONS_PER_ADDRESS = 16
-#: For a request to come, for its answer to be made, and for that to be read.
+#: Seconds for each of: receiving the request, making its answer, sending it.
 TIMEOUT_S = 10.0
 
 TEXT = "text/plain; charset=utf-8"
@@ -45,7 +45,7 @@ class Answer:
     body: bytes
     content_type: str = TEXT
     status: HTTPStatus = HTTPStatus.OK
-    #: Other headers, as they go on the wire.
+    #: Further headers: names and values.
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -89,7 +89,7 @@ class HttpServer:
         await self.close()
 
     async def listen(self, host: str, port: int) -> int:
-        """The port, which for 0 is one that was free; ``OSError`` if that cannot be."""
+        """Listens and returns the port, a free one for 0; ``OSError`` if it cannot."""
         self._local = is_loopback(host)
         self._listener = await asyncio.start_server(self._accept, host, port, limit=MAX_REQUEST)
         bound: int = self._listener.sockets[0].getsockname()[1]
@@ -128,7 +128,7 @@ class HttpServer:
                     writer.close()
                     await writer.wait_closed()
         except (OSError, TimeoutError):
-            pass  # who does not ask, or does not read, is not waited for
+            pass  # the client sends no request, or does not read the answer
         finally:
             self._crowd.leave(writer)
             writer.transport.abort()
@@ -150,22 +150,23 @@ class HttpServer:
 
     async def _answer(self, method: str, path: str) -> Answer:
         if not path.startswith("/"):
-            return Answer.text("this is no request", HTTPStatus.BAD_REQUEST)
+            return Answer.text("malformed request", HTTPStatus.BAD_REQUEST)
         document = self._documents.get(path)
         if document is None:
             known = ", ".join(self._documents)
-            return Answer.text(f"there is nothing here; there are {known}", HTTPStatus.NOT_FOUND)
+            return Answer.text(f"not found; this server has {known}", HTTPStatus.NOT_FOUND)
         if method not in ("GET", "HEAD"):
-            refused = Answer.text("this can only be read", HTTPStatus.METHOD_NOT_ALLOWED)
+            refused = Answer.text("read only: use GET or HEAD", HTTPStatus.METHOD_NOT_ALLOWED)
             return Answer(refused.body, TEXT, refused.status, (("Allow", "GET, HEAD"),))
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await document()
         except TimeoutError:
-            return Answer.text("this takes too long now", HTTPStatus.SERVICE_UNAVAILABLE)
+            return Answer.text("timed out; try again later", HTTPStatus.SERVICE_UNAVAILABLE)
         except Exception:
-            log.exception("%s cannot be told", path)
-            return Answer.text("this cannot be told now", HTTPStatus.INTERNAL_SERVER_ERROR)
+            log.exception("%s: the document could not be made", path)
+            text = "the document could not be made; see the server's log"
+            return Answer.text(text, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _abort(writer: asyncio.StreamWriter) -> None:
@@ -173,14 +174,14 @@ def _abort(writer: asyncio.StreamWriter) -> None:
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes | None:
-    """The request without its body, which nobody reads; None if none came, or too much."""
+    """The head of the request; None if none came, or it is too long. Bodies are not read."""
     with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         return await reader.readuntil(b"\r\n\r\n")
     return None
 
 
 def _parse(head: bytes) -> tuple[str, str, list[str]]:
-    """Method, path and Host; the path is empty if there is no sense in it."""
+    """The method, path and Host headers; the path is empty if the request is malformed."""
     first, *lines = head.decode("latin-1").split("\r\n")
     hosts = [
         value.strip()
@@ -194,10 +195,10 @@ def _parse(head: bytes) -> tuple[str, str, list[str]]:
 
 
 def _misdirected(hosts: list[str]) -> Answer | None:
-    """HTTP/1.0 clients name no host, browsers always do."""
+    """The refusal of a request for a foreign host name; no Host (HTTP/1.0) is allowed."""
     if all(_is_local(host) for host in hosts):
         return None
-    text = "ask by address: this server answers to no name"
+    text = "use an address or localhost as host name: this server answers to no other name"
     return Answer.text(text, HTTPStatus.MISDIRECTED_REQUEST)
 
 

@@ -1,8 +1,8 @@
-"""A thread that keeps the journal up with the store.
+"""The thread that copies the outbox of the store to the journal.
 
-It is woken after commits and appends what waits, seldom enough that the writer hardly notices, and
-puts it on the disk now and then, which is when the outbox is trimmed. If it fails, the outbox keeps
-everything: it says why once, tries again later, and says when it is over.
+Commits wake it. It appends the waiting records, with pauses so that it does not slow the writer,
+flushes them to the disk now and then, and trims the outbox after that. If it fails, the outbox
+keeps everything: it reports the error once, retries later, and reports when it succeeds again.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Protocol
 
 from mqis.protocol.errors import StorageError
 
-#: Between two copies, and between two flushes, while there is something to copy.
+#: Seconds between two copies, and between two flushes, while there is something to copy.
 PAUSE_S = 0.05
 FLUSH_S = 1.0
-#: After a failure, until it is tried again.
+#: Seconds from a failure to the retry.
 RETRY_S = 5.0
 
 Report = Callable[[StorageError | None], None]
 
 
 class Appender(Protocol):
-    """From the outbox to the files, as ``storage.journal`` does it."""
+    """Copies from the outbox to the files; implemented by ``storage.journal``."""
 
     def copy(self) -> int: ...
 
@@ -35,9 +35,8 @@ def _silent(_error: StorageError | None) -> None: ...
 
 
 class JournalThread:
-    """Copies until it is closed. ``report`` hears of an error, and None when that is over.
-
-    It is called from the thread.
+    """Copies until it is closed. It calls ``report``, from its thread, with an error, and with
+    None when that is over.
     """
 
     def __init__(
@@ -63,11 +62,11 @@ class JournalThread:
         self._thread.start()
 
     def wake(self) -> None:
-        """Something was committed. Any thread may call this, and it does not wait."""
+        """Wakes the thread after a commit. Any thread may call this; it does not block."""
         self._woken.set()
 
     def close(self) -> None:
-        """Copy and flush what there is, then stop. What cannot be copied stays in the outbox."""
+        """Copies and flushes the rest, then stops. What cannot be copied stays in the outbox."""
         self._closing.set()
         self._woken.set()
         self._thread.join()
@@ -89,7 +88,7 @@ class JournalThread:
         self._try(self._appender.flush)
 
     def _wait(self, flush_at: float) -> None:
-        """For a commit, but not longer than to the next flush if one is due; then a little more."""
+        """Waits for a commit, at most until the next flush is due; then pauses."""
         left = max(0.0, flush_at - monotonic())
         if self.failed:
             self._closing.wait(left)

@@ -1,6 +1,6 @@
-"""Addresses of peers, as the tables that count by address compare them.
+"""Addresses of peers, in the form in which tables count by address.
 
-Whoever has one IPv6 address has the 2^64 of its network, so these count as one. An IPv4 address
+The owner of one IPv6 address has all 2^64 of its network, so these count as one. An IPv4 address
 that a dual-stack socket shows as ``::ffff:192.0.2.1`` is that IPv4 address.
 """
 
@@ -13,7 +13,7 @@ _IPV6_PREFIX = 64
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """An address without its scope, IPv4 where it is that in truth; None for what is none."""
+    """Parses an address, without scope and with mapped IPv4 unpacked; None if it is none."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
@@ -25,9 +25,9 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 @lru_cache(maxsize=4096)
 def source_of(peer: str) -> str:
-    """The key under which a peer is counted: its IPv4 address or its IPv6 network of 64 bits.
+    """The key by which a peer is counted: its IPv4 address or its IPv6 network of 64 bits.
 
-    What is no address (a local socket has none) is its own key.
+    A text that is no address (a local socket has none) is its own key.
     """
     address = parse_address(peer)
     if address is None:
@@ -38,11 +38,11 @@ def source_of(peer: str) -> str:
 
 
 def is_loopback(peer: str) -> bool:
-    """Whether it is this computer itself, whose users could stop the server by other means."""
+    """True if the peer is this computer, whose users could stop the server by other means."""
     address = parse_address(peer)
     return address is not None and address.is_loopback
 
 
 def computer_of(peer: str) -> str:
-    """As ``source_of``, but all loopback addresses are one: this computer has millions of them."""
+    """The key of ``source_of``, but one key for the millions of loopback addresses."""
     return "loopback" if is_loopback(peer) else source_of(peer)

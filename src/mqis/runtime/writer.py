@@ -1,4 +1,4 @@
-"""Group commit: the one writer of a store.
+"""Group commit: the only writer of a store.
 
 Operations of any number of tasks wait in a queue. A thread drains it into one transaction, a
 savepoint each, and acknowledges all of them after the one commit; while that flushes, the next
@@ -45,13 +45,13 @@ class _Waiting:
 class GroupCommitWriter:
     """Runs operations on a store in order, each atomic, acknowledged when durable.
 
-    An operation is a plain function of the transaction. One that raises is undone alone: the
-    others of its group commit, and its sequence numbers are given out again. If the commit itself
+    An operation is a plain function of the transaction. If one raises, only its writes are rolled
+    back: the others of its group commit, and its sequence numbers are reused. If the commit itself
     fails, every operation of the group fails with that ``StorageError``.
     """
 
     def __init__(self, store: Store, after_commit: Callable[[], None] | None = None) -> None:
-        """``after_commit`` is called from the writer's thread and must not wait for anything."""
+        """``after_commit`` is called from the writer's thread and must not block."""
         self._store = store
         self._after_commit = after_commit
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
@@ -59,11 +59,11 @@ class GroupCommitWriter:
         self._closing = Lock()
         self.commits = 0
         self.operations = 0
-        #: Commits that failed. Operations read it: whoever remembers things knows when to forget.
+        #: Commits that failed. Operations compare it to know when to drop what they have cached.
         self.failures = 0
-        #: Whether the last one did, and not for a reason that the store tells itself.
+        #: True if the last commit failed with an error that the store does not report itself.
         self.failing = False
-        #: How long the flush of each took, and how many operations shared it.
+        #: The duration of each commit's flush, and the number of operations that shared it.
         self.flush_seconds = Histogram(FLUSH_SECONDS)
         self.batch_sizes = Histogram(SIZES)
         self._thread = Thread(target=self._work, name="mqis-writer", daemon=True)
@@ -71,28 +71,28 @@ class GroupCommitWriter:
 
     @property
     def waiting(self) -> int:
-        """Operations that no transaction has taken yet."""
+        """The number of operations that no transaction has taken yet."""
         return self._queue.qsize()
 
     async def submit(self, operation: Callable[[Transaction], T]) -> T:
-        """Run ``operation`` and return its result once it is committed."""
+        """Runs ``operation`` and returns its result once it is committed."""
         return await self.enqueue(operation)
 
     def enqueue(self, operation: Callable[[Transaction], T]) -> asyncio.Future[T]:
-        """Take ``operation`` in its turn, at once; the result comes when it is committed.
+        """Queues ``operation`` at once; the future has its result when it is committed.
 
         Callbacks of the futures run in the order of the operations.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        with self._closing:  # loops of several threads may submit: nothing goes behind the end
+        with self._closing:  # loops of several threads may submit: none may do so after the end
             if self._closed:
                 raise StorageError("the store is closed for writing")
             self._queue.put(_Waiting(operation, future, loop))
         return future
 
     async def close(self) -> None:
-        """Finish what was submitted, then stop."""
+        """Commits the operations submitted so far, then stops."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -108,7 +108,7 @@ class GroupCommitWriter:
                 return
 
     def _gather(self, batch: list[_Waiting]) -> bool:
-        """Add what waits already; True if the end was among it."""
+        """Adds the waiting operations to a batch; returns True if ``close`` was called."""
         while len(batch) < MAX_BATCH:
             try:
                 waiting = self._queue.get_nowait()
@@ -129,7 +129,7 @@ class GroupCommitWriter:
                     except StopIteration as error:  # which a future cannot carry
                         waiting.error = RuntimeError("the operation raised StopIteration")
                         waiting.error.__cause__ = error
-                    except Exception as error:  # it goes to whoever submitted the operation
+                    except Exception as error:  # it is raised to the submitter of the operation
                         waiting.error = error
                 began = perf_counter()
             self.flush_seconds.observe(perf_counter() - began)
@@ -149,7 +149,7 @@ class GroupCommitWriter:
             mine = [waiting for waiting in batch if waiting.loop is loop]
             try:
                 loop.call_soon_threadsafe(_settle, mine)
-            except RuntimeError:  # that loop is closed: nobody is left to tell
+            except RuntimeError:  # that loop is closed, and its tasks with it
                 continue
 
 

@@ -252,7 +252,7 @@ async def start_replication(
         members,
         resolver,
         on_commit=(lambda: None) if journal is None else journal.thread.wake,
-        on_outcome=(lambda _outcome: None) if routing is None else routing.heed,
+        on_outcome=(lambda _outcome: None) if routing is None else routing.handle,
         restored=restored,
     )
     stack.callback(_tell_end, driver)

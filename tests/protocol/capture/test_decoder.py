@@ -326,7 +326,7 @@ def test_choices() -> None:
     assert Choice(errors_only=True).wants(row._replace(error="no"))
     inner = row._replace(protocol="mqdsrp")
     assert Choice(frozenset({"mqqb"})).wants(inner)
-    with pytest.raises(ValueError, match="'http' is none of mqqb, rpc, "):
+    with pytest.raises(ValueError, match="unknown protocol 'http'; known are mqqb, rpc, "):
         Choice(frozenset({"http"}))
 
 

@@ -407,7 +407,8 @@ def test_a_run_starts_afresh() -> None:
 def test_without_networks_it_fails_at_once() -> None:
     played = Played(client())
     played.begin(0)
-    assert played.events == [Finished(success=False, reason="there is no network to ask on")]
+    reason = "this computer has no network to send the request on"
+    assert played.events == [Finished(success=False, reason=reason)]
     assert played.sent == []
     assert not played.client.running
 

@@ -322,7 +322,7 @@ def test_answers_to_nothing_are_misuse_of_the_driver() -> None:
     machine = started()
     with pytest.raises(ValueError, match="in flight"):
         machine.boxcar_delivered(0.0)
-    with pytest.raises(ValueError, match="asked for"):
+    with pytest.raises(ValueError, match="no request for connections"):
         machine.resources_granted(1, 0.0)
     with pytest.raises(ValueError, match="a request for 0"):
         machine.resources_requested(0)

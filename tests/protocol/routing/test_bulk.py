@@ -241,7 +241,7 @@ def test_another_gate_speaks_for_the_site() -> None:
 
 
 def test_gates_that_were_not_given_cannot_go() -> None:
-    with pytest.raises(ValueError, match="no gates to leave out"):
+    with pytest.raises(ValueError, match="pass gates to WhatIf"):
         WhatIf(all_pairs(RING)).without(gates=[0])
     assert list(WhatIf(all_pairs(RING)).each_gate()) == []
 

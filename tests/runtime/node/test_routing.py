@@ -106,11 +106,11 @@ def test_what_concerns_routing_is_read_at_once_and_the_rest_is_not() -> None:
         world = World()
         async with world.routing() as routing:
             assert routing.router.forwards
-            routing.heed(changed(QUEUE))
+            routing.handle(changed(QUEUE))
             await asyncio.sleep(0.05)
             assert world.store.reads == 1, "at the start"
             world.set_bits(ServiceBits.PEC)
-            routing.heed(changed(MACHINE))
+            routing.handle(changed(MACHINE))
             await until(lambda: not routing.router.forwards, "the new bits")
             assert routing.keeper.snapshot.machines == {}, "nothing is kept that is not needed"
             due = routing.keeper.next_timer() - asyncio.get_running_loop().time()
@@ -126,10 +126,10 @@ def test_changes_share_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         world = World()
         async with world.routing() as routing:
-            routing.heed(changed(LINK))
+            routing.handle(changed(LINK))
             await until(lambda: world.store.reads == 2, "the first change")
             for _ in range(50):
-                routing.heed(changed(LINK))
+                routing.handle(changed(LINK))
                 await asyncio.sleep(0.001)
             assert world.store.reads == 2, "the pause is not over"
 
@@ -143,9 +143,9 @@ def test_a_change_during_a_reading_is_read_after_it(monkeypatch: pytest.MonkeyPa
         world = World()
         async with world.routing() as routing:
             world.store.go.clear()
-            routing.heed(changed(LINK))
+            routing.handle(changed(LINK))
             await until(lambda: world.store.reads == 2, "a reading that takes its time")
-            routing.heed(changed(LINK))
+            routing.handle(changed(LINK))
             world.store.go.set()
             await until(lambda: world.store.reads == 3, "the reading after it")
 
@@ -161,7 +161,7 @@ def test_the_table_stays_through_errors(fault: Exception, monkeypatch: pytest.Mo
         async with world.routing() as routing:
             before = routing.keeper.snapshot
             world.store.fault = fault
-            routing.heed(changed(LINK))
+            routing.handle(changed(LINK))
             await until(lambda: routing.keeper.error, "the error")
             assert routing.keeper.snapshot is before
             assert routing.router.forwards
@@ -169,7 +169,7 @@ def test_the_table_stays_through_errors(fault: Exception, monkeypatch: pytest.Mo
             assert 0 < due <= RETRY_S
             world.store.fault = None
             world.set_bits(ServiceBits.PEC)
-            routing.heed(changed(MACHINE))
+            routing.handle(changed(MACHINE))
             await until(lambda: not routing.router.forwards, "what can be read again")
             assert routing.keeper.error is None
 
@@ -181,7 +181,7 @@ def test_closing_waits_for_a_reading() -> None:
         world = World()
         async with world.routing() as routing:
             world.store.go.clear()
-            routing.heed(changed(LINK))
+            routing.handle(changed(LINK))
             await until(lambda: world.store.reads == 2, "a reading that takes its time")
             closing = asyncio.create_task(routing.close())
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What captured packets say: streams put together, protocols recognised, messages decoded.
+"""Decoding of captured packets: reassembles streams, recognises protocols, decodes messages.
 
     packets -> fragments.py -> connection.py (two halfstream.py) -> a dissector -> rows
                             -> datagrams.py ----------------------------------> rows

@@ -1,4 +1,4 @@
-"""Binds and their security in words."""
+"""Descriptions of binds and their security."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def interface_name(syntax: SyntaxId) -> str:
 
 
 def proposal(element: ContextElement) -> str:
-    """A proposed context; nothing for one that only asks for features."""
+    """Describes a proposed context; '' for one that only negotiates features."""
     spoken = []
     for transfer in element.transfers:
         if feature_bits(transfer) is not None:

@@ -1,4 +1,4 @@
-"""Calls under way: what is known of each, and reading its stubs."""
+"""Calls without an answer yet, and the decoding of their stubs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Call:
     interface: InterfaceProtocol | None = None
     operation: Operation[Any, Any] | None = None
     syntax: Syntax | None = None
-    #: Why the interface is not known.
+    #: The reason that the interface is not known.
     unknown: str = ""
     is_callback: bool = False
-    #: What its answer needs; None if the request could not be read.
+    #: Sizes that decoding the answer needs; None if the request could not be decoded.
     given: dict[str, int] | None = field(default_factory=dict)
 
 
@@ -40,13 +40,13 @@ class Stub:
     """The fragments of a request or response so far."""
 
     first: Pdu
-    #: How many losses its side had when it began.
+    #: The losses that its side had had when it began.
     losses: int = 0
     octets: bytearray = field(default_factory=bytearray)
     #: Bytes of all PDUs.
     length: int = 0
     encrypted: bool = False
-    #: Why it cannot be put together.
+    #: The reason that it cannot be reassembled.
     broken: str = ""
 
     @property
@@ -70,7 +70,7 @@ class Stub:
 
 
 def read(call: Call, stub: Stub) -> Explained:
-    """What the stub says. A request leaves behind what its answer needs."""
+    """Decodes and describes a stub; keeps a request's sizes in ``call.given`` for the answer."""
     found = _unreadable(call, stub)
     value = None
     if found is None:
@@ -81,7 +81,7 @@ def read(call: Call, stub: Stub) -> Explained:
 
 
 def _unreadable(call: Call, stub: Stub) -> Explained | None:
-    """Why nobody can read it, if so."""
+    """The reason that a stub cannot be decoded; None if it can."""
     is_big = stub.first.header.big_endian
     octets = bytes(stub.octets)
     checks: tuple[tuple[bool, str, str], ...] = (
@@ -120,7 +120,7 @@ def _decoded(call: Call, stub: Stub) -> tuple[Any, Explained]:
 
 
 def _sizes(value: Any) -> dict[str, int]:
-    """All numbers of a request, and how many properties it names: what sizes can refer to."""
+    """The fields of a request that array sizes in the answer can refer to."""
     numbers = {name: getattr(value, name) for name in field_names(type(value))}
     given = {name: number for name, number in numbers.items() if isinstance(number, int)}
     if "ids" in numbers:

@@ -1,4 +1,4 @@
-"""Which rows somebody wants to see."""
+"""The user's filter on rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mqis.protocol.capture.row import Row
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Nothing set takes everything. What is wrong with a file is always told."""
+    """A filter on rows; empty, it passes all. Errors of the file itself always pass."""
 
     protocols: frozenset[str] = frozenset()
     since_ns: int | None = None
@@ -20,7 +20,8 @@ class Choice:
     def __post_init__(self) -> None:
         unknown = sorted(self.protocols.difference(PROTOCOLS))
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is none of {', '.join(PROTOCOLS)}")
+            known = ", ".join(PROTOCOLS)
+            raise ValueError(f"unknown protocol {unknown[0]!r}; known are {known}")
 
     def wants(self, row: Row) -> bool:
         if not row.carrier:

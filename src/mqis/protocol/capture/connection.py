@@ -1,9 +1,9 @@
-"""A TCP connection as it was captured: both directions in the order that caused each other.
+"""A captured TCP connection: delivers both directions in causal order.
 
 A segment that acknowledges bytes of the other side was sent after they had arrived. So it waits
-until they are delivered here too: an answer is never read before its question, in whatever order
-the packets stand in the file. If that takes more room than there is, or the capture ends, what is
-missing is told as missing and the rest goes on.
+until they are delivered here too: an answer is never read before its request, whatever the order
+of the packets in the file. If too much waits, or the capture ends, the missing bytes are reported
+as missing and the rest is delivered.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mqis.wire.pcap.transport import TcpFlags, TcpSegment
 
 _NOT_CAPTURED = "they were not captured"
 _CUT = "the snap length cut them off"
-#: More than this acknowledged beyond what was captured is an outlier, no loss.
+#: An acknowledgement further ahead of the captured bytes than this is garbage, not a loss.
 _PLAUSIBLE = 1 << 30
-#: Of these a segment in the middle of a connection has ACK alone.
-_PLAIN_OF = TcpFlags.SYN | TcpFlags.FIN | TcpFlags.RST | TcpFlags.ACK
+#: A segment in the middle of a connection has only ACK of these.
+_STATE_FLAGS = TcpFlags.SYN | TcpFlags.FIN | TcpFlags.RST | TcpFlags.ACK
 
 
 class Connection:
-    """``side`` 0 is the flow's first endpoint; rows go to ``emit``."""
+    """A TCP connection. Side 0 is the flow's first endpoint; rows go to ``emit``."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Connection:
         emit: Callable[[Row], None],
     ) -> None:
         self.flow = flow
-        #: Where its last packet stands.
+        #: The position of its last packet in the file.
         self.last = Place(0, 0, None)
         self.over = False
         self._limits = limits
@@ -47,7 +47,7 @@ class Connection:
         self._reader: Dissector | Recognition = Recognition(flow, protocols, limits, emit)
 
     def receive(self, side: int, segment: TcpSegment, place: Place) -> bool:
-        """False for the first segment of another connection between the same ports."""
+        """Handles a segment; False if it begins another connection between the same ports."""
         flags, half = segment.flags, self._halves[side]
         if flags & TcpFlags.SYN:
             if not half.begins_at((segment.seq + 1) & 0xFFFFFFFF):
@@ -61,15 +61,15 @@ class Connection:
             self._reader.count(side, len(segment.data) + segment.lost)
         elif not self._is_next(side, segment, place):
             self._add(side, segment, place)
-            self._go_on()
+            self._deliver_and_limit()
         if flags & TcpFlags.RST or (half.ended and self._halves[1 - side].ended):
             self.finish()
         return True
 
     def _is_next(self, side: int, segment: TcpSegment, place: Place) -> bool:
-        """Most segments are just the next one, or none at all: nothing waits, nothing is lost."""
+        """Handles a segment that is in order or empty; False if it takes the general path."""
         half, other = self._halves[side], self._halves[1 - side]
-        is_plain = segment.flags & _PLAIN_OF == TcpFlags.ACK and not segment.lost
+        is_plain = segment.flags & _STATE_FLAGS == TcpFlags.ACK and not segment.lost
         if not is_plain or not self._settled or other.pending:
             return False
         size = len(segment.data)
@@ -99,7 +99,7 @@ class Connection:
             self._halves[1 - side].acknowledge(ack)
 
     def finish(self) -> None:
-        """The capture or the connection is over; what waits is delivered as it is."""
+        """Ends the connection; delivers all waiting bytes and reports the missing ones."""
         if self.over:
             return
         self._settle()
@@ -114,7 +114,7 @@ class Connection:
         self._reader.end(self.last)
         self.over = True
 
-    def _go_on(self) -> None:
+    def _deliver_and_limit(self) -> None:
         halves, limits = self._halves, self._limits
         if not self._settled:
             is_known = all(half.synchronised for half in halves)
@@ -136,7 +136,7 @@ class Connection:
         for side, half in enumerate(self._halves):
             half.settle()
             if not half.synchronised:
-                self._reader.begin_astray(side)
+                self._reader.begin_out_of_sync(side)
 
     def _deliver(self) -> None:
         went_on = True
@@ -163,7 +163,7 @@ class Connection:
             self._reader.gap(side, lost, place, _CUT)
 
     def _give_up(self) -> None:
-        """One thing that others wait for: bytes that are missing, else what is acknowledged."""
+        """Stops waiting for one thing: for missing bytes, else for an acknowledged segment."""
         waiting = [(side, half) for side, half in enumerate(self._halves) if half.pending]
         waiting.sort(key=lambda each: (not each[1].missing, each[1].pending[0].place.number))
         side, half = waiting[0]

@@ -1,4 +1,4 @@
-"""Who talks to whom, in which protocol, how much: rows added up."""
+"""Rows added up by client, server and protocol."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mqis.protocol.capture.row import Row
 
 @dataclass(slots=True)
 class Conversation:
-    """All connections of a client to a port of a server, as far as they speak one protocol."""
+    """The totals of one protocol between a client and a port of a server."""
 
     client: str
     server: str
@@ -37,7 +37,7 @@ class Conversation:
 
 
 class Summary:
-    """Conversations by their ends and protocol; errors of files stand apart."""
+    """Conversations by endpoints and protocol; ``damage`` holds the errors of the file."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, int, str, str], Conversation] = {}
@@ -58,5 +58,5 @@ class Summary:
         found.add(row)
 
     def conversations(self) -> list[Conversation]:
-        """The busiest first."""
+        """All conversations, those with the most messages first."""
         return sorted(self._found.values(), key=lambda c: (-c.messages, -c.bytes, c.client, c.port))

@@ -1,4 +1,4 @@
-"""What travels in single UDP datagrams: discovery (MS-MQSD) and pings (MS-MQQB 2.2.7)."""
+"""Decoders of UDP datagrams: discovery (MS-MQSD) and pings (MS-MQQB 2.2.7)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqis.wire.mqsd.request import TopologyClientRequest
 
 
 class DatagramProtocol(NamedTuple):
-    """A line of the registry. ``decode`` takes all bytes or raises ``WireError``."""
+    """An entry of the registry. ``decode`` takes all bytes or raises ``WireError``."""
 
     name: str
     ports: frozenset[int]

@@ -1,4 +1,4 @@
-"""Packets in, rows out."""
+"""The decoder of a capture: takes packets, returns rows."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class _UdpFlow:
     def __init__(self, flow: Flow, place: Place) -> None:
         self.flow = flow
         self.last = place
-        #: Datagrams that nothing took, their bytes, and how the first of them begins.
+        #: Datagrams of no known protocol, their bytes, and the first bytes of the first of them.
         self.unrecognised = 0
         self.bytes = 0
         self.beginning = b""
 
 
 class CaptureDecoder:
-    """One capture: ``receive`` what ``walk_capture`` gives, ``take`` rows, ``finish``.
+    """The decoder of one capture: ``receive`` from ``walk_capture``, ``take`` rows, ``finish``.
 
-    ``share`` (number, of how many) decodes a part of the conversations, so that several can work on
-    one file; what concerns no conversation is told by the first.
+    ``share`` (index, count) selects a part of the conversations, so that several processes can
+    decode one file; the first of them reports what belongs to no conversation.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class CaptureDecoder:
         self._rows: list[Row] = []
 
     def take(self) -> list[Row]:
-        """Rows that are complete since the last time."""
+        """The rows completed since the last call."""
         rows, self._rows = self._rows, []
         return rows
 
@@ -96,9 +96,9 @@ class CaptureDecoder:
             self._frame(frame, place)
 
     def finish(self) -> None:
-        """The file is over."""
+        """Ends the capture: completes all conversations."""
         self._fragments.finish()
-        self._tell_given_up()
+        self._report_given_up()
         for connection in self._connections.values():
             connection.finish()
         for flow in self._flows.values():
@@ -130,9 +130,9 @@ class CaptureDecoder:
             self._fragment(frame, place)
 
     def _fragment(self, fragment: Fragment, place: Place) -> None:
-        """Everybody puts all fragments together: only the first one has ports."""
+        """Reassembles fragments; every share does so, as only first fragments have ports."""
         whole = self._fragments.add(fragment, place)
-        self._tell_given_up()
+        self._report_given_up()
         if whole is None:
             return
         try:
@@ -141,7 +141,7 @@ class CaptureDecoder:
             row = file_error(place.offset, f"put together: {error}", place.number, place.time_ns)
             self._damaged(row)
 
-    def _tell_given_up(self) -> None:
+    def _report_given_up(self) -> None:
         for key, place, reason in self._fragments.given_up:
             if self._is_wanted(*key[:2]):
                 ends = " to ".join(str(ip_address(address)) for address in key[:2])
@@ -149,8 +149,8 @@ class CaptureDecoder:
                 self._damaged(file_error(place.offset, told, place.number, place.time_ns))
         self._fragments.given_up = []
 
-    def _decides(self, key: FlowKey) -> bool:
-        """Whether this conversation is ours, and asked for."""
+    def _is_ours(self, key: FlowKey) -> bool:
+        """Returns whether a conversation is in this decoder's share and in the networks wanted."""
         mine = self._is_mine.get(key)
         if mine is None:
             mine = self._shares == 1 or share_of(key, self._shares) == self._number
@@ -170,7 +170,7 @@ class CaptureDecoder:
 
     def _segment(self, segment: TcpSegment, place: Place) -> None:
         key, side = flow_key(TCP, segment[0], segment[2], segment[1], segment[3])
-        if not self._decides(key):
+        if not self._is_ours(key):
             return
         connection = self._connections.get(key)
         if connection is not None:
@@ -189,7 +189,7 @@ class CaptureDecoder:
 
     def _datagram(self, datagram: UdpDatagram, place: Place) -> None:
         key, side = flow_key(UDP, datagram[0], datagram[2], datagram[1], datagram[3])
-        if not self._decides(key):
+        if not self._is_ours(key):
             return
         kept = self._flows.get(key)
         if kept is None:
@@ -207,7 +207,7 @@ class CaptureDecoder:
             self._rows.append(kept.flow.row(side, place, length, name, meaning))
 
     def _meaning(self, datagram: UdpDatagram) -> tuple[str, Meaning] | None:
-        """Whoever takes it; else, where the port says what it should be, why it is not."""
+        """The protocol that decodes the datagram; else the error of the one that owns the port."""
         expected = None
         for protocol in self._datagrams:
             try:
@@ -230,7 +230,7 @@ class CaptureDecoder:
             self._rows.append(flow.row(flow.client, kept.last, kept.bytes, "udp", meaning))
 
     def _make_room(self) -> None:
-        """Those that have been silent for longest end here."""
+        """Ends the least recently active quarter of the conversations if there are too many."""
         total = len(self._connections) + len(self._flows)
         if total < self._limits.max_conversations:
             return

@@ -1,4 +1,4 @@
-"""Parameters of calls in words, interface by interface."""
+"""Descriptions of the parameters of calls, by interface."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _LISTED = 3
 
 
 class Explained(NamedTuple):
-    """What a request or response says; ``inner`` are messages that travelled in it."""
+    """The description of a request or response; ``inner`` are the messages inside it."""
 
     summary: str
     detail: Any
     machines: tuple[str, ...] = ()
-    #: Each with its length.
+    #: Length and description of each.
     inner: tuple[tuple[int, Meaning], ...] = ()
     error: str | None = None
 
@@ -52,7 +52,7 @@ def _named(codes: type[IntEnum], number: int) -> str:
 
 
 def directory(value: Any) -> Explained:
-    """What the parameters have in common: an object, properties, a result."""
+    """Describes the fields that the directory calls share: an object, properties, a result."""
     detail = {name: getattr(value, name) for name in field_names(type(value))}
     if "ids" in detail:
         detail["ids"] = [_property(propid) for propid in detail["ids"]]
@@ -151,7 +151,7 @@ def _packet(packet: Packet) -> Meaning:
 
 
 def mapper(value: Any, names: dict[SyntaxId, str]) -> Explained:
-    """Towers are read: which interface, and where it is."""
+    """Describes calls of the endpoint mapper: the interfaces in towers, and their addresses."""
     if isinstance(value, epmapper.MapAsked):
         return Explained(_towers([value.tower], names), value)
     if isinstance(value, epmapper.MapFound):

@@ -1,4 +1,4 @@
-"""Who talks to whom: two endpoints, as keys, as numbers for sharing work, and as text."""
+"""Flows: pairs of endpoints as keys, as text, and as shares of work."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _NAMES = {6: "tcp", 17: "udp"}
 def flow_key(
     protocol: int, source: bytes, source_port: int, destination: bytes, destination_port: int
 ) -> tuple[FlowKey, int]:
-    """The same for both directions, and which of its endpoints sent."""
+    """The key, which is the same for both directions, and the index of the sending endpoint."""
     one, other = (source, source_port), (destination, destination_port)
     return ((protocol, one, other), 0) if one <= other else ((protocol, other, one), 1)
 
 
 def share_of(key: tuple[object, ...], shares: int) -> int:
-    """Which of so many workers decodes a conversation; the same in every process."""
+    """The worker that decodes a conversation; the same result in every process."""
     return crc32(repr(key).encode("ascii")) % shares
 
 
@@ -33,14 +33,14 @@ class Flow:
     __slots__ = ("_ends", "_longest", "_sure", "client", "number", "transport")
 
     def __init__(self, key: FlowKey, side: int, first: Place, longest: int | None) -> None:
-        """``side`` sent first. ``longest``: bytes shown of a run; None for no details at all."""
+        """``side`` sent first. ``longest``: bytes shown of a byte string; None for no details."""
         protocol, *ends = key
         self.transport = _NAMES[protocol]
         self.number = first.number
         self._ends = [(str(ip_address(address)), port) for address, port in ends]
         self._longest = longest
         self._sure = False
-        #: Until something says it: who has the higher port.
+        #: Until a handshake or message shows it: the side with the higher port.
         one, other = self.ports
         self.client = side if one == other else int(one < other)
 
@@ -49,7 +49,7 @@ class Flow:
         return self._ends[0][1], self._ends[1][1]
 
     def opened_by(self, side: int, *, sure: bool = False) -> None:
-        """A handshake is sure of it; the first message of a protocol is good enough."""
+        """Sets the client; ``sure`` (from a handshake) overrides a guess from the first message."""
         if sure or not self._sure:
             self.client, self._sure = side, sure
 

@@ -1,4 +1,4 @@
-"""IP packets that were cut on their way (RFC 791 3.2): put together from their fragments."""
+"""Reassembly of fragmented IP packets (RFC 791 3.2)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from mqis.protocol.capture.row import Place
 from mqis.wire.pcap.network import NetworkPacket
 from mqis.wire.pcap.transport import Fragment
 
-#: Of an IP packet, header included.
+#: Bytes of an IP packet, header included.
 _MAX_PACKET = 65_535
 
 Key = tuple[bytes, bytes, int, int]
 
 
 class _Parts:
-    """What has come of one packet."""
+    """The fragments of one packet so far."""
 
     __slots__ = ("bytes", "end", "parts", "place")
 
@@ -26,7 +26,7 @@ class _Parts:
         self.end: int | None = None
 
     def add(self, at: int, data: bytes) -> int:
-        """Keep the longest of what begins at one place; by how many bytes this grew."""
+        """Keeps the longest fragment at each offset; returns the bytes by which this grew."""
         grown = max(0, len(data) - len(self.parts.get(at, b"")))
         if grown:
             self.parts[at] = data
@@ -45,17 +45,17 @@ class _Parts:
 
 
 class Fragments:
-    """Packets under way, each under its addresses, protocol and identification."""
+    """Incomplete packets by addresses, protocol and identification."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._under_way: dict[Key, _Parts] = {}
         self._bytes = 0
-        #: What was given up, since the last time anybody looked.
+        #: Packets given up, with the reason, until the decoder has reported them.
         self.given_up: list[tuple[Key, Place, str]] = []
 
     def add(self, fragment: Fragment, place: Place) -> tuple[NetworkPacket, bytes] | None:
-        """The whole packet, once its last missing fragment is there."""
+        """Adds a fragment; returns the whole packet if this completes it."""
         key = fragment[:4]
         if fragment.lost:
             self._forget(key)
@@ -73,14 +73,14 @@ class Fragments:
             kept.end = fragment.at + len(fragment.data)
         whole = kept.whole()
         if whole is None:
-            self._bound(key, kept)
+            self._enforce_limits(key, kept)
             return None
         self._forget(key)
         source, destination, protocol, _ = key
         return NetworkPacket(source, destination, protocol, 0, len(whole)), whole
 
-    def _bound(self, key: Key, kept: _Parts) -> None:
-        """Give up what has more fragments than any packet, and the oldest of too many bytes."""
+    def _enforce_limits(self, key: Key, kept: _Parts) -> None:
+        """Gives up a packet of too many fragments, and the oldest ones beyond the byte limit."""
         if len(kept.parts) > self._limits.max_fragments:
             self._give_up(key, f"more than {self._limits.max_fragments} fragments")
         while self._bytes > self._limits.max_fragment_bytes:
@@ -91,7 +91,7 @@ class Fragments:
             self._give_up(next(iter(self._under_way)))
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Gives up all incomplete packets."""
         for key in list(self._under_way):
             self._give_up(key)
 

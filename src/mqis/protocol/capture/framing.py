@@ -1,8 +1,8 @@
-"""A stream of messages that carry their lengths: cutting it, and finding the way after a loss.
+"""Framing of messages that carry their lengths, and resynchronisation after a loss.
 
-A dissector gets the bytes of both directions, each in order. Where bytes are missing inside of a
-message whose length is known, the next one begins where that ends. Where they are not, the next one
-is looked for, as at the beginning of a stream that was captured from the middle on.
+A dissector gets the bytes of both directions, each in order. If bytes are missing inside a
+message of known length, the next message begins where that one ends. Otherwise the dissector is
+out of sync and searches for the next message, as in a stream whose beginning was not captured.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from mqis.protocol.capture.limits import Limits
 from mqis.protocol.capture.row import Meaning, Place
 from mqis.wire.errors import WireError
 
-#: Of which side, completed where, how many bytes, what it says.
+#: Reports a message: its side, the packet that completed it, its length, its meaning.
 Tell = Callable[[int, Place, int, Meaning], None]
 
 
-def _nobody_asks(_side: int) -> None:
+def _ignore(_side: int) -> None:
     return
 
 
 class _Side:
-    """What has come from one side and is no whole message yet."""
+    """The bytes of one side that are no whole message yet."""
 
-    __slots__ = ("astray", "buffer", "marks", "searched", "skip", "taken")
+    __slots__ = ("buffer", "marks", "out_of_sync", "searched", "skip", "taken")
 
     def __init__(self) -> None:
         self.buffer = bytearray()
-        #: How many bytes went before the buffer, and where those in it came from, by their end.
+        #: Bytes consumed before the buffer, and the packets of its bytes, by end offset.
         self.taken = 0
         self.marks: deque[tuple[int, Place]] = deque()
         #: Bytes of a broken message that are still to come.
         self.skip = 0
-        #: It is not known where the next message begins; so many bytes were passed over.
-        self.astray = False
+        #: True while the next message is searched for; ``searched`` bytes were skipped so far.
+        self.out_of_sync = False
         self.searched = 0
 
     def add(self, data: bytes, place: Place) -> None:
@@ -51,7 +51,7 @@ class _Side:
             self.marks.popleft()
 
     def place(self, at: int) -> Place:
-        """Where the byte before ``at`` in the buffer came from; ``at`` never goes back."""
+        """The packet that the byte before ``at`` came from; ``at`` must not decrease."""
         end = self.taken + at
         while self.marks[0][0] < end:
             self.marks.popleft()
@@ -59,40 +59,40 @@ class _Side:
 
 
 class Dissector(ABC):
-    """Base of those that read one protocol; one object a connection."""
+    """Base class of the dissectors, one for each protocol; one object per connection."""
 
     NAME: ClassVar[str]
-    #: So many bytes tell how long a message is.
+    #: Bytes from which ``length`` knows a message's length.
     HEAD: ClassVar[int]
 
     def __init__(self, tell: Tell, limits: Limits) -> None:
         self.tell = tell
         self.limits = limits
-        #: To be told which side is the client, by whoever sees it.
-        self.opened_by: Callable[[int], None] = _nobody_asks
+        #: Called with the side that a message shows to be the client.
+        self.opened_by: Callable[[int], None] = _ignore
         self._sides = (_Side(), _Side())
 
-    # --- what a protocol says -----------------------------------------------------------------
+    # --- defined by each protocol -------------------------------------------------------------
 
     @classmethod
     @abstractmethod
     def length(cls, head: bytes) -> int:
-        """Of the message that begins so; ``WireError`` if none does."""
+        """The length of the message with this head; ``WireError`` if it is none."""
 
     @classmethod
     @abstractmethod
     def find(cls, data: bytes | bytearray, at: int) -> int:
-        """Where a message may begin from ``at`` on; -1 if nowhere, by what is there."""
+        """The first offset from ``at`` on at which a message may begin; -1 if there is none."""
 
     @abstractmethod
     def message(self, side: int, data: bytes, place: Place) -> None:
-        """One whole message."""
+        """Handles one whole message."""
 
     def lost(self, side: int) -> None:
-        """Messages of this side are missing, nobody knows how many. Most protocols do not care."""
+        """Notes that an unknown number of messages of a side is missing; by default ignored."""
         return
 
-    # --- what a connection tells ----------------------------------------------------------------
+    # --- called by the connection ---------------------------------------------------------------
 
     def data(self, side: int, data: bytes, place: Place) -> None:
         state = self._sides[side]
@@ -105,7 +105,7 @@ class Dissector(ABC):
             self._cut(side, state, place)
 
     def gap(self, side: int, size: int, place: Place, reason: str) -> None:
-        """So many bytes are not there."""
+        """Handles a gap of ``size`` bytes."""
         state = self._sides[side]
         inside = self._still_missing(state)
         broken = ""
@@ -116,19 +116,19 @@ class Dissector(ABC):
             state.skip = inside - size
         else:
             state.skip = 0
-            state.astray = True
+            state.out_of_sync = True
         self.lost(side)
         self._damaged(side, place, f"{size} bytes are missing{broken}: {reason}")
 
-    def begin_astray(self, side: int) -> None:
-        """The stream was captured from somewhere on."""
-        self._sides[side].astray = True
+    def begin_out_of_sync(self, side: int) -> None:
+        """Begins out of sync: the beginning of the stream was not captured."""
+        self._sides[side].out_of_sync = True
 
     def end(self, place: Place) -> None:
-        """No more bytes come."""
+        """Ends both streams and reports incomplete messages."""
         for side, state in enumerate(self._sides):
             left = len(state.buffer)
-            if state.astray and left + state.searched:
+            if state.out_of_sync and left + state.searched:
                 reason = f"{left + state.searched} bytes in which no {self.NAME} message begins"
                 self._damaged(side, place, reason)
             elif left:
@@ -141,19 +141,19 @@ class Dissector(ABC):
     # --- cutting --------------------------------------------------------------------------------
 
     def _still_missing(self, state: _Side) -> int:
-        """Bytes of the message under way that have not come, if its length is known."""
+        """Bytes still missing of the current message, if its length is known, else 0."""
         if state.skip:
             return state.skip
-        if state.astray or len(state.buffer) < self.HEAD:
+        if state.out_of_sync or len(state.buffer) < self.HEAD:
             return 0
         return self.length(bytes(state.buffer[: self.HEAD])) - len(state.buffer)
 
     def _cut(self, side: int, state: _Side, place: Place) -> None:
         buffer, at = state.buffer, 0
         while True:
-            if state.astray:
+            if state.out_of_sync:
                 at = self._found(side, state, at, place)
-                if state.astray:
+                if state.out_of_sync:
                     break
             head = bytes(buffer[at : at + self.HEAD])
             if len(head) < self.HEAD:
@@ -162,7 +162,7 @@ class Dissector(ABC):
                 size = self.length(head)
             except WireError as error:
                 self._damaged(side, place, f"no {self.NAME} message: {error}")
-                state.astray = True
+                state.out_of_sync = True
                 self.lost(side)
                 continue
             if len(buffer) - at < size:
@@ -172,7 +172,7 @@ class Dissector(ABC):
         state.drop(at)
 
     def _found(self, side: int, state: _Side, at: int, place: Place) -> int:
-        """Where the next message begins, if one does; what cannot begin one is behind us."""
+        """Searches for the next message; returns its offset, or the one to search on from."""
         buffer, start = state.buffer, at
         while True:
             found = self.find(buffer, at)
@@ -189,7 +189,7 @@ class Dissector(ABC):
             if state.searched:
                 reason = f"{state.searched} bytes before the next {self.NAME} message"
                 self._damaged(side, place, reason)
-            state.astray, state.searched = False, 0
+            state.out_of_sync, state.searched = False, 0
             return found
 
     def _damaged(self, side: int, place: Place, reason: str) -> None:

@@ -1,7 +1,7 @@
-"""One direction of a TCP connection: segments in any order, bytes in theirs.
+"""One direction of a TCP connection: takes segments in any order, delivers bytes in order.
 
-Bytes are counted by position, 0 being the first; sequence numbers wrap, positions do not. What was
-received twice counts once, and what came first counts where copies differ.
+Bytes are counted by position, 0 being the first; sequence numbers wrap, positions do not. Bytes
+received twice are delivered once; where copies differ, the first is used.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from mqis.protocol.capture.row import Place
 _MODULUS = 1 << 32
 _HALF = 1 << 31
 _position = attrgetter("position")
-#: Bytes that come again and again, each time with more behind them: nobody sends so.
+#: Copies kept of one position, each longer than the last; no real sender makes more.
 _MAX_COPIES = 16
 
 
 class Chunk(NamedTuple):
-    """Bytes from a position on, ``lost`` more that are not in the file, and who carried them."""
+    """Bytes at a position, ``lost`` more that are not in the file, and their packet."""
 
     position: int
     data: bytes
@@ -35,7 +35,7 @@ class Chunk(NamedTuple):
 
 
 class HalfStream:
-    """Where a direction begins is known from its SYN, or is settled without one."""
+    """One direction. Position 0 is known from the SYN, or assumed by ``settle`` without one."""
 
     __slots__ = (
         "_base",
@@ -53,40 +53,40 @@ class HalfStream:
         self._early: list[tuple[int, Chunk]] = []
         #: Position of the first byte that has not been delivered.
         self.next = 0
-        #: By position; none of them ends before ``next``.
+        #: Chunks that wait, by position.
         self.pending: list[Chunk] = []
         self.pending_bytes = 0
-        #: Position of the FIN, which takes a number as a byte does.
+        #: Position of the FIN, which takes a sequence number as a byte does.
         self.fin: int | None = None
         #: The highest position that the other side has acknowledged.
         self.acked = 0
-        #: The beginning is that of the connection.
+        #: True if the SYN was captured, so that position 0 is the connection's first byte.
         self.synchronised = False
 
     @property
     def is_placed(self) -> bool:
-        """It is known which number position 0 has."""
+        """True once the sequence number of position 0 is known."""
         return self._base is not None
 
     @property
     def ended(self) -> bool:
-        """Everything up to its FIN is delivered."""
+        """True once everything up to the FIN is delivered."""
         return self.fin is not None and self.next > self.fin
 
     def position(self, seq: int) -> int:
-        """The position nearest to where the stream is that has this number."""
+        """The position with this sequence number that is nearest to ``next``."""
         assert self._base is not None
         ahead = (seq - self._base - self.next) % _MODULUS
         return self.next + (ahead if ahead < _HALF else ahead - _MODULUS)
 
     def is_next(self, seq: int) -> bool:
-        """Whether this is the number of the next byte, and nothing waits for an earlier one."""
+        """True if this is the number of the next byte and no chunk waits."""
         if self._base is None or self.pending:
             return False
         return (seq - self._base - self.next) % _MODULUS == 0
 
     def begins_at(self, seq: int) -> bool:
-        """The SYN says where; False if that is not where this stream begins."""
+        """Sets position 0 from a SYN; returns False if the stream already begins elsewhere."""
         if self._base is None:
             self.synchronised = True
             self._place(seq)
@@ -94,7 +94,7 @@ class HalfStream:
         return self._base == seq
 
     def settle(self) -> None:
-        """No SYN has come: the lowest number is where the stream begins for us."""
+        """Lets a stream without a SYN begin at the lowest number seen."""
         if self._base is None and self._early:
             first = self._early[0][0]
             lowest = min(self._early, key=lambda each: (each[0] - first + _HALF) % _MODULUS)
@@ -107,7 +107,7 @@ class HalfStream:
         self._early = []
 
     def add(self, seq: int, chunk: Chunk) -> None:
-        """Bytes of a segment with this number; the chunk's position is set here."""
+        """Adds the bytes of a segment with this number; sets the chunk's position."""
         if self._base is None:
             self._early.append((seq, chunk))
         else:
@@ -128,13 +128,13 @@ class HalfStream:
         self.pending_bytes += len(chunk.data)
 
     def end_at(self, seq: int) -> None:
-        """A FIN with this number."""
+        """Notes a FIN with this number."""
         if self._base is not None:
             self.fin = self.position(seq)
             self._pass_fin()
 
     def acknowledge(self, seq: int) -> None:
-        """The other side has everything before this number."""
+        """Notes that the other side has received everything before this number."""
         if self._base is not None:
             self.acked = max(self.acked, self.position(seq))
 
@@ -150,35 +150,35 @@ class HalfStream:
 
     @property
     def missing(self) -> int:
-        """How many bytes lie before the first chunk that is there."""
+        """Bytes missing before the first chunk that waits."""
         return max(0, self.pending[0].position - self.next) if self.pending else 0
 
     @property
     def unseen(self) -> int:
-        """How many bytes behind the last one that came were acknowledged all the same."""
+        """Bytes after the last captured one that the other side acknowledged all the same."""
         end = self.acked if self.fin is None else min(self.acked, self.fin)
         return end - self.next
 
     def take(self) -> tuple[bytes, int]:
-        """What of the ready chunk is new: its bytes, and how many more of it were lost."""
+        """Takes the ready chunk: its new bytes, and the number of further bytes lost."""
         chunk = self._pop()
         new = chunk.data[self.next - chunk.position :]
         lost = chunk.end - self.next - len(new)
         self.next = chunk.end
         if lost and self.pending and self.pending[0].position < self.next:
-            # Somebody else has what was lost here.
+            # Another segment has what was lost here.
             self.next = max(chunk.end - lost, self.pending[0].position)
             lost = self.next - (chunk.end - lost)
         self._pass_fin()
         return new, lost
 
     def skip(self, size: int) -> None:
-        """Go on without so many bytes."""
+        """Skips ``size`` bytes."""
         self.next += size
         self._pass_fin()
 
     def ungate(self) -> None:
-        """Let the first chunk pass, whatever it acknowledges."""
+        """Delivers the first chunk without waiting for what it acknowledges."""
         self.pending[0] = self.pending[0]._replace(ack=None)
 
     def _pop(self) -> Chunk:

@@ -1,4 +1,4 @@
-"""RPC interfaces whose calls are read. Another interface is another line."""
+"""The RPC interfaces whose calls are decoded. To add one, add a line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mqis.wire.rpc.mgmt import MGMT
 from mqis.wire.rpc.operation import InterfaceDescription
 from mqis.wire.rpc.syntax import SyntaxId
 
-#: For the words of the endpoint mapper, which speaks of the others.
+#: Names of all interfaces, for descriptions of the endpoint mapper's calls.
 _NAMES: dict[SyntaxId, str] = {}
 
 

@@ -1,4 +1,4 @@
-"""What a capture may take. Whoever made the packets could drive every one of these up."""
+"""Limits on the memory for a capture, since its packets may be crafted by an attacker."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one decoder."""
+    """The limits of one decoder."""
 
-    #: Connections and UDP flows that are remembered; those silent for longest go first.
+    #: Connections and UDP flows that are remembered; the least recently active ones go first.
     max_conversations: int = 20_000
-    #: What a connection keeps while something before it is missing.
+    #: Data that a connection keeps while earlier data is missing.
     max_pending_bytes: int = 4 << 20
     max_pending_segments: int = 4096
     #: After so many packets of a connection whose handshake was not captured, it begins with the
     #: lowest number seen: packets may be out of order in a file.
     settle_packets: int = 16
-    #: How much of a stream is looked at for something known if it does not begin with it.
+    #: Bytes of a stream that are searched for a known protocol.
     max_search: int = 16 << 10
     #: Fragmented IP packets under way at a time.
     max_fragmented: int = 1024

@@ -1,4 +1,4 @@
-"""Sessions between queue managers (MS-MQQB), and the messages that travel in them."""
+"""The dissector of sessions between queue managers (MS-MQQB) and the messages in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEGINNING = re.compile(rb"\x10...LIOR", re.DOTALL)
 
 
 class MqqbDissector(Dissector):
-    """Packets of one session; requests and responses are told apart by who began."""
+    """Reads one session; the side that sent the first request sends the requests."""
 
     NAME: ClassVar[str] = "mqqb"
     HEAD: ClassVar[int] = BASE_SIZE
@@ -73,7 +73,7 @@ class MqqbDissector(Dissector):
         return Meaning(self.NAME, kind, told, packet)
 
     def _user_message(self, packet: UserMessage) -> Meaning:
-        """What is in it, if its queue tells; and around that, who sent it where."""
+        """Describes a message: its body, if its queue is known, and its sender and destination."""
         found, machine = _queue(packet.header.destination)
         inner = _content(packet, found)
         header, properties = packet.header, packet.properties
@@ -98,7 +98,7 @@ class MqqbDissector(Dissector):
 
 
 def _queue(name: QueueName) -> tuple[QueueProtocol | None, str]:
-    """Which of the known queues, and of which machine if the name says it."""
+    """The known queue that a name means, and its machine if the name contains it."""
     if name.kind is QueueKind.DIRECT:
         host, _, path = name.direct.partition("\\")
         machine = host.partition(":")[2]

@@ -1,6 +1,6 @@
 """Any decoded value as JSON text: dataclasses as objects, bytes as hexadecimal, codes by name.
 
-How a type is converted is found out once; captures hold millions of values of a few types.
+The converter of a type is looked up once: captures hold millions of values of a few types.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _AS_TEXT = (Guid, Sid, SequenceNumber, VarType)
 
 
 def as_text(value: object, longest: int) -> str:
-    """``longest`` is how many bytes of a run of bytes are shown."""
+    """The value as JSON; of a byte string at most ``longest`` bytes are shown."""
     return _encode(_plain(value, longest))
 
 
 def field_names(kind: type) -> tuple[str, ...]:
-    """Of a dataclass; looked up once, where ``fields`` would do it every time."""
+    """The field names of a dataclass, cached because ``fields`` is slow."""
     found = _NAMES.get(kind)
     if found is None:
         found = _NAMES[kind] = tuple(field.name for field in fields(kind))
@@ -52,7 +52,7 @@ def _converter(kind: type) -> Convert:
     if issubclass(kind, Enum):
         return lambda value, _: value.name
     if is_dataclass(kind):
-        # What begins with an underscore is a memory, not a part of the value.
+        # Fields that begin with an underscore are caches, not parts of the value.
         return _fields([name for name in field_names(kind) if not name.startswith("_")])
     return _CONTAINERS.get(kind, lambda value, _: value)
 
@@ -75,7 +75,7 @@ def _octets(value: bytes | memoryview, longest: int) -> str:
 
 
 def _int(value: int, _longest: int) -> int | str:
-    """Readers of JSON keep integers of 64 bits at best."""
+    """Integers of more than 64 bits as text: most readers of JSON cannot hold them."""
     return value if value.bit_length() <= 64 else f"0x{value:x}"
 
 

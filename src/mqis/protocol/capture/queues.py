@@ -1,4 +1,4 @@
-"""What messages to the private queues of queue managers are. Another queue is another line."""
+"""The private queues of queue managers whose messages are decoded. To add one, add a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqis.wire.mqcn.notification import NOTIFY_QUEUE_ID
 
 
 class QueueProtocol(NamedTuple):
-    """``queue`` is the path behind the machine, ``private_id`` its number everywhere."""
+    """A private queue: its path after the machine's name, and its number on every machine."""
 
     name: str
     queue: str

@@ -1,4 +1,4 @@
-"""What a stream is: by how it begins, else by its port, else by what is found further in."""
+"""Recognition of a stream's protocol: by its first bytes, by bytes further on, or by port."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SHOWN = 16
 
 
 class StreamProtocol(NamedTuple):
-    """A line of the registry."""
+    """An entry of the registry."""
 
     dissector: type[Dissector]
     ports: frozenset[int]
 
 
 class _Event(NamedTuple):
-    """What has to be told to a dissector once it is chosen."""
+    """Data or a gap, kept for the dissector until one is chosen."""
 
     side: int
     data: bytes
@@ -32,7 +32,7 @@ class _Event(NamedTuple):
 
 
 class Recognition:
-    """Takes the place of a dissector until one is chosen; ``dissector`` is that one."""
+    """Stands in for the dissector until one is chosen, which ``dissector`` then holds."""
 
     def __init__(
         self,
@@ -46,22 +46,22 @@ class Recognition:
         self._limits = limits
         self._emit = emit
         self._heads = (bytearray(), bytearray())
-        #: The stream was captured from somewhere on; or has a hole by now.
-        self._begins_astray = [False, False]
-        self._astray = [False, False]
+        #: By side: the beginning was not captured; the same, or there was a gap since.
+        self._begins_out_of_sync = [False, False]
+        self._out_of_sync = [False, False]
         self._events: list[_Event] = []
-        #: From where each protocol is still to be looked for, by protocol and side.
+        #: The offset from which to search on, by protocol and side.
         self._from: dict[tuple[type[Dissector], int], int] = {}
         self._bytes = [0, 0]
-        #: Nothing that is known.
+        #: True if no known protocol fits.
         self.given_up = False
         self.dissector: Dissector | None = None
 
-    def begin_astray(self, side: int) -> None:
-        self._begins_astray[side] = self._astray[side] = True
+    def begin_out_of_sync(self, side: int) -> None:
+        self._begins_out_of_sync[side] = self._out_of_sync[side] = True
 
     def count(self, side: int, size: int) -> None:
-        """Bytes of a stream that was given up."""
+        """Counts bytes of a stream that was given up."""
         self._bytes[side] += size
 
     def data(self, side: int, data: bytes, place: Place) -> None:
@@ -77,11 +77,11 @@ class Recognition:
         if self.given_up:
             return
         self._events.append(_Event(side, b"", size, place, reason))
-        self._astray[side] = True
+        self._out_of_sync[side] = True
 
     def end(self, place: Place) -> None:
         if self.dissector is None and not self.given_up and self._events:
-            self._by_port()
+            self._choose_by_port()
         if self.dissector is not None:
             self.dissector.end(place)
         elif any(self._bytes):
@@ -93,21 +93,21 @@ class Recognition:
         for protocol in self._protocols:
             begins = self._begins(protocol.dissector, side, head)
             if begins:
-                self._chosen(protocol.dissector)
+                self._use(protocol.dissector)
                 return
             unsure |= begins is None
         if not unsure or len(head) >= self._limits.max_search:
-            self._by_port()
+            self._choose_by_port()
 
     def _begins(self, dissector: type[Dissector], side: int, head: bytearray) -> bool | None:
-        """Whether the stream is this, None if more bytes are needed to tell.
+        """Returns whether the stream is of this protocol; None if that takes more bytes.
 
-        What was looked at in vain is not looked at again when more bytes come.
+        Bytes searched in vain are not searched again when more come.
         """
         searched = self._from.get((dissector, side), 0)
         at = dissector.find(head, searched)
         while at >= 0:
-            if at and not self._astray[side]:
+            if at and not self._out_of_sync[side]:
                 return False
             start = bytes(head[at : at + dissector.HEAD])
             if len(start) < dissector.HEAD:
@@ -119,20 +119,20 @@ class Recognition:
                 at = dissector.find(head, at + 1)
             else:
                 return True
-        if not self._astray[side]:
+        if not self._out_of_sync[side]:
             return None if len(head) < dissector.HEAD else False
         self._from[dissector, side] = max(searched, len(head) - dissector.HEAD + 1)
         return None
 
-    def _by_port(self) -> None:
+    def _choose_by_port(self) -> None:
         for protocol in self._protocols:
             if not protocol.ports.isdisjoint(self._flow.ports):
-                self._chosen(protocol.dissector)
+                self._use(protocol.dissector)
                 return
         self.given_up = True
         self._events = []
 
-    def _chosen(self, kind: type[Dissector]) -> None:
+    def _use(self, kind: type[Dissector]) -> None:
         flow, emit, name = self._flow, self._emit, kind.NAME
 
         def tell(side: int, place: Place, length: int, meaning: Meaning) -> None:
@@ -141,8 +141,8 @@ class Recognition:
         dissector = kind(tell, self._limits)
         dissector.opened_by = flow.opened_by
         for side in (0, 1):
-            if self._begins_astray[side]:
-                dissector.begin_astray(side)
+            if self._begins_out_of_sync[side]:
+                dissector.begin_out_of_sync(side)
         for event in self._events:
             if event.data:
                 dissector.data(event.side, event.data, event.place)
@@ -152,7 +152,7 @@ class Recognition:
         self.dissector = dissector
 
     def _unrecognised(self, place: Place) -> None:
-        """One row a connection: so many bytes of nobody knows what."""
+        """Emits one row for a connection of an unknown protocol."""
         flow = self._flow
         side = flow.client
         beginning = bytes(self._heads[side][:_SHOWN] or self._heads[1 - side][:_SHOWN])

@@ -1,9 +1,9 @@
-"""Everything that is recognised in a capture. A later protocol is one line in one of these tables.
+"""The tables of all protocols decoded in a capture. To add a protocol, add a line to one of them.
 
 STREAMS      over TCP: its dissector, and the ports where it is expected
 DATAGRAMS    over UDP: a function of the datagram
 QUEUES       in MSMQ messages: a private queue, and a function of the body (queues.py)
-INTERFACES   in RPC: a description with its stubs, and words for them (interfaces.py)
+INTERFACES   in RPC: an interface, and a function that describes its calls (interfaces.py)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DATAGRAMS: tuple[DatagramProtocol, ...] = (
     DatagramProtocol("ping", frozenset({3527}), ping),
 )
 
-#: Names of what rows can be about, carriers included.
+#: The protocols that rows can have, carriers included.
 PROTOCOLS: tuple[str, ...] = (
     *(protocol.dissector.NAME for protocol in STREAMS),
     *(protocol.name for protocol in DATAGRAMS),

@@ -1,4 +1,4 @@
-"""Replication messages and change notifications in words (MC-MQDSRP, MS-MQCN)."""
+"""Descriptions of replication messages and change notifications (MC-MQDSRP, MS-MQCN)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def notification(body: bytes) -> Meaning:
 
 
 def _propagation(message: ChangePropagation) -> _About:
-    """Of one partition if all changes are; a heartbeat without changes tells numbers instead."""
+    """Names a partition only if all changes are in it; without changes describes the heartbeat."""
     heartbeat = message.heartbeat
     partitions = {change.partition for change in message.changes}
     numbers = [change.seq.value for change in message.changes]

@@ -1,4 +1,4 @@
-"""One line of what a capture says."""
+"""Rows: one for each decoded message or error of a capture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mqis.wire.guid import Guid
 
 
 class Place(NamedTuple):
-    """Where in a file something stands: the packet that completed it."""
+    """The packet in the file that completed a message."""
 
     number: int
     offset: int
@@ -16,42 +16,42 @@ class Place(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """What a message says, whoever carried it."""
+    """The decoded content of a message, whatever carried it."""
 
     protocol: str
     kind: str
     summary: str = ""
-    #: Anything that ``plain.as_text`` takes.
+    #: Any value that ``plain.as_text`` converts.
     detail: Any = None
     #: RPC: the call; MS-MQQB: the ordinal of the message.
     call_id: int | None = None
-    #: Of a replication message: what it is about, and the highest number in it.
+    #: The partition of a replication message, and the highest sequence number in it.
     partition: Guid | None = None
     seq: int | None = None
-    #: The queue manager that made it, and machines that it names.
+    #: The queue manager that sent it, and the machines that it names.
     queue_manager: Guid | None = None
     machines: tuple[str, ...] = ()
     error: str | None = None
 
 
 class Row(NamedTuple):
-    """A decoded message, or where ``error`` is set, what could not be decoded."""
+    """A decoded message; with ``error`` set, something that could not be decoded."""
 
     time_ns: int | None
     frame: int
-    #: In the file, of the record of that packet.
+    #: The offset of that packet's record in the file.
     offset: int
     source: str
     source_port: int
     destination: str
     destination_port: int
-    #: Whether it goes to who was connected to, or asked.
+    #: True if it goes from the client to the server.
     to_server: bool
     #: tcp or udp; empty where not even that is known.
     transport: str
     #: The protocol of the stream: mqqb, rpc, mqsd, ...
     carrier: str
-    #: The innermost one that was understood: mqdsrp, dscomm, cmp, ...
+    #: The innermost protocol that was decoded: mqdsrp, dscomm, cmp, ...
     protocol: str
     kind: str
     #: The number of the conversation's first packet, which tells conversations apart.
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
 
 def file_error(offset: int, reason: str, frame: int = 0, time_ns: int | None = None) -> Row:
-    """What is wrong with a file or a packet, before any conversation is known."""
+    """A row for an error of the file or of a packet that belongs to no conversation."""
     return Row(
         time_ns=time_ns,
         frame=frame,

@@ -1,4 +1,4 @@
-"""DCE/RPC connections (C706, MS-RPCE): what was bound, and every call with its answer.
+"""The dissector of DCE/RPC connections (C706, MS-RPCE): binds, calls and their answers.
 
 The side that sends a request is the caller, whichever opened the connection. A request that comes
 back under the number of a call that is under way is a callback, and its number counts among the
@@ -54,7 +54,7 @@ class RpcDissector(Dissector):
         super().__init__(tell, limits)
         self._proposed: dict[tuple[int, int], tuple[ContextElement, ...]] = {}
         self._contexts: dict[int, _Context] = {}
-        #: How often messages of a side were lost: stubs that were begun before are broken.
+        #: Losses of each side: a stub that was begun before one is broken.
         self._losses = [0, 0]
         #: By side, call_id and PTYPE.
         self._stubs: dict[tuple[int, int, int], Stub] = {}
@@ -220,7 +220,7 @@ class RpcDissector(Dissector):
             self.tell(side, place, length, inner._replace(call_id=stub.call_id))
 
     def _remember(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """At most so many; the oldest goes."""
+        """Adds an entry; drops the oldest one beyond ``max_calls``."""
         table.pop(key, None)
         if len(table) >= self.limits.max_calls:
             del table[next(iter(table))]

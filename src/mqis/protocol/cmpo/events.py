@@ -1,4 +1,4 @@
-"""What a partner asks of its driver, and what it asks and tells the level above."""
+"""The effects of a partner for its driver, and its interface to the level above."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AnyAnswer = ContextAnswer | ResourcesNegotiated | Result
 
 @dataclass(frozen=True, slots=True)
 class Invoke:
-    """Call the partner of ``session``, then ``returned`` or ``failed`` with the same number."""
+    """Tells the driver to call a session's partner; it reports ``returned`` or ``failed``."""
 
     call: int
     session: Session
@@ -42,7 +42,7 @@ class Invoke:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Give up a call; nothing is to be reported of it."""
+    """Tells the driver to give up a call, and to report no result."""
 
     session: Session
     call: int
@@ -50,7 +50,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answer a call that was left open, by the token it came with."""
+    """Tells the driver to answer an open call, which is identified by its token."""
 
     token: object
     answer: AnyAnswer
@@ -58,14 +58,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """The context handle that was given out for a session is no longer good."""
+    """Tells the driver that the context handle given out for a session is no longer valid."""
 
     session: Session
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A session is no more: drop its association, and the handle given out for it."""
+    """Tells the driver that a session has ended: to drop its association and its handle."""
 
     session: Session
 
@@ -79,25 +79,25 @@ class LevelTwo(Protocol):
     """The protocol on top (MS-CMP). It may call the partner from inside each of these."""
 
     def session_up(self, session: Session, now: float) -> None:
-        """A session is active, whoever asked for it."""
+        """Reports that a session is active, whichever side asked for it."""
 
     def session_failed(self, session: Session, result: int, now: float) -> None:
-        """A session could not be set up."""
+        """Reports that a session could not be set up."""
 
     def session_down(self, session: Session, teardown: TeardownType, now: float) -> None:
-        """A session that was active has ended, forced or by a problem."""
+        """Reports that an active session has ended, forced or by a problem."""
 
     def grant(self, session: Session, requested: int, now: float) -> int:
-        """How many of the connections that the partner asks for it gets."""
+        """The number of connections that the partner gets of those that it asks for."""
 
     def granted(self, session: Session, accepted: int, result: int, now: float) -> None:
-        """What became of an own request for connections."""
+        """Reports the result of an own request for connections."""
 
     def receive(self, session: Session, messages: int, boxcar: bytes, now: float) -> int | None:
-        """Take a boxcar over; the result of the call that brought it.
+        """Takes a boxcar; returns the result of the call that brought it.
 
-        None: taken over, but the call is to return later, when ``Partner.release`` says so.
+        None: the boxcar is taken, but the call returns only after ``Partner.release``.
         """
 
     def sent(self, session: Session, now: float) -> None:
-        """The partner has taken the last boxcar over."""
+        """Reports that the partner has taken the last boxcar."""

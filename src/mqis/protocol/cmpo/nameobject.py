@@ -1,4 +1,4 @@
-"""Name objects: who a partner is and where (3.2.1.4), and which of two is primary (1.3.1)."""
+"""Name objects: a partner's identity and host (3.2.1.4), and the rank of two partners (1.3.1)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mqis.wire.cmpo.codes import ComProtocol, SessionRank
 from mqis.wire.guid import Guid
 
 MAX_HOST_NAME = 15
-#: Not in the name of a computer (MS-DTYP, NetBIOS).
+#: Characters that a computer's name must not contain (MS-DTYP, NetBIOS).
 _FORBIDDEN = frozenset('"/\\:|<>*?')
 
 
@@ -41,15 +41,15 @@ class NameObject:
 
     @classmethod
     def parse(cls, text: str) -> NameObject:
-        """``HOST/CID``, as ``str`` writes it."""
+        """Parses ``HOST/CID``, as ``str`` writes it."""
         host, slash, cid = text.partition("/")
         if not slash:
-            raise ValueError(f"{text!r} is not HOST/CID")
+            raise ValueError(f"{text!r} is not of the form HOST/CID")
         return cls(host, Guid.parse(cid))
 
 
 def is_host_name(text: str) -> bool:
-    """Whether a computer can be called so."""
+    """Returns whether a text is a valid computer name."""
     units = len(text.encode("utf-16-le", "surrogatepass")) // 2
     plain = text.isprintable() and text == text.strip() and not _FORBIDDEN & set(text)
     return 1 <= units <= MAX_HOST_NAME and plain

@@ -1,7 +1,7 @@
-"""A partner of MS-CMPO: its sessions, as a machine without I/O.
+"""A partner of MS-CMPO: its sessions, as a state machine without I/O.
 
-The driver hands in the calls that come and the ends of those that go, and does what ``effects``
-asks for; ``LevelTwo`` is the protocol above. Time is an argument.
+The driver passes in incoming calls and the results of outgoing ones, and carries out ``effects``;
+``LevelTwo`` is the protocol above. Time is an argument.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mqis.wire.guid import Guid
 
 
 class Partner:
-    """The state of one partner (3.2.1.1) and everything that happens to it."""
+    """The state of one partner (3.2.1.1) and the events that change it."""
 
     def __init__(
         self,
@@ -50,18 +50,18 @@ class Partner:
         return tuple(self._table.sessions.values())
 
     def session(self, cid: Guid) -> Session | None:
-        """The session with the partner of this CID, in whatever state."""
+        """The session with the partner of this CID, in any state."""
         return self._table.sessions.get(cid)
 
     def effects(self) -> list[Effect]:
-        """What the driver is to do, in order; asked for after everything else here is called."""
+        """The effects for the driver, in order. It calls this after every other method."""
         effects, self._table.effects = self._table.effects, []
         return effects
 
     # --- the level above --------------------------------------------------------------------------
 
     def request_session(self, name: NameObject, now: float) -> Session:
-        """A session with a partner: wait until it is active, or ``session_failed``.
+        """Returns a session with a partner; ``session_up`` or ``session_failed`` follows.
 
         ``SessionError`` if there can be none.
         """
@@ -71,15 +71,15 @@ class Partner:
         self._teardown.request(session, teardown, now)
 
     def allocate(self, session: Session, count: int) -> None:
-        """Ask the partner for connections; ``granted`` tells."""
+        """Asks the partner for connections; ``granted`` reports the result."""
         self._traffic.allocate(session, count)
 
     def send(self, session: Session, messages: int, boxcar: bytes) -> None:
-        """Send a boxcar; ``sent`` tells when the next may go."""
+        """Sends a boxcar; the next one may be sent after ``sent``."""
         self._traffic.send(session, messages, boxcar)
 
     def release(self, session: Session, now: float) -> None:
-        """Let the SendReceive return that ``LevelTwo.receive`` has kept."""
+        """Completes the SendReceive for which ``LevelTwo.receive`` returned None."""
         self._traffic.release(session, now)
 
     # --- calls in ---------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Partner:
     def build_context(
         self, request: idl.BuildContext, token: object, now: float
     ) -> ContextAnswer | None:
-        """None: the answer comes as an effect with ``token``."""
+        """The answer to BuildContext; None: it comes as an effect with ``token``."""
         return self._setup.build_context(request, token, now)
 
     def negotiate_resources(
@@ -110,17 +110,17 @@ class Partner:
         return int(self._teardown.begin_tear_down(session, now))
 
     def rundown(self, session: Session, now: float) -> None:
-        """The partner's association is lost (3.3.6.1)."""
+        """Handles the loss of the partner's association (3.3.6.1)."""
         self._teardown.lost(session, now)
 
     def abandoned(self, token: object, now: float) -> None:
-        """The caller of a call that was left open is gone."""
+        """Handles the loss of the caller of an open call."""
         self._setup.abandoned(token, now)
 
     # --- ends of calls out ------------------------------------------------------------------------
 
     def returned(self, call: int, request: Any, answer: Any, now: float) -> None:
-        """A call of ``Invoke`` has its answer."""
+        """Handles the answer to a call of ``Invoke``."""
         found = self._table.ended(call)
         if found is None:
             return
@@ -139,7 +139,7 @@ class Partner:
             self._teardown.ended(session, kind, answer.result != 0, now)
 
     def failed(self, call: int, request: Any, result: int, now: float) -> None:
-        """A call of ``Invoke`` has none: a fault, no connection, no answer in time."""
+        """Handles a failed call of ``Invoke``: a fault, no connection, or no answer in time."""
         found = self._table.ended(call)
         if found is None:
             return
@@ -159,8 +159,8 @@ class Partner:
     def handle_timer(self, now: float) -> None:
         for session in self._table.timers.ring(now):
             if session.state in SETTING_UP:
-                self._setup.ring(session, now)
+                self._setup.handle_timer(session, now)
             else:
-                self._teardown.ring(session, now)
-                self._traffic.ring(session, now)
+                self._teardown.handle_timer(session, now)
+                self._traffic.handle_timer(session, now)
             self._table.arm(session)

@@ -1,4 +1,4 @@
-"""Which calls are authenticated and which are let in (2.1.3, 3.2.1.1)."""
+"""Authentication of outgoing calls and admission of incoming ones (2.1.3, 3.2.1.1)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mqis.protocol.authentication import AuthLevel, Identity
 
 
 class SecurityLevel(Enum):
-    """Security Level, given by the level above and never changed."""
+    """Security Level, set once by the level above."""
 
     MUTUAL = "mutual"
     INCOMING = "incoming"
@@ -16,9 +16,9 @@ class SecurityLevel(Enum):
 
 
 def attempts(level: SecurityLevel, *, credentials: bool) -> tuple[bool, ...]:
-    """Whether to authenticate a call, one attempt after the other until one gets through.
+    """The attempts at a call, until one succeeds: True for each that is authenticated.
 
-    Without credentials there is nothing to try first.
+    Without credentials, there is no authenticated attempt.
     """
     if level is SecurityLevel.MUTUAL:
         return (True,)
@@ -28,10 +28,10 @@ def attempts(level: SecurityLevel, *, credentials: bool) -> tuple[bool, ...]:
 def admits(
     level: SecurityLevel, auth_level: int, identity: Identity | None, *, initiated_here: bool
 ) -> bool:
-    """Whether a call may come in.
+    """Returns whether an incoming call is admitted.
 
-    Authenticated means at packet privacy. With incoming authentication, calls that belong to a
-    session that this side asked for may come without: it may have had to ask without, too.
+    Authenticated means at packet privacy. With incoming authentication, calls of a session that
+    this side asked for may be anonymous, because its own request may have been anonymous too.
     """
     if level is SecurityLevel.NONE:
         return True
@@ -42,12 +42,12 @@ def admits(
 
 
 def is_machine(identity: Identity | None, host_name: str) -> bool:
-    """Whether a caller is the account of the host that it says it is on (MS-DTCO 5.1)."""
+    """Returns whether a caller is the machine account of the host that it names (MS-DTCO 5.1)."""
     return identity is not None and identity.name.upper() == f"{host_name.upper()}$"
 
 
 def principal(host_name: str, identity: Identity | None) -> str:
-    """Whom to expect at the other end: who called, if a machine did, else the host (3.3.4.2.1)."""
+    """The principal to expect: the machine that called, else the host by name (3.3.4.2.1)."""
     if identity is not None and identity.name.endswith("$"):
         host_name = identity.name[:-1]
     return f"host/{host_name}"

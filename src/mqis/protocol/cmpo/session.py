@@ -17,10 +17,10 @@ class SessionState(Enum):
     CONNECTING = auto()
     CONFIRMING = auto()
     ACTIVE = auto()
-    #: Of a secondary only: it has asked the primary to tear down.
+    #: Only of a secondary, which has asked the primary to tear down.
     REQUESTING_TEARDOWN = auto()
     TEARDOWN = auto()
-    #: Removed from the table; whoever still holds the object can see it.
+    #: Removed from the table; code that still holds the object sees this state.
     CLOSED = auto()
 
 
@@ -29,11 +29,11 @@ ENDING = frozenset({SessionState.REQUESTING_TEARDOWN, SessionState.TEARDOWN})
 
 
 class CallKind(Enum):
-    """What an outgoing call is for."""
+    """The purpose of an outgoing call."""
 
     POKE = auto()
     BUILD = auto()
-    #: The secondary's call inside the primary's.
+    #: BuildContext of the secondary, made inside that of the primary.
     BUILD_BACK = auto()
     BEGIN_TEARDOWN = auto()
     TEARDOWN = auto()
@@ -46,39 +46,39 @@ class Session:
     """The pair of associations with one partner."""
 
     name: NameObject
-    #: Of this side.
+    #: The rank of this side.
     rank: SessionRank
-    #: Whether the level above here asked for it first.
+    #: True if the level above on this side asked for it first.
     initiated_here: bool
     state: SessionState = SessionState.CONNECTING
     version: BoundVersionSet = BoundVersionSet.NONE
-    #: The partner's handle for the session, to be given in calls.
+    #: The partner's handle for the session, a parameter of calls.
     handle: ContextHandle = ContextHandle.NULL
-    #: pszGuidIn of the bind attempt under way.
+    #: pszGuidIn of the current bind attempt.
     bind_guid: Guid = Guid.NULL
     #: The partner has no W methods.
     narrow: bool = False
     failures: int = 0
     setup_due: float | None = None
-    #: When the secondary stops waiting for its own call (half the setup timer).
+    #: The time at which the secondary's own call times out (half the setup timer).
     inner_due: float | None = None
     retry_due: float | None = None
     teardown_due: float | None = None
     #: Outgoing calls that have not ended.
     calls: dict[int, CallKind] = field(default_factory=dict)
-    #: The primary's call that waits for the secondary's own.
+    #: The token of the primary's call, which waits for the secondary's own.
     outer: object = None
-    #: The partner's SendReceive that returns when the level above has room again.
+    #: The token of the partner's SendReceive, which returns when the level above has room again.
     unreturned: object = None
-    #: Calls that came before the session was active or behind that one, with their tokens.
+    #: Calls that came before the session was active or after that SendReceive, with their tokens.
     held: list[tuple[object, NegotiateResources | SendReceive]] = field(default_factory=list)
-    #: Own calls that came before the partner's was, and when to make them again.
-    again: list[tuple[float, CallKind, NegotiateResources | SendReceive]] = field(
+    #: Own calls that the partner was not ready for, and the times to retry them.
+    retries: list[tuple[float, CallKind, NegotiateResources | SendReceive]] = field(
         default_factory=list
     )
-    again_failures: int = 0
-    #: The level above knows that the session is lost.
-    told_down: bool = False
+    retry_failures: int = 0
+    #: True once ``session_down`` was reported to the level above.
+    reported_down: bool = False
 
     @property
     def is_primary(self) -> bool:
@@ -87,5 +87,5 @@ class Session:
     @property
     def next_due(self) -> float | None:
         dues = [self.setup_due, self.inner_due, self.retry_due, self.teardown_due]
-        dues += [due for due, _, _ in self.again]
+        dues += [due for due, _, _ in self.retries]
         return min((due for due in dues if due is not None), default=None)

@@ -1,7 +1,7 @@
-"""Setting a session up: New Session Requested, Poke, BuildContext (3.3.4.1, 3.3.4.2, 3.4.6.1).
+"""Session set-up: New Session Requested, Poke, BuildContext (3.3.4.1, 3.3.4.2, 3.4.6.1).
 
     secondary                        primary
-                    <- wants one, or PokeW ->
+                    <- requested, or PokeW ->
                                      Connecting
     Confirming      <- BuildContextW(1)
                     BuildContextW(2) ->
@@ -9,8 +9,8 @@
                     <- 0, handle
     Active          0, handle ->     Active
 
-Both calls carry the same GUID. One BuildContextW is under way per session, however often the
-partner pokes (E-CMPO-08). A failure is final only if its code says so or the retries are used up
+Both calls carry the same GUID. A session has one BuildContextW under way, however often the
+partner pokes (E-CMPO-08). A failure is final only if its code is or the retries are used up
 (E-CMPO-04); success is 0 and nothing else (E-CMPO-06).
 """
 
@@ -44,7 +44,7 @@ _SETUP_CALLS = frozenset({CallKind.POKE, CallKind.BUILD, CallKind.BUILD_BACK})
 
 
 class SessionError(ProtocolError):
-    """A session cannot be had, or is lost, with the result that says why."""
+    """A session cannot be set up, or is lost; ``result`` is the reason."""
 
     def __init__(self, result: int, detail: str) -> None:
         super().__init__(f"{detail}: {result_text(result)}")
@@ -57,7 +57,7 @@ class SessionError(ProtocolError):
 
 @dataclass(frozen=True, slots=True)
 class _Bind:
-    """A bind attempt of a primary: who, which, and the versions both have."""
+    """A bind attempt of a primary: its name, its GUID, and the common versions."""
 
     name: NameObject
     guid: Guid
@@ -65,7 +65,7 @@ class _Bind:
 
 
 class SessionSetup:
-    """The half of a partner that builds sessions. ``activated`` goes on with what was held."""
+    """The part of a partner that sets sessions up. ``activated`` handles the calls held back."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class SessionSetup:
     # --- the level above --------------------------------------------------------------------------
 
     def request(self, name: NameObject, now: float) -> Session:
-        """New Session Requested (3.4.6.1): the session there is, or a new one."""
+        """New Session Requested (3.4.6.1): returns the existing session, or a new one."""
         table = self._table
         found = table.sessions.get(name.cid)
         if found is not None:
@@ -95,9 +95,10 @@ class SessionSetup:
                 )
             return found
         if name.cid == table.name.cid:
-            raise SessionError(CmResult.INVALID_ARGUMENT, f"{name} has the identifier of this side")
+            detail = f"{name} has the contact identifier of this side"
+            raise SessionError(CmResult.INVALID_ARGUMENT, detail)
         if not _common(name.protocols):
-            raise SessionError(CmResult.PROTOCOL_NOT_SUPPORTED, f"no way to {name}")
+            raise SessionError(CmResult.PROTOCOL_NOT_SUPPORTED, f"{name} does not offer TCP")
         if table.full:
             raise SessionError(CmResult.SERVER_TOO_BUSY, "too many sessions")
         session = table.create(name, initiated_here=True)
@@ -110,7 +111,7 @@ class SessionSetup:
         self._table.arm(session)
 
     def _call(self, session: Session) -> None:
-        """The next call of the set-up, as this side's rank and state have it."""
+        """Makes the next call of the set-up, which depends on rank and state."""
         if session.state is SessionState.CONFIRMING:
             self._build(session, CallKind.BUILD_BACK)
         elif session.is_primary:
@@ -146,7 +147,7 @@ class SessionSetup:
     # --- calls in ---------------------------------------------------------------------------------
 
     def poke(self, request: idl.Poke, now: float) -> int:
-        """Poke and PokeW (3.3.4.1): answered at once, BuildContext comes after."""
+        """Answers Poke and PokeW (3.3.4.1) at once; BuildContext comes after."""
         name = self._caller(request.callee, request.host_name, request.caller, request.blob)
         if isinstance(name, CmResult):
             return name
@@ -184,7 +185,7 @@ class SessionSetup:
         return self._from_secondary(session, guid, bound, now)
 
     def _caller(self, callee: str, host: str, caller: str, blob: bytes) -> NameObject | CmResult:
-        """The name object of whoever calls, or why it is none (3.3.4.1)."""
+        """The name object of the caller, or the result that refuses it (3.3.4.1)."""
         mine = self._table.name
         cid = _guid(caller)
         try:
@@ -199,7 +200,7 @@ class SessionSetup:
     def _from_primary(
         self, bind: _Bind, session: Session | None, token: object, now: float
     ) -> ContextAnswer | None:
-        """This side is secondary: call back before answering (3.3.4.2.1)."""
+        """Handles BuildContext as secondary: calls back before answering (3.3.4.2.1)."""
         table, settings = self._table, self._table.settings
         if session is not None and session.state is not SessionState.CONNECTING:
             return ContextAnswer(CmResult.SERVER_NOT_READY)
@@ -224,9 +225,9 @@ class SessionSetup:
     def _from_secondary(
         self, session: Session | None, guid: Guid, bound: BoundVersionSet | None, now: float
     ) -> ContextAnswer:
-        """This side is primary: the callback inside its own call (3.3.4.2.2).
+        """Handles BuildContext as primary: the callback inside its own call (3.3.4.2.2).
 
-        The text looks at no state. But a callback belongs to the attempt that is under way, by its
+        The text checks no state. But a callback belongs to the current attempt, by its
         GUID (1.3.3.1 has it verified), and an active session is not to be confirmed again.
         """
         if session is None:
@@ -244,12 +245,12 @@ class SessionSetup:
     # --- ends of calls ----------------------------------------------------------------------------
 
     def poked(self, session: Session, result: int, now: float) -> None:
-        """PokeW ended. Once BuildContext has come it does not matter how."""
+        """Handles the end of PokeW; its result is irrelevant once BuildContext has come."""
         if session.state is SessionState.CONNECTING and result:
             self._retry(session, result, now)
 
     def built(self, session: Session, answer: idl.ContextBuilt, now: float) -> None:
-        """The primary's call ended (3.4.6.1.1)."""
+        """Handles the end of the primary's call (3.4.6.1.1)."""
         if not _succeeded(answer, session.bind_guid):
             self._retry(session, answer.result or CmResult.SERVER_NOT_READY, now)
         elif session.state is not SessionState.CONFIRMING:  # no callback: half a session
@@ -258,7 +259,7 @@ class SessionSetup:
             self._activate(session, answer, now)
 
     def built_back(self, session: Session, answer: idl.ContextBuilt, now: float) -> None:
-        """The secondary's call inside the primary's ended (3.3.4.2.1)."""
+        """Handles the end of the secondary's call inside the primary's (3.3.4.2.1)."""
         if not _succeeded(answer, session.bind_guid):
             self._retry(session, answer.result or CmResult.SERVER_NOT_READY, now)
             return
@@ -268,7 +269,7 @@ class SessionSetup:
         self._activate(session, answer, now)
 
     def failed(self, session: Session, kind: CallKind, result: int, now: float) -> None:
-        """A call of the set-up ended in a fault, or not at all."""
+        """Handles a call of the set-up that ended in a fault or got no answer."""
         if result == CmResult.PROCNUM_OUT_OF_RANGE and not session.narrow:
             session.narrow = True
             self._call_again(session, kind)
@@ -278,7 +279,7 @@ class SessionSetup:
             self._retry(session, result, now)
 
     def _call_again(self, session: Session, kind: CallKind) -> None:
-        """The same call without W (product note 24)."""
+        """Repeats a call without W (product note 24)."""
         if kind is CallKind.POKE:
             if session.state is SessionState.CONNECTING:
                 self._poke(session)
@@ -293,7 +294,7 @@ class SessionSetup:
         self._activated(session, now)
 
     def _retry(self, session: Session, result: int, now: float) -> None:
-        """Once more after a pause, unless it is final."""
+        """Retries after a back-off, unless the failure is final."""
         table, settings = self._table, self._table.settings
         session.failures += 1
         if result in FINAL or session.failures > settings.retries:
@@ -312,8 +313,8 @@ class SessionSetup:
 
     # --- time and losses --------------------------------------------------------------------------
 
-    def ring(self, session: Session, now: float) -> None:
-        """Timers of the set-up (3.2.5.1)."""
+    def handle_timer(self, session: Session, now: float) -> None:
+        """Handles the timers of the set-up (3.2.5.1)."""
         late = [due for due in (session.setup_due, session.inner_due) if due is not None]
         if late and min(late) <= now:
             self._fail(session, CmResult.TIMED_OUT, now)
@@ -322,7 +323,7 @@ class SessionSetup:
             self._call(session)
 
     def abandoned(self, token: object, now: float) -> None:
-        """The primary gave up its BuildContext."""
+        """Fails the session whose primary has given up its BuildContext."""
         for session in self._table.sessions.values():
             if session.outer is token:
                 session.outer = None
@@ -335,12 +336,12 @@ def is_setup(kind: CallKind) -> bool:
 
 
 def _succeeded(answer: idl.ContextBuilt, guid: Guid) -> bool:
-    """0 with a null GuidOut is how old partners refuse (product notes 21, 23)."""
+    """False also for 0 with a null GuidOut, with which old partners refuse (notes 21, 23)."""
     return answer.result == 0 and _guid(answer.guid_out) == guid
 
 
 def _guid(text: str) -> Guid:
-    """The null GUID for what is none."""
+    """The GUID in a text; the null GUID if it is none."""
     try:
         return Guid.parse(text)
     except ValueError:
@@ -348,5 +349,5 @@ def _guid(text: str) -> Guid:
 
 
 def _common(protocols: ComProtocol) -> bool:
-    """TCP is what this implementation has (2.1.1)."""
+    """True if the partner offers TCP, the only protocol of this implementation (2.1.1)."""
     return bool(protocols & ComProtocol.IP_TCP)

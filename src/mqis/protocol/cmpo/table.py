@@ -1,4 +1,4 @@
-"""The session table (3.2.1.2): what exists, what is under way, and how a session is cleaned up."""
+"""The session table (3.2.1.2): sessions, their calls under way, and their clean-up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mqis.wire.rpc.operation import Operation
 
 
 class SessionTable:
-    """Sessions by the CID of the partner, and what they want of the driver."""
+    """Sessions by the CID of the partner, and their effects for the driver."""
 
     def __init__(self, name: NameObject, settings: Settings) -> None:
         self.name = name
@@ -48,14 +48,14 @@ class SessionTable:
         return session
 
     def remove(self, session: Session, result: int) -> None:
-        """Clean up (3.2.1.3). Calls of the partner that still wait end with ``result``."""
+        """Removes a session (3.2.1.3). Open calls of the partner end with ``result``."""
         if session.state is SessionState.CLOSED:
             return
         session.state = SessionState.CLOSED
         del self.sessions[session.name.cid]
         self.cancel_calls(session)
         session.setup_due = session.inner_due = session.retry_due = session.teardown_due = None
-        session.again.clear()
+        session.retries.clear()
         self.timers.discard(session)
         self.answer_outer(session, ContextAnswer(result))
         self.return_call(session, result)
@@ -77,7 +77,7 @@ class SessionTable:
         self.effects.append(Invoke(call, session, operation, request, self.settings.call_s))
 
     def ended(self, call: int) -> tuple[Session, CallKind] | None:
-        """What a call that has ended was for; None if nobody wants to know any more."""
+        """The session and purpose of a call that has ended; None if it was cancelled."""
         session = self._calls.pop(call, None)
         return None if session is None else (session, session.calls.pop(call))
 
@@ -93,13 +93,13 @@ class SessionTable:
         self.effects.append(Answer(token, answer))
 
     def answer_outer(self, session: Session, answer: ContextAnswer) -> None:
-        """End the primary's BuildContext, if it waits."""
+        """Answers the primary's BuildContext, if it is still open."""
         if session.outer is not None:
             self.answer(session.outer, answer)
             session.outer = None
 
     def return_call(self, session: Session, result: int) -> None:
-        """End the SendReceive that the level above has kept, if there is one."""
+        """Answers the SendReceive that the level above has kept open, if there is one."""
         if session.unreturned is not None:
             self.answer(session.unreturned, Result(result))
             session.unreturned = None

@@ -1,4 +1,4 @@
-"""Ending a session (3.3.4.5, 3.3.4.6, 3.4.6.2, 3.4.6.3).
+"""Session teardown (3.3.4.5, 3.3.4.6, 3.4.6.2, 3.4.6.3).
 
     forced by the primary      TearDownContext(1) ->, answered; then <- TearDownContext(2)
     forced by the secondary    BeginTearDown ->, answered; then as above
@@ -18,7 +18,7 @@ from mqis.wire.cmpo.codes import CmResult, TeardownType
 
 
 class SessionTeardown:
-    """The half of a partner that ends sessions."""
+    """The part of a partner that ends sessions."""
 
     def __init__(self, table: SessionTable, level_two: LevelTwo) -> None:
         self._table = table
@@ -27,7 +27,7 @@ class SessionTeardown:
     # --- the level above --------------------------------------------------------------------------
 
     def request(self, session: Session, teardown: TeardownType, now: float) -> None:
-        """Forced or Problem Session Teardown Requested."""
+        """Handles Forced or Problem Session Teardown Requested."""
         if teardown is TeardownType.PROBLEM:
             self.problem(session, now)
             return
@@ -36,7 +36,7 @@ class SessionTeardown:
         self._forced(session, now)
 
     def problem(self, session: Session, now: float) -> None:
-        """The level above hears of it at once, the partner as well as it can."""
+        """Ends a broken session: reports it above at once, and tries to call the partner."""
         if session.state is SessionState.CLOSED:
             return
         if session.state in SETTING_UP:
@@ -46,7 +46,7 @@ class SessionTeardown:
         self._table.cancel_calls(session)
         self._enter(session, SessionState.TEARDOWN, now)
         self._tear_down(session, TeardownType.PROBLEM)
-        self._tell(session, TeardownType.PROBLEM, now)
+        self._report_down(session, TeardownType.PROBLEM, now)
 
     def _forced(self, session: Session, now: float) -> None:
         if session.is_primary:
@@ -58,9 +58,9 @@ class SessionTeardown:
         self._table.invoke(session, CallKind.BEGIN_TEARDOWN, idl.BEGIN_TEAR_DOWN, request)
 
     def _enter(self, session: Session, state: SessionState, now: float) -> None:
-        """The timer runs in Requesting Teardown too, which the text forgets (E-CMPO-10)."""
+        """Enters a state and starts the timer, in Requesting Teardown too (E-CMPO-10)."""
         session.state = state
-        session.again.clear()
+        session.retries.clear()
         if session.teardown_due is None:
             session.teardown_due = now + self._table.settings.teardown_s
         self._table.arm(session)
@@ -72,7 +72,7 @@ class SessionTeardown:
     # --- calls in ---------------------------------------------------------------------------------
 
     def tear_down_context(self, session: Session, teardown: int, now: float) -> int:
-        """The handle is gone already, whatever this returns."""
+        """Handles TearDownContext; its handle is already invalid, whatever this returns."""
         if session.state is SessionState.CLOSED:
             return CmResult.OK
         if teardown == TeardownType.PROBLEM or session.state in SETTING_UP:
@@ -86,7 +86,7 @@ class SessionTeardown:
         return CmResult.OK
 
     def begin_tear_down(self, session: Session, now: float) -> int:
-        """The secondary asks this primary to begin."""
+        """Handles BeginTearDown, with which the secondary asks this primary to begin."""
         if not session.is_primary:
             return CmResult.INVALID_ARGUMENT
         if session.state in SETTING_UP:
@@ -98,20 +98,20 @@ class SessionTeardown:
     # --- ends -------------------------------------------------------------------------------------
 
     def ended(self, session: Session, kind: CallKind, failed: bool, now: float) -> None:
-        """A call of the teardown ended; of failed ones no callback can be expected."""
+        """Handles the end of a teardown call; after a failed one no callback is expected."""
         if kind is CallKind.BEGIN_TEARDOWN:  # then the primary calls, or has done so already
             if failed and session.state is SessionState.REQUESTING_TEARDOWN:
                 self._end(session, TeardownType.FORCE, now)
-        elif failed or not session.is_primary or session.told_down:
+        elif failed or not session.is_primary or session.reported_down:
             self._end(session, TeardownType.FORCE, now)
 
-    def ring(self, session: Session, now: float) -> None:
-        """The Session Teardown timer (3.2.5.2)."""
+    def handle_timer(self, session: Session, now: float) -> None:
+        """Handles the Session Teardown timer (3.2.5.2)."""
         if session.teardown_due is not None and session.teardown_due <= now:
             self._end(session, TeardownType.FORCE, now, CmResult.FAIL)
 
     def lost(self, session: Session, now: float) -> None:
-        """The partner dropped the session, or is gone (3.3.4.5.1, 3.3.6.1)."""
+        """Ends a session whose partner dropped it or is gone (3.3.4.5.1, 3.3.6.1)."""
         if session.state in SETTING_UP:
             self._table.remove(session, CmResult.SESSION_DOWN)
             self._level_two.session_failed(session, CmResult.SESSION_DOWN, now)
@@ -127,9 +127,9 @@ class SessionTeardown:
         result: CmResult = CmResult.SESSION_DOWN,
     ) -> None:
         self._table.remove(session, result)
-        self._tell(session, teardown, now)
+        self._report_down(session, teardown, now)
 
-    def _tell(self, session: Session, teardown: TeardownType, now: float) -> None:
-        if not session.told_down:
-            session.told_down = True
+    def _report_down(self, session: Session, teardown: TeardownType, now: float) -> None:
+        if not session.reported_down:
+            session.reported_down = True
             self._level_two.session_down(session, teardown, now)

@@ -1,7 +1,7 @@
 """NegotiateResources and SendReceive, both ways (3.3.4.3, 3.3.4.4, 3.4.6.4, 3.4.6.5).
 
-The secondary is active a moment before the primary. What it sends in that moment is held until
-the primary is, and a caller that is told "not ready" calls again (E-CMPO-07).
+The secondary is active a moment before the primary. Calls that it makes in that moment are held
+until the primary is active; a caller that gets "not ready" retries (E-CMPO-07).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from mqis.protocol.cmpo.table import SessionTable, refusal
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, ResourceType
 
-#: The text says both "below 1000" and "1 to 1000": send less, take it (E-CMPO-13).
+#: The text says both "below 1000" and "1 to 1000": send below, accept 1000 (E-CMPO-13).
 MOST_REQUESTED = 999
 MOST_TAKEN = 1000
 
 
 class Traffic:
-    """The half of a partner that serves active sessions. ``problem`` ends one that is broken."""
+    """The part of a partner that serves active sessions. ``problem`` ends a broken one."""
 
     def __init__(
         self,
@@ -83,12 +83,12 @@ class Traffic:
         return True
 
     def release(self, session: Session, now: float) -> None:
-        """The level above has room again."""
+        """Completes the open SendReceive: the level above has room again."""
         self._table.return_call(session, CmResult.OK)
         self.answer_held(session, now)
 
     def answer_held(self, session: Session, now: float) -> None:
-        """Take what was held, in its order, as far as it goes."""
+        """Answers the calls held back, in order, until one has to stay open."""
         while session.held and session.unreturned is None:
             token, request = session.held.pop(0)
             if session.state is not SessionState.ACTIVE:  # the level above has ended it
@@ -106,7 +106,7 @@ class Traffic:
         """Resource Allocation Requested (3.4.6.4)."""
         _check_active(session)
         if not 1 <= count <= MOST_REQUESTED:
-            raise ValueError(f"1 to {MOST_REQUESTED} connections at a time, not {count}")
+            raise ValueError(f"{count} connections requested; 1 to {MOST_REQUESTED} are allowed")
         request = idl.NegotiateResources(session.handle, ResourceType.CONNECTIONS, count)
         self._invoke(session, CallKind.ALLOCATE, request)
 
@@ -129,13 +129,13 @@ class Traffic:
         answer: idl.ResourcesNegotiated,
         now: float,
     ) -> None:
-        if self._again(session, CallKind.ALLOCATE, request, answer.result, now):
+        if self._retry_later(session, CallKind.ALLOCATE, request, answer.result, now):
             return
         accepted = answer.accepted if answer.result == 0 else 0
         self._level_two.granted(session, min(accepted, request.requested), answer.result, now)
 
     def sent(self, session: Session, request: idl.SendReceive, result: int, now: float) -> None:
-        if self._again(session, CallKind.SEND, request, result, now):
+        if self._retry_later(session, CallKind.SEND, request, result, now):
             return
         if result == 0:
             self._level_two.sent(session, now)
@@ -150,13 +150,13 @@ class Traffic:
         result: int,
         now: float,
     ) -> None:
-        """A call ended in a fault, or not at all."""
+        """Handles a call that ended in a fault or got no answer."""
         if kind is CallKind.ALLOCATE:
             self._level_two.granted(session, 0, result, now)
         elif session.state is SessionState.ACTIVE:
             self._problem(session, now)
 
-    def _again(
+    def _retry_later(
         self,
         session: Session,
         kind: CallKind,
@@ -164,20 +164,20 @@ class Traffic:
         result: int,
         now: float,
     ) -> bool:
-        """Whether the partner was not ready yet and the call is made once more."""
+        """Schedules a retry if the partner was not ready yet; returns whether it did."""
         settings = self._table.settings
         ready = result != CmResult.SERVER_NOT_READY or session.state is not SessionState.ACTIVE
-        if ready or session.again_failures >= settings.retries:
-            session.again_failures = 0
+        if ready or session.retry_failures >= settings.retries:
+            session.retry_failures = 0
             return False
-        session.again_failures += 1
-        session.again.append((now + settings.pause_s(session.again_failures), kind, request))
+        session.retry_failures += 1
+        session.retries.append((now + settings.pause_s(session.retry_failures), kind, request))
         self._table.arm(session)
         return True
 
-    def ring(self, session: Session, now: float) -> None:
-        due = [entry for entry in session.again if entry[0] <= now]
-        session.again = [entry for entry in session.again if entry[0] > now]
+    def handle_timer(self, session: Session, now: float) -> None:
+        due = [entry for entry in session.retries if entry[0] <= now]
+        session.retries = [entry for entry in session.retries if entry[0] > now]
         for _, kind, request in due:  # leaving ACTIVE has cleared it
             self._invoke(session, kind, request)
 

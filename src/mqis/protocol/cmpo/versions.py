@@ -1,4 +1,4 @@
-"""Which versions two partners agree on (3.1, 3.2.3, 3.3.4.2.1)."""
+"""Version negotiation between partners (3.1, 3.2.3, 3.3.4.2.1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Limits = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class VersionLimits:
-    """Minimum and maximum of each level. Level one is 1..2: the W methods are there (3.2.3.2)."""
+    """Minimum and maximum of each level. Level one is 1..2: this side has W methods (3.2.3.2)."""
 
     level_two: Limits = (1, 1)
     level_three: Limits = (1, 5)

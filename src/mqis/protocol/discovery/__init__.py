@@ -1,1 +1,1 @@
-"""Discovery (MS-MQSD): how clients find directory servers, and how those answer."""
+"""Discovery (MS-MQSD): clients that search for directory servers, and servers that answer."""

@@ -1,4 +1,4 @@
-"""The client of MS-MQSD 3.1: one broadcast per network in turn, and what becomes of the replies.
+"""The client of MS-MQSD 3.1: broadcasts on one network after the other and evaluates replies.
 
     client = DiscoveryClient(LocalQueueManager(enterprise, (site,)))
     client.get_directory_server_list(networks, request_id, now)
@@ -7,13 +7,13 @@
     client.next_timer(); client.handle_timer(now)
     while (event := client.next_event()) is not None: ...
 
-When ``Finished`` came, ``queue_manager`` holds the lists. Names are hints, because anybody on a
-network can answer (5.1): the directory protocol has to verify who they lead to.
+After ``Finished``, ``queue_manager`` holds the lists. Names are hints, because any machine on a
+network can answer (5.1): the directory protocol has to authenticate the servers.
 
 The text empties LastTopologyServerReply with every request and then fills the lists from it. Of
 all 155 runs on one to three networks 59 would end in success with an empty network list. Wherever
-the text would read an empty reply, this machine takes the reply that it is about, else the last
-one that was stored in this run (E-MQSD-04, E-MQSD-05). What is sent, and when, stays the same.
+the text would read an empty reply, this machine takes the reply just received, else the last
+one that was stored in this run (E-MQSD-04, E-MQSD-05). The requests and their times are the same.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WAIT_FOR_RESPONSE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Responder:
-    """Who answered. A server of the own site sends no names, so its address is all there is."""
+    """A server that answered. One of the own site sends no names, so only its address is known."""
 
     network: str
     source: str
@@ -53,8 +53,8 @@ class Responder:
 class DiscoveryClient:
     """The elements of 3.1.1.2 under their names, and the rules over them.
 
-    ``prefer_own_site``: a reply of the own site is worth more than any list of another one,
-    whenever either came. The rules adopt the foreign list; section 4 ignores it (E-MQSD-07).
+    ``prefer_own_site``: a reply of the own site takes precedence over any list of another site,
+    whichever came first. The rules adopt the foreign list; section 4 ignores it (E-MQSD-07).
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class DiscoveryClient:
         self.current_network_index = 0
         self.last_reply: TopologyServerReply | None = None
         self.reply_received = False
-        #: Who answered in this run, in order (E-MQSD-06).
+        #: The servers that answered in this run, in order (E-MQSD-06).
         self.responders: list[Responder] = []
         self._retained: TopologyServerReply | None = None
         self._own_site_reply: TopologyServerReply | None = None
@@ -88,13 +88,13 @@ class DiscoveryClient:
     def get_directory_server_list(
         self, networks: Sequence[Network], request_id: Guid, now: float, *, force: bool = False
     ) -> None:
-        """Begin a run; ``Finished`` ends it. ``force``: also if an earlier result still stands."""
+        """Begins a run; ``Finished`` ends it. ``force``: even if an earlier result is valid."""
         if self.running:
-            raise ValueError("a discovery is under way")
+            raise ValueError("a discovery is already under way; wait for Finished")
         # The text adds to the list and never clears it (E-MQSD-15).
         self.network_addresses = tuple(dict.fromkeys(network.address for network in networks))
         dial_up = any(network.remote_access for network in networks)
-        if self._still_stands() and not dial_up and not force:
+        if self._earlier_result_is_valid() and not dial_up and not force:
             self._events.append(Finished(success=True, skipped=True))
             return
         self.request_id = request_id
@@ -103,7 +103,7 @@ class DiscoveryClient:
         self._retained = self._own_site_reply = None
         self.responders = []
         if not self.network_addresses:  # no rule would ever end this run (E-MQSD-15)
-            self._fail("there is no network to ask on")
+            self._fail("this computer has no network to send the request on")
             return
         self._send(now)
 
@@ -111,9 +111,8 @@ class DiscoveryClient:
     def running(self) -> bool:
         return self._due is not None
 
-    def _still_stands(self) -> bool:
-        """Also that the computer still has the address, else one that moves never asks again
-        (E-MQSD-14)."""
+    def _earlier_result_is_valid(self) -> bool:
+        """False also if the computer no longer has the address: it may have moved (E-MQSD-14)."""
         return (
             self.valid_last_successful_network_address
             and self.last_successful_network_address in self.network_addresses
@@ -123,7 +122,7 @@ class DiscoveryClient:
 
     @property
     def current_network(self) -> str | None:
-        """Where the run is; None outside of one."""
+        """The network whose replies the run waits for; None outside of a run."""
         return self.network_addresses[self.current_network_index - 1] if self.running else None
 
     @property
@@ -131,7 +130,7 @@ class DiscoveryClient:
         return self.current_network_index == len(self.network_addresses)
 
     def _send(self, now: float) -> None:
-        """3.1.5.1"""
+        """Sends a request on the next network (3.1.5.1)."""
         self.current_network_index += 1
         self.last_reply = None
         self._due = now + self.timeout_s
@@ -142,7 +141,7 @@ class DiscoveryClient:
         self._events.append(Asked(network))
 
     def receive(self, network: str, source: str, data: bytes, now: float) -> None:
-        """A datagram that came in on ``network``, from ``source`` (3.1.5.2)."""
+        """Handles a datagram that came in on ``network``, from ``source`` (3.1.5.2)."""
         if not self.running:
             return
         reply = self._checked(network, source, data)
@@ -156,7 +155,7 @@ class DiscoveryClient:
             self._receive_from_other_site(network, reply, now)
 
     def _checked(self, network: str, source: str, data: bytes) -> TopologyServerReply | None:
-        """What the first three rules leave of a packet."""
+        """The reply in a packet; None if one of the first three rules discards it."""
         reason = "it came on another network than the one that is asked"
         if network == self.current_network:
             try:
@@ -206,13 +205,13 @@ class DiscoveryClient:
         return self._due
 
     def handle_timer(self, now: float) -> None:
-        """No Server Response, if it is time for it."""
+        """Raises No Server Response if its timer has expired."""
         if self._due is not None and now >= self._due:
             waited = "nobody else answered" if self.last_reply is not None else "nobody answered"
             self._no_server_response(waited, now)
 
     def broadcast_failed(self, network: str, reason: str, now: float) -> None:
-        """A request that was not sent has no answer to wait for."""
+        """Goes on at once if the current request could not be sent: no answer will come."""
         if network == self.current_network:
             self._no_server_response(f"the request could not be sent: {reason}", now)
 
@@ -230,7 +229,7 @@ class DiscoveryClient:
     # --- the end of a run -------------------------------------------------------------------------
 
     def _succeed(self, stored: TopologyServerReply) -> None:
-        """Populate both lists (3.1.7)."""
+        """Populates both lists (3.1.7)."""
         if self.prefer_own_site and self._own_site_reply is not None:
             stored = self._own_site_reply
         found = replace(self.queue_manager, connected_networks=stored.connected_networks)
@@ -249,7 +248,7 @@ class DiscoveryClient:
     # --- the driver's side ------------------------------------------------------------------------
 
     def effects(self) -> list[Broadcast]:
-        """What is to be sent, once."""
+        """The requests to send since the last call."""
         taken, self._effects = self._effects, []
         return taken
 

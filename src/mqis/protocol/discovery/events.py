@@ -1,4 +1,4 @@
-"""What a discovering client asks of its driver, and what it tells who waits for it."""
+"""The effects of a discovery client for its driver, and its events for the application."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from mqis.wire.mqsd.reply import TopologyServerReply
 
 @dataclass(frozen=True, slots=True)
 class Broadcast:
-    """Send ``data`` once, to everybody on the network of this local address."""
+    """Tells the driver to broadcast ``data`` once on the network of this local address."""
 
     network: str
     data: bytes
 
 
-# --- for who waits --------------------------------------------------------------------------------
+# --- for the application --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request goes out on the network; its turn lasts until ``Passed`` or the end."""
+    """A request is sent on the network; its turn lasts until ``Passed`` or the end."""
 
     network: str
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A reply that counts. ``source`` is where it came from."""
+    """A valid reply; ``source`` is the address of its sender."""
 
     network: str
     source: str
@@ -38,7 +38,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """A packet that does not count, and why."""
+    """A packet that was ignored, and the reason."""
 
     network: str
     source: str
@@ -47,7 +47,7 @@ class Discarded:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Nobody (else) answered on the network in time, or the request could not be sent."""
+    """No (further) server answered on the network in time, or the request could not be sent."""
 
     network: str
     reason: str
@@ -57,8 +57,8 @@ class Passed:
 class Finished:
     """Get Directory Server List is complete.
 
-    ``skipped``: an earlier run's result still stands, so no packet was sent. ``reason`` says why
-    a run failed.
+    ``skipped``: an earlier run's result is still valid, so no packet was sent. ``reason``: the
+    reason that a run failed.
     """
 
     success: bool

@@ -1,4 +1,4 @@
-"""What a directory server tells about itself, read from the directory (MS-MQSD 3.2.1.1)."""
+"""The facts that a directory server announces, read from the directory (MS-MQSD 3.2.1.1)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mqis.wire.mqds.propid import PropId
 def queue_manager_of(
     view: View, name: str, site_id: Guid, networks: tuple[Guid, ...] = ()
 ) -> LocalQueueManager:
-    """The server ``name`` in a site, as the directory has it now.
+    """The server ``name`` in a site, as the directory describes it now.
 
-    ``networks`` take the place of those that its machine object lists. The servers are those of
+    ``networks`` override those that its machine object lists. The servers are those of
     the site, its authority first; this server is always among them (E-MQSD-09).
     """
     root = enterprise(view)

@@ -1,7 +1,7 @@
-"""How often a source is answered: what keeps a server from being turned against others.
+"""Rate limits for replies, so that a server cannot be used to flood others.
 
 A reply can be longer than its request, and the source of a datagram is easily forged. Sources are
-addresses without ports, because a victim is one whatever port is hit.
+addresses without ports, because a flood harms its victim on any port.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-#: How many sources are looked at before a new one is turned away.
+#: Sources checked for eviction before a new one is refused.
 _TRIES = 8
-#: Adding and taking away the same time leaves a little; it must not cost the last of a burst.
+#: Tolerance for floating-point rounding, which must not cost the last answer of a burst.
 _ROUNDING_S = 1e-6
 
 
@@ -21,36 +21,36 @@ class RateLimit:
 
     per_second: float = 10.0
     burst: int = 20
-    #: Remembered at a time. Who is not remembered finds no place while all others are active.
+    #: Sources remembered at a time. While all of them are active, new sources get no answer.
     sources: int = 65_536
 
     def __post_init__(self) -> None:
         if self.per_second <= 0 or self.burst < 1 or self.sources < 1:
-            raise ValueError("a limit allows something: rate, burst and sources are positive")
+            raise ValueError("rate, burst and sources of a rate limit have to be positive")
 
 
-#: For answers to everybody together: one source with one name.
+#: The one source under which answers to all sources are counted together.
 _EVERYBODY = ""
 
 
 class SharedLimiter:
-    """Answers to each source, and to all together: sources that are forged have no number."""
+    """Limits for each source and for all together, since forged sources are countless."""
 
     def __init__(self, each: RateLimit, together: RateLimit | None = None) -> None:
         self._each = RateLimiter(each)
         self._together = None if together is None else RateLimiter(together)
 
     def allows(self, source: str, now: float) -> bool:
-        """Whether an answer is within both limits. Who asks too often takes nothing from others."""
+        """Returns whether both limits allow an answer; if the first does not, spares the second."""
         if not self._each.allows(source, now):
             return False
         return self._together is None or self._together.allows(_EVERYBODY, now)
 
 
 class RateLimiter:
-    """One number per source: when it will have used up nothing of its burst again.
+    """One number per source: the time at which it will have its full burst again.
 
-    A source whose number lies in the past is as good as unknown, so forgetting it loses nothing.
+    A source whose number lies in the past is like an unknown one, so evicting it loses nothing.
     The bound holds for every source, whatever others do.
     """
 
@@ -58,14 +58,14 @@ class RateLimiter:
         self.limit = limit
         self._interval_s = 1.0 / limit.per_second
         self._tolerance_s = (limit.burst - 1) * self._interval_s + _ROUNDING_S
-        #: In the order in which they are looked at when room is needed.
+        #: In the order in which they are checked for eviction.
         self._free_at: OrderedDict[str, float] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._free_at)
 
     def allows(self, source: str, now: float) -> bool:
-        """Whether an answer to ``source`` is within the limit; if so, it is counted."""
+        """Returns whether an answer to ``source`` is within the limit; if so, counts it."""
         free_at = self._free_at.get(source)
         if free_at is None:
             if len(self._free_at) >= self.limit.sources and not self._forget_one(now):
@@ -78,9 +78,9 @@ class RateLimiter:
         return True
 
     def _forget_one(self, now: float) -> bool:
-        """Make room by an old source that there is nothing to remember of.
+        """Evicts an inactive source; returns whether one was found.
 
-        One that is still active gives way to the next, so that it is not always looked at.
+        A source that is still active moves to the end, so that the next call checks others.
         """
         for _ in range(_TRIES):
             source, free_at = next(iter(self._free_at.items()))

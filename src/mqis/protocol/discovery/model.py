@@ -1,6 +1,6 @@
 """The elements of the shared data model that discovery reads and writes (MS-MQSD 3.1.1.1, 3.2.1.1).
 
-A client's lists are filled by what it finds; a server's come from the directory.
+A client fills its lists from replies; a server reads its own from the directory.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from mqis.wire.guid import Guid
 
 @dataclass(frozen=True, slots=True)
 class LocalQueueManager:
-    """As much of a queue manager as discovery knows (MS-MQDMPR 3.1.1.1)."""
+    """The attributes of a queue manager that discovery uses (MS-MQDMPR 3.1.1.1)."""
 
-    #: Enterprise.Identifier; nil of a client that has not joined one.
+    #: Enterprise.Identifier; nil for a client that has not joined one.
     enterprise_id: Guid = Guid.NULL
     #: SiteIdentifierList. The first one is Site.Identifier, which the text has in the singular.
     site_ids: tuple[Guid, ...] = ()
@@ -25,7 +25,7 @@ class LocalQueueManager:
 
     @property
     def site_id(self) -> Guid:
-        """Nil for one that is in no site yet: no server's site equals it (MQSD-1.3-02)."""
+        """The first site; nil, which is no server's site, if there is none yet (MQSD-1.3-02)."""
         return self.site_ids[0] if self.site_ids else Guid.NULL
 
 
@@ -33,7 +33,7 @@ class LocalQueueManager:
 class Network:
     """One local network address, as NetworkAddressList has it.
 
-    ``remote_access`` marks a dial-up one, behind which another network may be every time.
+    ``remote_access`` marks a dial-up address, which may lead to another network every time.
     """
 
     address: str

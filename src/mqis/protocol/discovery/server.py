@@ -1,7 +1,7 @@
 """The server of MS-MQSD 3.2: one reply for each request, from what the directory says.
 
     server = DiscoveryServer(queue_manager_of(view, "PSC1", site))
-    reply = server.answer(data, "10.0.0.7", now)      # None: say nothing
+    reply = server.answer(data, "10.0.0.7", now)      # None: send no reply
 
 It keeps no state of its own but the limit per source. Only requests are answered, never replies,
 so that two servers cannot talk to each other for ever (E-MQSD-16).
@@ -27,18 +27,18 @@ _FIXED, _NETWORK = 48, 16
 
 @dataclass(slots=True)
 class Statistics:
-    """Datagrams since the start, by what became of them."""
+    """Counts of datagrams since the start, by result."""
 
     answered: int = 0
     malformed: int = 0
     limited: int = 0
     foreign_enterprise: int = 0
-    #: There was nothing that could be said.
+    #: This server lacked the networks or the site that a reply has to name.
     unprepared: int = 0
 
 
 class DiscoveryServer:
-    """``strict_enterprise``: say nothing to clients of another enterprise (E-MQSD-13)."""
+    """Answers clients; with ``strict_enterprise`` only those of its enterprise (E-MQSD-13)."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DiscoveryServer:
         max_reply: int = MAX_REPLY,
     ) -> None:
         """``limit`` bounds the answers to one source, ``total`` those to all together, and
-        ``max_reply`` the bytes of one: what a forged source makes us send to somebody else."""
+        ``max_reply`` the bytes of one: the load that forged sources can direct at a victim."""
         self.statistics = Statistics()
         self.strict_enterprise = strict_enterprise
         self._limiter = SharedLimiter(limit or RateLimit(), total)
@@ -58,7 +58,7 @@ class DiscoveryServer:
         self.update(queue_manager)
 
     def update(self, queue_manager: LocalQueueManager) -> None:
-        """What the directory says now."""
+        """Prepares the replies anew from the current state of the directory."""
         self._queue_manager = queue_manager
         self._enterprise_id = queue_manager.enterprise_id.raw
         self._site_ids = frozenset(site_id.raw for site_id in queue_manager.site_ids)
@@ -77,15 +77,15 @@ class DiscoveryServer:
 
     @property
     def silent_because(self) -> str | None:
-        """Why nobody gets an answer; None if that is not so."""
+        """The reason that no client gets an answer; None if clients do."""
         if not self._queue_manager.connected_networks:
-            return "it is not known which connected networks this server is on"
+            return "the directory does not say which connected networks this server is on"
         if not self._queue_manager.site_ids:
-            return "it is not known which site this server is in"
+            return "the directory does not say which site this server is in"
         return None
 
     def answer(self, data: bytes, source: str, now: float, *, ipx: bool = False) -> bytes | None:
-        """The reply to a datagram, for whoever sent it (3.2.5.1); None: there is none."""
+        """The reply to the sender of a datagram (3.2.5.1); None: there is none."""
         try:
             if ipx:
                 TopologyClientRequest.received(data, ipx=True)
@@ -109,7 +109,7 @@ class DiscoveryServer:
 
 
 def _own_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | None:
-    """None without a network to name: a count of 0 is no reply (E-MQSD-08)."""
+    """The reply to clients of the own site; None if there is no network to name (E-MQSD-08)."""
     networks = _networks(own, most)
     if not networks:
         return None
@@ -117,7 +117,10 @@ def _own_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | Non
 
 
 def _other_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | None:
-    """None without a server to name: size 0 would say that this is the own site (E-MQSD-09)."""
+    """The reply to clients of other sites.
+
+    None if there is no server to name: size 0 would mean that this is the own site (E-MQSD-09).
+    """
     networks = _networks(own, most // 2)
     servers = _specs(own.directory_servers, most - _FIXED - _NETWORK * len(networks))
     if not networks or not servers or not own.site_ids:
@@ -127,20 +130,20 @@ def _other_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | N
 
 
 def _networks(own: LocalQueueManager, most: int) -> tuple[Guid, ...]:
-    """Those that fit into so many bytes of a reply, one at least."""
+    """The networks that fit into ``most`` bytes of a reply, one at least."""
     fitting = max(1, (most - _FIXED) // _NETWORK)
     return own.connected_networks[: min(MAX_NETWORKS, fitting)]
 
 
 def _mask(networks: Sequence[Guid], ipx: bool) -> int:
-    """As many bits as networks; which ones is not defined, so the lowest."""
+    """The mask with as many bits as networks; the text does not say which, so the lowest."""
     return (1 << len(networks)) - 1 if ipx else 0
 
 
 def _specs(names: Sequence[str], room: int) -> tuple[ServerSpec, ...]:
-    """Each name with its two flags, which the text forgets (E-MQSD-10): IP, no IPX.
+    """Each name with its two flags, which the text omits (E-MQSD-10): IP, no IPX.
 
-    A name that the array cannot spell is left out, and so is what does not fit into the reply.
+    Names that the array cannot encode or that do not fit into the reply are left out.
     """
     specs: list[ServerSpec] = []
     room -= 2

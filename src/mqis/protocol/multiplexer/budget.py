@@ -1,4 +1,4 @@
-"""What all sessions of a process may hold together."""
+"""The bytes that all sessions of a process may hold together."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 class Waiter(Protocol):
     def wake(self) -> None:
-        """There is room again, in one direction at least."""
+        """Reports that there is room again, in one direction at least."""
 
 
 class Budget:
     """Bytes that wait to be sent and to be read, over all multiplexers that share it.
 
-    When one of them gives room back that another waits for, the other has effects or events
-    which its own driver does not know of. Hence, after every call of any multiplexer::
+    When one of them releases room that another waits for, the other gets effects or events that
+    its own driver does not know of. Hence, after every call of any multiplexer::
 
         for multiplexer in budget.woken(): ...  # take its effects and events too
     """
@@ -58,6 +58,6 @@ class Budget:
             waiter.wake()
 
     def woken(self) -> list[Waiter]:
-        """Those who got room since the last call."""
+        """The waiters that got room since the last call."""
         woken, self._woken = self._woken, {}
         return list(woken)

@@ -11,12 +11,12 @@ Sink = Callable[[int, bytes], None]
 
 
 class State(Enum):
-    """Where a connection stands. The text has one flag, Accepted, and forgets the others.
+    """The state of a connection. The text has only one flag, Accepted.
 
         outgoing   WAITING -> OPEN -> (DENIED ->) DISCONNECTING -> GONE
         incoming   UNDECIDED -> OPEN or REFUSED -> GONE
 
-    and from everywhere to GONE when the session ends.
+    and from any state to GONE when the session ends.
     """
 
     WAITING = "waiting for a slot"
@@ -33,9 +33,9 @@ ACCEPTED = (State.OPEN, State.DENIED, State.DISCONNECTING)
 
 
 class Connection:
-    """One connection, from either end. All but ``interface`` and ``sink`` is the multiplexer's.
+    """One connection, seen from either end. The layer above sets ``interface`` and ``sink`` only.
 
-    ``id`` is None until a slot is there. Connections compare by identity: an id comes again.
+    ``id`` is None until it has a slot. Connections compare by identity, since ids are reused.
     """
 
     __slots__ = (
@@ -63,11 +63,11 @@ class Connection:
         self.type = connection_type
         self.state = state
         self.outgoing = outgoing
-        #: The Incoming Message Notification Interface; of the layer above.
+        #: The Incoming Message Notification Interface, set by the layer above.
         self.interface = interface
-        #: Takes type and body of a user message inside ``receive``, where there is no reason to
-        #: wait: no event is made of it. Of the layer above, too; it may call the multiplexer, but
-        #: must not raise.
+        #: Called with type and body of a user message inside ``receive``, unless the message has to
+        #: wait; no event is made of it. Set by the layer above, too; it may call the multiplexer,
+        #: but must not raise.
         self.sink: Sink | None = None
         #: Bytes waiting to be sent, and to be read.
         self.queued = 0

@@ -1,4 +1,4 @@
-"""What the layer above may be told when it asks for something. Misuse is a ``ValueError``."""
+"""Errors raised to the layer above. Misuse is a ``ValueError``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mqis.wire.errors import MqisError
 
 
 class Level(Enum):
-    """Whose limit it is that a message has reached."""
+    """The level whose limit a message has reached."""
 
     CONNECTION = "connection"
     SESSION = "session"
@@ -16,11 +16,11 @@ class Level(Enum):
 
 
 class NotOpen(MqisError):
-    """The connection, or the session, is not there or not in a state for this (any more)."""
+    """The connection or session does not exist, or its state does not allow the operation."""
 
 
 class Congested(MqisError):
-    """Too much is waiting to be sent; ``Writable`` comes when it is worth trying again."""
+    """Too much waits to be sent; the event ``Writable`` follows when there is room again."""
 
     def __init__(self, level: Level) -> None:
         super().__init__(f"too much is waiting to be sent on this {level.value}")

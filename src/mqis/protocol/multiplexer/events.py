@@ -1,4 +1,4 @@
-"""What a multiplexer asks of the session below, and what it tells the layer above."""
+"""The effects of a multiplexer for the session below, and its events for the layer above."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqis.wire.cmp.packet import Packet
 
 @dataclass(frozen=True, slots=True)
 class SendBoxcar:
-    """Call SendReceive, then ``boxcar_delivered`` or ``session_down``. Never two at a time."""
+    """Is sent by SendReceive, one at a time; ``boxcar_delivered`` or ``session_down`` follows."""
 
     data: bytes
     count: int
@@ -24,19 +24,19 @@ class SendBoxcar:
 
 @dataclass(frozen=True, slots=True)
 class NegotiateResources:
-    """Ask for so many connections (RT_CONNECTIONS), then ``resources_granted`` or ``_refused``."""
+    """A request for connections (RT_CONNECTIONS); ``resources_granted`` or ``_refused`` ends it."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseCall:
-    """The partner's SendReceive, for which ``receive`` said False, may return success now."""
+    """Lets the partner's SendReceive, for which ``receive`` returned False, return success."""
 
 
 @dataclass(frozen=True, slots=True)
 class TearDown:
-    """End the session: a forced teardown when it was idle, else a problem teardown."""
+    """Ends the session: by a forced teardown if it was idle, else by a problem teardown."""
 
     problem: bool
     reason: str
@@ -49,14 +49,14 @@ Effect = SendBoxcar | NegotiateResources | ReleaseCall | TearDown
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An own connection has its id, and its request stands in a boxcar. Nobody acknowledges one."""
+    """An own connection has its id; its request, which is never acknowledged, is in a boxcar."""
 
     connection: Connection
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectFailed:
-    """An own connection found no slot. It was never there, and nothing else comes for it."""
+    """An own connection got no slot. It was never opened, and no other event follows."""
 
     connection: Connection
     reason: str
@@ -95,7 +95,7 @@ class MessageReceived:
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The end of a connection: of an orderly one, or because the session ended."""
+    """The end of a connection: orderly, or because the session ended."""
 
     connection: Connection
     session_down: bool
@@ -103,7 +103,7 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class Writable:
-    """``send`` was refused for want of room, and there is some again."""
+    """There is room again, after ``send`` was refused for lack of it."""
 
     connection: Connection
 

@@ -1,4 +1,4 @@
-"""Events that the layer above has not taken, and what they cost."""
+"""Events that the layer above has not taken yet, and their cost in bytes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mqis.wire.cmp.packet import Packet
 class _Entry:
     event: Event
     cost: int
-    #: What the session pays besides: bytes of the boxcar that nobody else pays for.
+    #: Charged to the session besides: bytes of the boxcar that belong to no event.
     pinned: int = 0
 
 
 class Inbox:
-    """One queue for the session, and one aside for each connection that is paused.
+    """One queue for the session, and a separate one for each paused connection.
 
-    A message in the queue is a view into its boxcar, which therefore stays as a whole: what of it
-    belongs to no event is charged to the last one, so that a partner cannot fill the memory with
-    boxcars that count as a few bytes. What is put aside is copied, and then costs what it is.
+    A message in the queue is a view into its boxcar, which keeps the whole boxcar in memory: bytes
+    that belong to no event are charged to the last one, so that a partner cannot fill the memory
+    with boxcars that count as a few bytes. Messages of paused connections are copied.
     """
 
     def __init__(self, limits: Limits, budget: Budget) -> None:
@@ -35,14 +35,14 @@ class Inbox:
         self._aside: dict[Connection, deque[_Entry]] = {}
         self.unread = 0
         #: Connections beyond their limit.
-        self._over = 0
+        self._connections_over = 0
         self._slack = 0
         self._last: _Entry | None = None
 
     @property
     def session_full(self) -> bool:
-        """Whether the session or one of its connections has reached its limit."""
-        return self._over > 0 or self.unread > self._limits.session_unread_bytes
+        """True if the session or one of its connections exceeds its limit."""
+        return self._connections_over > 0 or self.unread > self._limits.session_unread_bytes
 
     @property
     def process_full(self) -> bool:
@@ -52,14 +52,14 @@ class Inbox:
 
     def charge(self, connection: Connection, cost: int) -> None:
         limit = self._limits.connection_unread_bytes
-        self._over += connection.unread <= limit < connection.unread + cost
+        self._connections_over += connection.unread <= limit < connection.unread + cost
         connection.unread += cost
         self.unread += cost
         self._budget.unread += cost
 
     def discharge(self, connection: Connection, cost: int, pinned: int = 0) -> None:
         limit = self._limits.connection_unread_bytes
-        self._over -= connection.unread - cost <= limit < connection.unread
+        self._connections_over -= connection.unread - cost <= limit < connection.unread
         connection.unread -= cost
         self.unread -= cost + pinned
         self._budget.release_unread(cost + pinned)
@@ -70,7 +70,7 @@ class Inbox:
         self._slack, self._last = boxcar_size, None
 
     def end(self) -> None:
-        """The boxcar is done: who pays for the rest of it?"""
+        """Ends a boxcar; charges the bytes of it that belong to no event to the last event."""
         if self._last is not None and self._slack > 0:
             self._last.pinned = self._slack
             self.unread += self._slack
@@ -107,12 +107,12 @@ def cost_of(event: Event) -> int:
     return UNREAD_OVERHEAD + (len(event.body) if isinstance(event, MessageReceived) else 0)
 
 
-def own(packet: Packet) -> Packet:
-    """The same with data of its own."""
+def with_own_data(packet: Packet) -> Packet:
+    """A copy that does not keep the boxcar in memory."""
     return packet._replace(data=bytes(packet.data))
 
 
 def _own(event: Event) -> tuple[Event, int]:
     if isinstance(event, MessageReceived):
-        event = MessageReceived(event.connection, own(event.packet))
+        event = MessageReceived(event.connection, with_own_data(event.packet))
     return event, cost_of(event)

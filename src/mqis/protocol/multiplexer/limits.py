@@ -1,10 +1,10 @@
-"""Periods and sizes that MS-CMP leaves to implementations, and what strangers may drive up."""
+"""Periods and sizes that MS-CMP leaves to implementations, and limits against abuse."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: What a message costs besides its data: what Python keeps around it.
+#: The cost of a message besides its data: Python's objects for it.
 QUEUED_OVERHEAD = 128
 UNREAD_OVERHEAD = 512
 
@@ -14,26 +14,26 @@ MAX_REQUEST = 999
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one session. What all sessions of a process share is a ``Budget``."""
+    """The limits of one session; ``Budget`` has those that all sessions of a process share."""
 
     # --- timers -----------------------------------------------------------------------------------
-    #: Silence after which a PING goes out.
+    #: Seconds without traffic after which a PING is sent.
     ping_interval_s: float = 60.0
-    #: 3.1.6.1: a session without connections ends after so many intervals (E-CMP-19).
+    #: 3.1.6.1: a session without connections ends after this many intervals (E-CMP-19).
     idle_intervals: int = 5
-    #: Without PINGs the death of an idle partner is noticed by the next message only.
+    #: Without PINGs, only the next message shows that an idle partner is gone.
     pings: bool = True
 
     # --- slots for connections --------------------------------------------------------------------
-    #: How many a request asks for, unless more connections are waiting already.
+    #: Slots that a request asks for, unless more connections are waiting already.
     request_slots: int = 64
-    #: With fewer free ones more are asked for, before a connection has to wait.
+    #: With fewer free slots, more are requested in advance.
     slots_ahead: int = 8
-    #: What the partner gets: at once, and altogether.
+    #: Slots that the partner gets: per request, and in total.
     max_grant: int = 1000
     max_incoming: int = 32_768
-    #: Answers that wait to be sent. A partner that waits for answers before it uses an id again has
-    #: two for each slot at most, and may have those; one that does not has these.
+    #: Answers that wait to be sent. A partner that waits for an answer before it reuses an id never
+    #: causes more than two for each slot, which are always allowed; others get this many.
     max_unsent_answers: int = 8192
 
     # --- waiting to be sent -----------------------------------------------------------------------
@@ -46,7 +46,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.ping_interval_s <= 0 or self.idle_intervals < 1:
-            raise ValueError("the idle period has to be longer than nothing")
+            raise ValueError("ping_interval_s and idle_intervals have to be positive")
         if not 1 <= self.request_slots <= MAX_REQUEST:
             raise ValueError(f"request_slots has to lie in 1..{MAX_REQUEST}")
 

@@ -3,10 +3,10 @@
 Two partners have one session. Either may open connections on it; a connection is a two-way, ordered
 stream of messages with a type, and only the side that opened it may close it. What both send shares
 boxcars, and a boxcar is one SendReceive call of the session below. A session of MS-CMPO therefore
-has one ``Multiplexer``, from the moment somebody wants the session until it is down; the next
+has one ``Multiplexer``, from the moment the session is requested until it is down; the next
 session gets a new one, with counts at zero.
 
-**The session below** (whoever drives RPC) tells the multiplexer what happens::
+**The session below** (the driver of RPC) tells the multiplexer what happens::
 
     multiplexer = Multiplexer(limits, budget)       # may already be used: connections wait
     multiplexer.session_up(now)                     # the session is Active, requested here or there
@@ -50,8 +50,8 @@ Every connection of ``connect`` ends in exactly one ``ConnectFailed`` or ``Disco
 connection that came with ``ConnectionRequested`` ends in one ``Disconnected``, unless it was denied
 here, which is the last that its owner hears of it.
 
-**What travels.** The tag alone says which table a message is about; for user messages fIsMaster
-does: 1 comes from the opener, so the connection is among the *incoming* ones here. 3.1.5.6 prints
+**Messages.** The tag alone says which table a message is about; for user messages fIsMaster
+does: 1 comes from the opener, so the connection is among the *incoming* ones here. 3.1.5.6 has
 this the wrong way round (E-CMP-01).
 
     tag                    table     condition                    what happens
@@ -73,18 +73,18 @@ free slot, or waits while more are negotiated; a few are asked for in advance, a
 grants fewer than wanted, again until it refuses.
 
 **Boxcars.** A message joins the last boxcar that waits. When ``effects`` is called and no call is
-under way, the first one leaves, and the next one fills while it travels. So a lone message goes at
+under way, the first one is sent, and the next one fills meanwhile. So a lone message is sent at
 once (E-CMP-22), and a busy session sends full boxcars.
 
 **Room** is counted for each connection, session and process, in both directions. What may not be
 queued raises ``Congested``, and ``Writable`` follows; what is not read withholds ``ReleaseCall``.
 A paused connection's events wait aside while the others' flow, up to its own limit. Requests and
 answers are never held up. Their number is bounded by the slots: an opener keeps an id until it has
-the answer, so more than two unsent answers for each slot mean that the partner does not play by the
-rules. A note in 3.1.5.3 can be read as leave to do so (E-CMP-14); thousands of them end a session.
+the answer, so more than two unsent answers for each slot mean that the partner breaks the rules.
+A note in 3.1.5.3 can be read as permission to do so (E-CMP-14); thousands of them end a session.
 
-**Time.** With both tables empty the idle timer runs; when it rings, the session is torn down and
-nobody above hears of it. A PING goes out when nothing was sent for a while: its call fails if the
+**Time.** With both tables empty the idle timer runs; when it expires, the session is torn down
+without any event. A PING is sent when nothing was sent for a while: its call fails if the
 partner is gone. Receiving one changes nothing.
 
 **The end.** When the session is down, or a call on it failed (E-CMP-23), every connection gets its
@@ -114,7 +114,7 @@ from mqis.protocol.multiplexer.events import (
     TearDown,
     Writable,
 )
-from mqis.protocol.multiplexer.inbox import Inbox, own
+from mqis.protocol.multiplexer.inbox import Inbox, with_own_data
 from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, Limits
 from mqis.protocol.multiplexer.notification import Notification
 from mqis.protocol.multiplexer.outbox import Outbox
@@ -169,13 +169,13 @@ class Multiplexer:
 
     @property
     def boxcars_waiting(self) -> int:
-        """Behind the one in flight, if there is one."""
+        """The number of boxcars that wait, without the one in flight."""
         return len(self._queue)
 
     # --- the session below ------------------------------------------------------------------------
 
     def effects(self) -> list[Effect]:
-        """What is to be done now; the boxcar at the head of the queue is closed by this."""
+        """The effects to carry out now; this closes the boxcar at the head of the queue."""
         if self.state is SessionState.UP and (boxcar := self._queue.depart()) is not None:
             self.statistics.boxcars_sent += 1
             self.statistics.messages_sent += boxcar.count
@@ -184,7 +184,7 @@ class Multiplexer:
         return effects
 
     def session_up(self, now: float) -> None:
-        """The session is Active, whoever asked for it (E-CMP-17)."""
+        """Handles that the session is Active, whichever side asked for it (E-CMP-17)."""
         if self.state is not SessionState.STARTING:
             raise ValueError(f"the session is {self.state.value}")
         self.state = SessionState.UP
@@ -193,7 +193,7 @@ class Multiplexer:
         self._open_waiting()
 
     def session_down(self, now: float, reason: str = "the session is down") -> None:
-        """3.1.7.2. Nothing after the first time."""
+        """Ends all connections (3.1.7.2). Later calls do nothing."""
         if self.state is not SessionState.DOWN:
             self.state = SessionState.DOWN
             self._effects = [effect for effect in self._effects if isinstance(effect, TearDown)]
@@ -204,7 +204,7 @@ class Multiplexer:
             self._disconnect_all()
 
     def receive(self, data: bytes, count: int, now: float) -> bool:
-        """A boxcar, and the number of messages that the call named (3.1.5)."""
+        """Handles a boxcar and the number of messages that the call named (3.1.5)."""
         self._check_up()
         try:
             reader = BoxcarReader(data, count)
@@ -220,7 +220,7 @@ class Multiplexer:
         return self._may_return()
 
     def _read(self, reader: BoxcarReader, data: bytes, now: float) -> None:
-        """Most messages go to the sink of their connection; only the others become packets."""
+        """Passes messages to the sinks of their connections; the others become packets."""
         incoming, outgoing = self._incoming.connections, self._outgoing.connections
         user_message, is_open, taken = int(MsgTag.USER_MESSAGE), State.OPEN, 0
         for head in reader.heads():
@@ -251,7 +251,7 @@ class Multiplexer:
         self._unblock()
 
     def resources_granted(self, count: int, now: float) -> None:
-        """3.1.4.2; a success that grants nothing is none (E-CMP-24)."""
+        """Handles granted slots (3.1.4.2); a success that grants none is a refusal (E-CMP-24)."""
         if self.state is not SessionState.UP:
             return
         if self._outgoing.answered(count):
@@ -265,7 +265,7 @@ class Multiplexer:
             self._not_granted(reason, now)
 
     def resources_requested(self, count: int) -> int:
-        """3.1.7.3: what the partner gets; it counts before the answer goes out (E-CMP-12)."""
+        """The slots that the partner gets (3.1.7.3), counted before the answer (E-CMP-12)."""
         if count < 1:
             raise ValueError(f"a request for {count} connections")
         if self.state is not SessionState.UP:
@@ -295,7 +295,7 @@ class Multiplexer:
             self._delay_ping(now)
 
     def ping(self) -> None:
-        """Queue a PING now: its call, or that of a boxcar before it, tells whether they live."""
+        """Queues a PING now; a call that fails shows that the partner is gone."""
         self._check_up()
         self._queue.add(Packet.ping())
 
@@ -304,7 +304,7 @@ class Multiplexer:
             self._ping_due = now + self.limits.ping_interval_s
 
     def _start_idle(self, now: float) -> None:
-        """3.1.2.1: from now on, if both tables are empty."""
+        """Starts the idle timer if both tables are empty (3.1.2.1)."""
         if not self._outgoing.connections and not self._incoming.connections:
             self._idle_due = now + self.limits.idle_s
 
@@ -316,7 +316,7 @@ class Multiplexer:
         return event
 
     def pause(self, connection: Connection) -> None:
-        """Events of this connection that come from now on wait for ``resume``."""
+        """Holds back new events of a connection until ``resume``."""
         connection.paused = True
 
     def resume(self, connection: Connection) -> None:
@@ -324,7 +324,7 @@ class Multiplexer:
         self._inbox.resume(connection)
 
     def connect(self, connection_type: int, interface: Notification | None = None) -> Connection:
-        """3.1.4.2. The connection may be sent on at once."""
+        """Opens a connection (3.1.4.2). Messages may be sent on it at once."""
         if not 0 <= connection_type <= _U32:
             raise _not_u32("a connection type", connection_type)
         if self.state in (SessionState.CLOSING, SessionState.DOWN):
@@ -335,14 +335,14 @@ class Multiplexer:
         return connection
 
     def abandon(self, connection: Connection) -> None:
-        """Give up a connection that still waits for a slot; ``ConnectFailed`` follows."""
+        """Gives up a connection that still waits for a slot; ``ConnectFailed`` follows."""
         if connection not in self._outgoing.waiting:
-            raise NotOpen(f"{connection!r} does not wait")
+            raise NotOpen(f"{connection!r} does not wait for a slot")
         del self._outgoing.waiting[connection]
         self._connect_failed(connection, "given up")
 
     def disconnect(self, connection: Connection) -> None:
-        """3.1.4.3: only for connections opened here, and once."""
+        """Closes a connection opened on this side (3.1.4.3); allowed once."""
         if not connection.outgoing:
             raise ValueError("only the side that opened a connection may close it")
         self._check_state(connection, _DISCONNECTABLE)
@@ -354,13 +354,13 @@ class Multiplexer:
     def accept(
         self, connection: Connection, now: float, interface: Notification | None = None
     ) -> None:
-        """3.1.5.5; nothing is sent. Nothing happens if the connection is gone already."""
+        """Accepts a connection (3.1.5.5), unless it is gone already; sends nothing."""
         if self._undecided(connection):
             connection.interface = interface
             self._decided(connection, State.OPEN, now)
 
     def deny(self, connection: Connection, reason: int, now: float) -> None:
-        """3.1.5.5: its opener is told, and has to disconnect it. The owner hears no more of it."""
+        """Denies a connection (3.1.5.5). Its opener has to disconnect it; no event follows here."""
         if self._undecided(connection):
             assert connection.id is not None
             answer = Packet.denied(connection.id, reason)
@@ -371,7 +371,7 @@ class Multiplexer:
     def send(
         self, connection: Connection, message_type: int, body: bytes | bytearray | memoryview
     ) -> None:
-        """3.1.4.1. ``Congested`` if there is no room, ``NotOpen`` if nobody would listen."""
+        """Queues a message (3.1.4.1); ``Congested`` without room, ``NotOpen`` if not open."""
         if not 0 <= message_type <= _U32:
             raise _not_u32("a message type", message_type)
         if len(body) > MAX_DATA:
@@ -393,7 +393,7 @@ class Multiplexer:
     # --- opening ----------------------------------------------------------------------------------
 
     def _open_waiting(self) -> None:
-        """Use the slots that there are, then ask for those that are missing."""
+        """Opens waiting connections in the free slots, then requests the missing ones."""
         if self.state is not SessionState.UP:
             return
         while self._outgoing.waiting and self._outgoing.free > 0:
@@ -407,7 +407,7 @@ class Multiplexer:
             self._effects.append(NegotiateResources(wanted))
 
     def _not_granted(self, reason: str, now: float) -> None:
-        """The session is left as it is, but an idle one has its whole period before it."""
+        """Fails the waiting connections; restarts the idle period if there are no others."""
         self._fail_waiting(reason)
         self._start_idle(now)
 
@@ -437,7 +437,7 @@ class Multiplexer:
     def _handle(self, packet: Packet, now: float) -> None:
         held = self._incoming.held.get(packet.connection_id)
         if held is not None and packet.tag != MsgTag.PING:
-            packet = own(packet)
+            packet = with_own_data(packet)
             held.append(packet)
             self._inbox.charge(self._incoming.connections[packet.connection_id], _cost(packet))
             return
@@ -466,7 +466,7 @@ class Multiplexer:
         return True
 
     def _on_disconnect(self, packet: Packet, now: float) -> bool:
-        """A connection that was refused has no owner who would want to know (E-CMP-15)."""
+        """Handles DISCONNECT; without an event if the connection was denied here (E-CMP-15)."""
         connection = self._incoming.connections.get(packet.connection_id)
         if connection is None:
             return False
@@ -515,7 +515,7 @@ class Multiplexer:
         return True
 
     def _decided(self, connection: Connection, state: State, now: float) -> None:
-        """Handle what waited; a new connection with the same id may make the rest wait again."""
+        """Handles messages held for a decision; a new connection with that id may hold the rest."""
         if self.state is not SessionState.UP:
             return
         for packet in self._incoming.decide(connection, state):
@@ -548,20 +548,20 @@ class Multiplexer:
             self._inbox.put(Writable(connection))
 
     def wake(self) -> None:
-        """The budget has room again."""
+        """Goes on after the budget has room again."""
         self._unblock()
         self._release_call()
 
     # --- the end ----------------------------------------------------------------------------------
 
     def _fail(self, reason: str, now: float) -> None:
-        """A session that is being torn down already needs no second push."""
+        """Tears the session down because of a problem, unless it is being torn down already."""
         if self.state is SessionState.UP:
             self._effects.append(TearDown(problem=True, reason=reason))
             self.session_down(now, reason)
 
     def _disconnect_all(self) -> None:
-        """Every connection hears of it once; of a refused one nobody has to."""
+        """Ends all connections; one event for each that was not denied here."""
         outgoing, incoming = self._outgoing, self._incoming
         self._outgoing, self._incoming = OutgoingTable(), IncomingTable()
         for connection_id, held in incoming.held.items():
@@ -583,7 +583,7 @@ def _not_u32(what: str, value: int) -> ValueError:
     return ValueError(f"{what} has 32 bits, {value!r} does not fit")
 
 
-#: By tag; each says whether the message found what it is about.
+#: Handlers by tag; each returns whether the message had a connection in the right state.
 _HANDLERS: dict[int, Callable[[Multiplexer, Packet, float], bool]] = {
     MsgTag.DISCONNECT: Multiplexer._on_disconnect,
     MsgTag.DISCONNECTED: Multiplexer._on_disconnected,

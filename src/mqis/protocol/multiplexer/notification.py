@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class Notification(Protocol):
-    """What a connection's owner is told. ``notify`` in ``events`` calls it.
+    """The callbacks of a connection's owner, called by ``events.notify``.
 
-    MS-DTCO has only the first two and takes a refusal for a message; a third is needed all the
-    same, since a refusal is no message that MS-CMP could pass on.
+    MS-DTCO has only the first two and treats a denial as a message; the third is needed all the
+    same, since a denial is no message that MS-CMP could pass on.
     """
 
     def received(self, connection: Connection, packet: Packet) -> None:
-        """3.1.7.4.1: ``packet`` with its fields and data; the data is a view, see ``Packet``."""
+        """Handles a user message (3.1.7.4.1); the packet's data is a view, see ``Packet``."""
 
     def disconnected(self, connection: Connection) -> None:
-        """3.1.7.4.2: the last that is heard of the connection."""
+        """Handles the end of the connection (3.1.7.4.2); no further call follows."""
 
     def denied(self, connection: Connection, reason: int) -> None:
-        """3.1.7.4.3: the connection still has to be disconnected."""
+        """Handles a denial (3.1.7.4.3); the connection still has to be disconnected."""

@@ -1,4 +1,4 @@
-"""User messages on their way out, and what they cost."""
+"""User messages that wait to be sent, and their cost in bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqis.protocol.multiplexer.queue import BoxcarQueue
 
 
 class Outbox:
-    """Puts user messages into the boxcar queue, as far as there is room for them.
+    """Puts user messages into the boxcar queue, within the limits.
 
     ``waiter`` is woken when the process has room again.
     """
@@ -23,9 +23,9 @@ class Outbox:
         self._queue = queue
         self._waiter = waiter
         self.queued = 0
-        #: What was sent on connections that have no id yet.
+        #: Messages sent on connections that have no id yet.
         self._early: dict[Connection, list[tuple[int, bytes]]] = {}
-        #: Those who were told that there is no room, in order, and what it was wanted for.
+        #: Connections that were refused room, in order, and the cost that they asked for.
         self._blocked: dict[Connection, int] = {}
 
     def send(self, connection: Connection, message_type: int, data: bytes) -> None:
@@ -57,9 +57,9 @@ class Outbox:
             raise Congested(level)
 
     def _congestion(self, connection: Connection, cost: int, promised: int = 0) -> Level | None:
-        """The level that has no room. One message is always allowed where nothing waits.
+        """The level whose limit a message would exceed; if none waits, one is always allowed.
 
-        ``promised`` is what other connections of the session are about to take.
+        ``promised`` bytes are expected to be taken by other connections of the session.
         """
         limits, budget, shared = self._limits, self._budget, cost + promised
         if self.queued and self.queued + shared > limits.session_queued_bytes:
@@ -72,7 +72,7 @@ class Outbox:
         return None
 
     def arrived(self) -> None:
-        """The boxcar in flight is at the partner's."""
+        """Handles the arrival of the boxcar in flight: releases its messages' cost."""
         costs = self._queue.arrived().costs
         for connection, cost in costs.items():
             connection.queued -= cost
@@ -83,10 +83,10 @@ class Outbox:
         self._budget.release_queued(cost)
 
     def unblock(self) -> Iterator[Connection]:
-        """Those who may try again: as many as find room, so that they are not refused in turn.
+        """The connections that may retry: only as many as there is room for.
 
-        Who does not use it keeps nobody waiting for long: there is another boxcar under way, and
-        when there is none, all are told.
+        One that does not use its turn does not block others for long: the next boxcar that arrives
+        unblocks more, and when none is under way, all may retry.
         """
         more_to_come = self._queue.in_flight or len(self._queue) > 0
         promised = 0
@@ -102,7 +102,7 @@ class Outbox:
     # --- the end ----------------------------------------------------------------------------------
 
     def closed(self, connection: Connection) -> None:
-        """No more may be sent on it; what is queued still goes."""
+        """Stops a connection's sending; queued messages are still sent."""
         self._blocked.pop(connection, None)
 
     def never_opened(self, connection: Connection) -> None:
@@ -112,7 +112,7 @@ class Outbox:
         self._release(early)
 
     def clear(self) -> None:
-        """The session is down. Connections that have no id yet end by ``never_opened``."""
+        """Drops everything at the session's end; ``never_opened`` ends connections without id."""
         self._queue.clear()
         self._blocked.clear()
         self._budget.forget(self._waiter)

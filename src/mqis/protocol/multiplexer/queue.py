@@ -13,7 +13,7 @@ _ANSWERS = frozenset({MsgTag.CONNECTION_REQ_DENIED, MsgTag.DISCONNECTED})
 
 
 class Car:
-    """A boxcar, whose user messages it carries at what cost, and how many answers."""
+    """A boxcar, the cost of its user messages by connection, and the number of its answers."""
 
     __slots__ = ("answers", "builder", "costs")
 
@@ -24,16 +24,16 @@ class Car:
 
 
 class BoxcarQueue:
-    """Boxcars in order. The one in flight is closed: it is no longer here (E-CMP-21)."""
+    """Boxcars in order. The one in flight is closed and no longer queued (E-CMP-21)."""
 
     def __init__(self) -> None:
         self._cars: deque[Car] = deque()
         self._in_flight: Car | None = None
-        #: Answers to the partner's requests that are not on their way yet.
+        #: Answers to the partner's requests that are not sent yet.
         self.answers = 0
 
     def __len__(self) -> int:
-        """Boxcars that wait; the one in flight does not."""
+        """The number of boxcars that wait, without the one in flight."""
         return len(self._cars)
 
     @property
@@ -43,7 +43,7 @@ class BoxcarQueue:
     def add_user_message(
         self, owner: Connection, connection_id: int, message_type: int, data: bytes, cost: int
     ) -> None:
-        """fIsMaster is 1 from the side that opened the connection (3.1.4.1)."""
+        """Queues a user message; fIsMaster is 1 if this side opened the connection (3.1.4.1)."""
         cars, is_master = self._cars, owner.outgoing
         car = cars[-1] if cars else self._append()
         if not car.builder.add_user_message(connection_id, message_type, data, is_master):
@@ -53,7 +53,7 @@ class BoxcarQueue:
         costs[owner] = costs.get(owner, 0) + cost
 
     def add(self, packet: Packet) -> None:
-        """To the last boxcar if both limits allow it, else to a new one behind it."""
+        """Queues a packet in the last boxcar if its limits allow it, else in a new one."""
         car = self._cars[-1] if self._cars else self._append()
         if not car.builder.has_room(len(packet.data)):
             car = self._append()
@@ -68,7 +68,7 @@ class BoxcarQueue:
         return car
 
     def depart(self) -> SendBoxcar | None:
-        """The head of the queue as bytes, unless one is under way or there is none."""
+        """The first boxcar as bytes; None if one is in flight or none waits."""
         if self._in_flight is not None or not self._cars:
             return None
         car = self._in_flight = self._cars.popleft()

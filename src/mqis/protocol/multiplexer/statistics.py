@@ -1,4 +1,4 @@
-"""What a multiplexer counts."""
+"""The counters of a multiplexer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Statistics:
-    """What has happened since the start of the session."""
+    """Counts since the start of the session."""
 
     boxcars_sent: int = 0
     messages_sent: int = 0
@@ -15,9 +15,9 @@ class Statistics:
     messages_received: int = 0
     #: Boxcars whose header was wrong.
     refused: int = 0
-    #: Messages behind an unknown tag or past the end, with those.
+    #: Messages with an unknown tag or past the end, and all that follow in the boxcar.
     discarded: int = 0
     #: Messages that had no connection in the right state.
     ignored: int = 0
-    #: Requests beyond what was granted, which hang at the opener for ever (E-CMP-13).
+    #: Requests beyond the granted slots, for which the opener waits for ever (E-CMP-13).
     over_allocated: int = 0

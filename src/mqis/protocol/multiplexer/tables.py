@@ -14,9 +14,9 @@ _LAST_ID = 0xFFFFFFFF
 class OutgoingTable:
     """Connections opened here, and those that wait for a slot.
 
-    Refused and disconnecting connections keep slot and id: an opener that counts less runs into
-    requests that the partner drops in silence (E-CMP-13). An id is free again only when
-    DISCONNECTED has come, for a late one would end the connection that got the id meanwhile
+    Refused and disconnecting connections keep slot and id: the partner silently drops the requests
+    of an opener that does not count them (E-CMP-13). An id is free again only when
+    DISCONNECTED has come, for a late one would end the connection that has the id by then
     (E-CMP-14).
     """
 
@@ -24,10 +24,10 @@ class OutgoingTable:
         self.connections: dict[int, Connection] = {}
         #: Count of Allocated Outgoing Connections.
         self.granted = 0
-        #: By identity, in order.
+        #: Connections that wait for a slot, in order.
         self.waiting: dict[Connection, None] = {}
-        #: What the negotiation under way asks for; 0 if there is none.
-        self._asked = 0
+        #: Slots requested by the negotiation under way; 0 if there is none.
+        self._requested = 0
         self._ahead = True
         self._free_ids: deque[int] = deque()
         self._highest_id = 0
@@ -42,27 +42,27 @@ class OutgoingTable:
         return self.connections.get(connection.id) is connection
 
     def request(self, limits: Limits) -> int | None:
-        """How many slots to ask for now, if any: for those who wait, or a few in advance.
+        """The slots to request now, if any: for waiting connections, or a few in advance.
 
-        A partner that has refused is not asked again before somebody waits.
+        A partner that has refused is asked again only when a connection waits.
         """
         scarce = self._ahead and self.granted > 0 and self.free < limits.slots_ahead
-        if self._asked or not (self.waiting or scarce):
+        if self._requested or not (self.waiting or scarce):
             return None
-        self._asked = min(MAX_REQUEST, max(limits.request_slots, len(self.waiting)))
-        return self._asked
+        self._requested = min(MAX_REQUEST, max(limits.request_slots, len(self.waiting)))
+        return self._requested
 
     def answered(self, count: int) -> bool:
-        """What the partner grants; a success that grants nothing is none (E-CMP-24)."""
-        asked, self._asked = self._asked, 0
+        """Adds granted slots; returns False if there are none, which is a refusal (E-CMP-24)."""
+        asked, self._requested = self._requested, 0
         if not asked:
-            raise ValueError("no connections were asked for")
+            raise ValueError("no request for connections is under way")
         self._ahead = count > 0
         self.granted += min(max(0, count), asked)
         return self._ahead
 
     def open_next(self) -> Connection:
-        """Give the first that waits the slot and the id that it waits for."""
+        """Gives the first waiting connection a slot and an id."""
         connection = next(iter(self.waiting))
         del self.waiting[connection]
         connection.id = self._unused_id()
@@ -77,7 +77,7 @@ class OutgoingTable:
         connection.state = State.GONE
 
     def _unused_id(self) -> int:
-        """From 1 on, so that no PING, whose id is 0, looks like one for a connection."""
+        """A free id, from 1 on: PINGs have id 0."""
         if self._free_ids:
             return self._free_ids.popleft()
         if self._highest_id == _LAST_ID:
@@ -87,7 +87,7 @@ class OutgoingTable:
 
 
 class IncomingTable:
-    """Connections that the partner opened; those not decided on hold their messages back.
+    """Connections that the partner opened; messages of undecided ones are held back.
 
     A refused connection stays with its slot until it is disconnected (E-CMP-15).
     """
@@ -97,7 +97,7 @@ class IncomingTable:
         #: Count of Allocated Incoming Connections: what was granted, not what was asked for
         #: (E-CMP-12).
         self.granted = 0
-        #: By id alone, since that is what makes messages a group (3.1.5, E-CMP-11).
+        #: Messages held back, by id alone, as the text groups them (3.1.5, E-CMP-11).
         self.held: dict[int, list[Packet]] = {}
 
     @property
@@ -116,7 +116,7 @@ class IncomingTable:
         return connection
 
     def decide(self, connection: Connection, state: State) -> list[Packet]:
-        """The messages that waited for the decision."""
+        """Sets the state; returns the messages that waited for the decision."""
         assert connection.id is not None
         connection.state = state
         return self.held.pop(connection.id)

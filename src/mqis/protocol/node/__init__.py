@@ -1,1 +1,1 @@
-"""One server of an enterprise, put together from its machines and driven from outside."""
+"""One server of an enterprise, composed of its state machines and run by a driver."""

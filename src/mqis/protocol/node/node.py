@@ -1,9 +1,9 @@
 """The node: directory, replication and queue transport of one server.
 
-The transport works at once, replication inside transactions. So a node hands out *operations*:
+The transport acts at once, replication inside transactions. So a node returns *operations*:
 functions of a transaction that its driver runs in order, each committed before the effects that it
 returned come back through ``committed``. A driver with a disk runs them in the store's writer; the
-simulation runs them itself and crashes wherever it likes.
+simulation runs them itself and injects crashes at any point.
 
     node.receive(connection, data, at.monotonic)
     for operation in node.operations(at):
@@ -48,13 +48,13 @@ from mqis.protocol.replication.transport import TransportEvent
 T = TypeVar("T")
 
 Operation = Callable[[Transaction], list[Effect]]
-#: What is left for the application once the transport has its messages.
+#: Events of the transport that the application handles, not replication.
 Aside = SessionOpened | SessionClosed | Notified | Arrived | Relayed | Stranded
 Outcome = Effect | Aside | Refused
 
 
 class Node:
-    """One server; everything it does to the store goes through its operations."""
+    """One server; it reads and writes the store only through its operations."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Node:
     # --- operations -------------------------------------------------------------------------------
 
     def start(self, at: Instant, *, restored: bool = False) -> Operation:
-        """The first operation, and the one after a commit has failed."""
+        """The operation that a driver runs first, and again after a failed commit."""
         return lambda tx: self.replication.start(tx, at, restored=restored)
 
     def operations(self, at: Instant) -> list[Operation]:
-        """What has come through the transport, and what time has brought, since the last call."""
+        """The operations for messages received and timers expired since the last call."""
         found: list[Operation] = []
         told: list[TransportEvent] = []
         while (event := self.queue.next_event()) is not None:
@@ -108,7 +108,7 @@ class Node:
     def change(
         self, operation: Callable[[DirectoryEvents], T], at: Instant
     ) -> Callable[[Transaction], tuple[T, list[Effect]]]:
-        """A client's change; ``NotAuthority`` says that it has to be asked for elsewhere."""
+        """A client's change; ``NotAuthority`` means that another server has to make it."""
 
         def run(tx: Transaction) -> tuple[T, list[Effect]]:
             made: list[OwnChange] = []
@@ -127,11 +127,11 @@ class Node:
         return run
 
     def request(self, change: OwnChange, local: int, at: Instant) -> Operation:
-        """Ask the authority for a change; ``Answered`` with the number ``local`` is the end."""
+        """Asks the authority for a change; ``Answered`` with the number ``local`` ends it."""
         return lambda tx: self.replication.request(tx, change, local, at)
 
     def committed(self, effects: Iterable[Effect], at: Instant) -> list[Outcome]:
-        """Carry out what a committed operation decided; what is left is the application's."""
+        """Carries out a committed operation's effects; returns those left to the application."""
         left: list[Outcome] = []
         for effect in effects:
             if isinstance(effect, Send):
@@ -143,7 +143,7 @@ class Node:
         return left
 
     def _send(self, send: Send, at: Instant) -> list[Outcome]:
-        """A name that the directory has need not be one that messages can go to."""
+        """Queues a message; refuses a name from the directory that messages cannot be sent to."""
         try:
             self.queue.send(send.machine, send.message, at.monotonic, int(at.unix), send.identifier)
         except ValueError as error:
@@ -163,12 +163,12 @@ class Node:
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
-        """The transport's timers; replication's come out of ``operations``."""
+        """Runs the transport's timers; ``operations`` runs those of replication."""
         self.queue.handle_timer(now)
 
 
 def _is_routed(event: TransportEvent) -> bool:
-    """Whether it tells of a message that went by its queue's identifier, not of replication's."""
+    """True if the event is about a message routed by its queue's identifier, not replication's."""
     if isinstance(event, (Nacked, Dropped)) and event.message.queue is not None:
         return True
     return isinstance(event, (Written, Acknowledged, Nacked, Dropped)) and event.routed

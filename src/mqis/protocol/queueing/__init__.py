@@ -1,1 +1,1 @@
-"""Carrying messages between queue managers: MS-MQQB without its transactions and its routing."""
+"""The transport between queue managers: MS-MQQB without transactions, with MS-MQBR routes."""

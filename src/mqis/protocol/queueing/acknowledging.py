@@ -22,9 +22,9 @@ def wants_nack(message: UserMessage) -> bool:
 def negative(
     message: UserMessage, message_class: int, identifier: MessageIdentifier, owner_of: OwnerOf
 ) -> UserMessage | None:
-    """The acknowledgement, which is for ``header.address``; None if there is nobody to tell.
+    """The acknowledgement, to be sent to ``header.address``; None if it has no destination.
 
-    It never expires, so that the time at which it was sent decides nothing; it has the original's.
+    It never expires, so its sent time has no effect; it is that of the original.
     """
     address, destination = _admin_queue(message.header, owner_of)
     if not address:
@@ -49,7 +49,7 @@ def negative(
 
 
 def _admin_queue(header: UserHeader, owner_of: OwnerOf) -> tuple[Guid, QueueName]:
-    """Queue manager and queue; a direct name has no queue manager that a route could lead to."""
+    """The administration queue and its queue manager; NULL for a direct name: it has no route."""
     admin = header.admin
     private = QueueName.at_destination(admin.private_id)
     if admin.kind is QueueKind.PRIVATE_AT_SOURCE:

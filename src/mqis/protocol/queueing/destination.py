@@ -1,9 +1,9 @@
-"""The way to one machine: its queue, and the connection that there is, was, or will be.
+"""A destination: the queue of messages for one machine, and the state of the connection to it.
 
 IDLE        nothing to send and no session
 CONNECTING  the driver opens a connection
 ATTACHED    a session exists, open or being set up
-WAITING     the last attempt failed; the next one comes when the retry timer rings
+WAITING     the last attempt failed; the next one follows when the retry timer expires
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How much waits for a machine, that in flight included, and since when the oldest does."""
+    """The messages that wait for a machine, in flight included, and the time of the oldest."""
 
     machine: str
     messages: int
     bytes: int
     oldest: float | None
-    #: By way of next hops.
+    #: True for messages sent by way of next hops.
     routed: bool
 
 
 class Destination:
-    """Keeps its state and its timers; the queue manager acts on them."""
+    """The queue, state and timers of one machine; the queue manager acts on them."""
 
     def __init__(self, key: str, machine: str, limits: Limits, guid: Guid = Guid.NULL) -> None:
-        """``guid`` is known of next hops; direct names tell none."""
+        """``guid`` is that of a next hop; it is unknown for direct names."""
         self.key = key
         self.machine = machine
         self.guid = guid
@@ -50,7 +50,7 @@ class Destination:
         self.session: Session | None = None
         self._limits = limits
         self._delay = limits.retry_s
-        #: When connecting takes too long, or when the next attempt is due.
+        #: The time at which connecting times out, or at which the next attempt is due.
         self._due: float | None = None
 
     def connecting(self, connection: int, now: float) -> None:
@@ -64,11 +64,11 @@ class Destination:
         self._due = None
 
     def opened(self) -> None:
-        """It works again, so the next failure is a first one."""
+        """Resets the back-off after a session has opened."""
         self._delay = self._limits.retry_s
 
     def failed(self, now: float) -> None:
-        """No session any more; try again later if there is something to send."""
+        """Forgets the session; schedules a retry if there is something to send."""
         self.session = None
         self.connection = 0
         if not self.queue.messages:
@@ -78,7 +78,7 @@ class Destination:
         self._delay = min(2 * self._delay, self._limits.retry_max_s)
 
     def hurry(self, now: float) -> None:
-        """The next attempt is due now, and if it fails the following one soon."""
+        """Makes the next attempt due now, and resets the back-off."""
         self._due, self._delay = now, self._limits.retry_s
 
     @property
@@ -86,7 +86,7 @@ class Destination:
         return self.way in (Way.IDLE, Way.WAITING) and not self.queue.messages
 
     def oldest(self) -> float | None:
-        """When the oldest message came that is not acknowledged; None: there is none."""
+        """The time of the oldest message that is not acknowledged; None if there is none."""
         in_flight = None if self.session is None else self.session.oldest()
         found = (since for since in (self.queue.oldest(), in_flight) if since is not None)
         return min(found, default=None)

@@ -1,4 +1,4 @@
-"""What a queue manager asks of its driver, and what it tells its application."""
+"""The effects of a queue manager for its driver, and its events for the application."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mqis.wire.mqqb.queuename import QueueName
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Open a TCP connection to a machine, then call ``connected`` or ``connect_failed``."""
+    """Tells the driver to connect to a machine, and to call ``connected`` or ``connect_failed``."""
 
     connection: int
     machine: str
@@ -28,7 +28,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close a connection behind what was written, or give up connecting."""
+    """Tells the driver to close a connection after its writes, or to give up connecting."""
 
     connection: int
 
@@ -40,7 +40,7 @@ Effect = Connect | Write | Close
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A message for the replication queue; session 0 is this queue manager itself."""
+    """A message for the replication queue; session 0: from this queue manager itself."""
 
     identifier: MessageIdentifier
     body: bytes
@@ -51,7 +51,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """A message for the notification queue: what a directory server tells us (MS-MQCN)."""
+    """A message for the notification queue: a change that a directory server reports (MS-MQCN)."""
 
     identifier: MessageIdentifier
     body: bytes
@@ -63,7 +63,7 @@ class Notified:
 class Arrived:
     """A message for another queue of this machine, by its public or private name.
 
-    ``peer`` is who brought it, which need not be who sent it; session 0 is this queue manager.
+    ``peer`` is the neighbour that brought it, perhaps not its sender; session 0: this machine.
     """
 
     identifier: MessageIdentifier
@@ -79,22 +79,22 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Relayed:
-    """Somebody else's message went on to the next hop, perhaps not for the first time."""
+    """Another machine's message was sent to the next hop, perhaps not for the first time."""
 
     identifier: MessageIdentifier
     target: Guid
-    #: Who brought it.
+    #: The neighbour that brought it.
     peer: Guid
     next_hop: Guid
     machine: str
-    #: As it went out: the machines that have passed it on, this one included.
+    #: The hop count as sent: the machines that have passed it on, this one included.
     hops: int
     session: int
 
 
 @dataclass(frozen=True, slots=True)
 class Stranded:
-    """There is nobody to send a message to now. It waits here until there is, or its time is up."""
+    """A message has no reachable next hop. It waits here until there is one, or it expires."""
 
     identifier: MessageIdentifier
     target: Guid
@@ -103,9 +103,9 @@ class Stranded:
 
 @dataclass(frozen=True, slots=True)
 class Nacked:
-    """An own message did not arrive: its time or room ran out here, or the other side says so.
+    """An own message did not arrive: it expired or found no room here, or the other side says so.
 
-    ``message`` is what was sent, never what an acknowledgement brought back (E50).
+    ``message`` is the one that was sent, never the body of an acknowledgement (E50).
     """
 
     identifier: MessageIdentifier
@@ -113,13 +113,13 @@ class Nacked:
     message: Message
     message_class: int
     local: bool
-    #: Here and below: it went, or was to go, by way of next hops, and may be somebody else's.
+    #: Here and below: it is routed by way of next hops, and may be another machine's.
     routed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The same for a message whose sender did not ask to be told: for journals only."""
+    """A message did not arrive and its sender asked for no acknowledgement; for journals only."""
 
     identifier: MessageIdentifier
     machine: str
@@ -130,7 +130,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A message went out on a session, perhaps not for the first time."""
+    """A message was sent on a session, perhaps not for the first time."""
 
     identifier: MessageIdentifier
     machine: str
@@ -140,7 +140,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The other queue manager has these messages."""
+    """The other queue manager has acknowledged these messages."""
 
     identifiers: tuple[MessageIdentifier, ...]
     machine: str
@@ -150,7 +150,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A message came and was not delivered."""
+    """A received message was refused."""
 
     identifier: MessageIdentifier
     session: int
@@ -165,7 +165,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class SessionOpened:
-    """``machine`` is who was connected to; accepted sessions know an address only."""
+    """A session is open; ``machine`` is known if this side connected, else only the address."""
 
     session: int
     peer: Guid
@@ -175,9 +175,9 @@ class SessionOpened:
 
 @dataclass(frozen=True, slots=True)
 class SessionClosed:
-    """Also for attempts that led to no session; then there is perhaps no peer.
+    """A session ended, or an attempt led to none; then ``peer`` may be None.
 
-    ``refused``: this side did not want the peer that connected.
+    ``refused``: this side refused the peer that connected.
     """
 
     session: int

@@ -1,13 +1,14 @@
-"""Messages by public and private format names: for this machine, or to be passed on.
+"""Messages to public and private format names: for this machine, or to be forwarded.
 
     QueueManagerAddress is ours, or the public queue is     a queue of this machine
-    anybody else's, and this is a routing server            to the next hop, RC + 1 (3.1.5.8.2)
-    RC would exceed 0x1D                                    refused, and the sender told if he asked
-    anybody else's, and this is none                        refused
+        another machine's, and this is a routing server         to the next hop, RC + 1 (3.1.5.8.2)
+        RC would exceed 0x1D                                    refused, acknowledged if asked for
+        another machine's, and this is no routing server        refused
 
-The replication queue and the notification queue are not among these: their messages come straight
-from their senders, and ``receiving`` keeps to that. What others send there in the name of this
-machine is not passed on: on a session of ours it would count. Direct names are never passed on.
+The replication queue and the notification queue are not among these: their messages come directly
+from their senders, which ``receiving`` checks. Messages that others send there in the name of this
+machine are not forwarded: on a session of ours they would be accepted. Direct names are never
+forwarded.
 """
 
 from __future__ import annotations
@@ -33,35 +34,35 @@ _OTHERS_RULES = (MQIS_QUEUE_ID, NOTIFY_QUEUE_ID)
 
 @dataclass(frozen=True, slots=True)
 class NextHop:
-    """A queue manager to send to, and the name that its address is found by."""
+    """A queue manager to send to, and the name by which its address is found."""
 
     guid: Guid
     machine: str
 
 
 class Router(Protocol):
-    """What the directory knows of ways and queues."""
+    """The port for what the directory knows of routes and queues."""
 
     @property
     def forwards(self) -> bool:
-        """Whether this machine is a routing server."""
+        """True if this machine is a routing server."""
 
     def knows(self, machine: Guid) -> bool:
-        """Whether a queue manager is in the directory."""
+        """Returns whether a queue manager is in the directory."""
 
     def next_hops(self, target: Guid) -> tuple[NextHop, ...]:
-        """GetNextHops (MS-MQBR 3.1.5.1), best first; ``NoRouteError`` if there is none."""
+        """The next hops by GetNextHops (MS-MQBR 3.1.5.1), best first; else ``NoRouteError``."""
 
     def owner_of(self, queue: Guid) -> Guid | None:
         """The queue manager of a public queue."""
 
     def has_queue(self, name: QueueName) -> bool:
-        """Whether this machine has the queue."""
+        """Returns whether this machine has the queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """The message as it goes on."""
+    """A message to be forwarded, with its new header."""
 
     message: UserMessage
     target: Guid
@@ -69,7 +70,7 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A refusal that the sender hears of, if he asked for it."""
+    """A refusal that is acknowledged to the sender, if the message asks for that."""
 
     refused: Refused
     message_class: MessageClass
@@ -79,12 +80,12 @@ Verdict = Arrived | Nacked | Refused | Relay | Rejection
 
 
 def is_reserved(name: QueueName) -> bool:
-    """Whether it is a queue that ``receiving`` has the rules of, on whatever machine."""
+    """True for the queues that ``receiving`` has the rules of, on any machine."""
     return name.kind is QueueKind.PRIVATE_AT_DESTINATION and name.private_id in _OTHERS_RULES
 
 
 class Forwarder:
-    """Decides; one answer for every message that it concerns."""
+    """Decides whether a message is delivered here, forwarded or refused."""
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ class Forwarder:
         return self._pass_on(message, identifier, target, session, now)
 
     def _target(self, header: UserHeader) -> Guid | None:
-        """The queue manager that it is for; the address, unless a public queue is ours by now."""
+        """The queue manager of the destination: the address, unless a public queue is ours now."""
         if header.destination.kind is not QueueKind.PUBLIC or header.address == self.guid:
             return header.address
         owner = self.router.owner_of(header.destination.guid)
@@ -143,7 +144,7 @@ class Forwarder:
         session: int,
         now: float,
     ) -> Relay | Refused | Rejection:
-        """Nothing but the hop count changes; what is signed or encrypted is not our business."""
+        """Forwards a message; only hop count and address change. Signatures are not checked."""
         header = message.header
         if header.source == self.guid and is_reserved(header.destination):
             return Refused(identifier, session, f"for {target}, in the name of this machine")
@@ -192,7 +193,7 @@ class Forwarder:
         )
 
     def _examine(self, message: UserMessage) -> tuple[bool, str | None]:
-        """Whether it is authenticated, and why it has to be refused, if it has to."""
+        """Returns whether a message is authenticated, and the reason to refuse it, if any."""
         if not self.router.has_queue(message.header.destination):
             return False, "there is no such queue on this machine"
         if message.security is not None and message.security.encrypted:
@@ -202,7 +203,7 @@ class Forwarder:
     def _nack(
         self, message: UserMessage, identifier: MessageIdentifier, session: int, now: float
     ) -> Nacked | Refused:
-        """Any machine on the way may send one; but only about an own message that was routed."""
+        """Accepts a NACK of any machine on the route, but only about an own routed message."""
         subject = MessageIdentifier.from_bytes(message.properties.correlation_id)
         sent = self._sent.get(subject.ordinal, now) if subject.source == self.guid else None
         if sent is None or sent.message.queue is None:

@@ -1,17 +1,17 @@
-"""Connections that others opened, and who gives way when there are too many.
+"""Incoming connections, and the choice of one to evict when there are too many.
 
-Anybody can connect to a queue port, and the first packet of a session only claims a GUID, which the
-directory tells to everybody. A signed message is the first thing that proves something. So a
-connection passes through three stages, and those further on never give way to those before:
+Any machine can connect to a queue port, and the first packet of a session only claims a GUID, which
+everyone can read in the directory. Only a signed message proves an identity. So a connection passes
+through three stages, and one of a later stage is never evicted for one of an earlier stage:
 
     WAITING   no first packet yet
     SESSION   claims to be a server of the directory
-    PROVED    a message of it was taken
+    PROVED    a message of it was delivered
 
-One address has a few waiting connections, of which the oldest gives way to the next, and a bounded
-number in all. When everything is taken, a newcomer gets the place of a connection of the address
-that holds most in the same stage, if that is more than its own address holds. Whoever has many
-connections thus loses to whoever has few, and servers that reconnect find room.
+An address has a few waiting connections, the oldest of which is evicted for the next, and a limit
+on all. When no room is left, a new connection replaces one of the address that holds most in the
+same stage, if that is more than its own address holds. An address with many connections thus loses
+to one with few, and servers that reconnect find room.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Source:
 
 
 class Guests:
-    """Who is there. ``arrive`` and ``begin`` name a connection to close, if one has to be."""
+    """The incoming connections. ``arrive`` and ``begin`` name a connection to evict, if needed."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -67,7 +67,7 @@ class Guests:
         return self._counts[Stage.SESSION] + self._counts[Stage.PROVED]
 
     def arrive(self, source: str) -> tuple[bool, int | None]:
-        """Whether a new connection of ``source`` may stay, and which one gives way to it."""
+        """Returns whether a new connection of ``source`` may stay, and the one to evict for it."""
         limits, own = self._limits, self._sources.get(source, _Source())
         waiting = own.stages[Stage.WAITING]
         full = own.connections >= limits.max_connections_per_address
@@ -84,7 +84,7 @@ class Guests:
         self._put(connection, source, Stage.WAITING)
 
     def begin(self, connection: int) -> tuple[bool, int | None]:
-        """Whether a waiting connection may have a session, and which one gives way to it."""
+        """Returns whether a waiting connection may have a session, and the one to evict for it."""
         victim = None
         source, _ = self._where[connection]
         if self.sessions >= self._limits.max_sessions:
@@ -96,7 +96,7 @@ class Guests:
         return True, victim
 
     def prove(self, connection: int) -> None:
-        """A message of this connection was taken. Own connections are no guests."""
+        """Notes that a message of a connection was delivered; ignores outgoing connections."""
         source, stage = self._where.get(connection, ("", Stage.PROVED))
         if stage is Stage.SESSION:
             self.forget(connection)
@@ -113,10 +113,10 @@ class Guests:
             del self._sources[source]
 
     def hoarder(self, connection: int, held: Mapping[int, int]) -> int:
-        """Which connection gives way when too much is buffered: ``held`` is the bytes of each.
+        """The connection to evict when too much is buffered; ``held`` has the bytes of each.
 
-        ``connection`` itself, unless another address whose connections have proved nothing holds
-        more than its own.
+        It is ``connection`` itself, unless the unproved connections of another address hold more
+        than those of its own.
         """
         bytes_of: Counter[str] = Counter()
         for number, size in held.items():

@@ -1,4 +1,4 @@
-"""Timers of MS-MQQB, and what peers and the application may take."""
+"""The timers of MS-MQQB, and limits on the resources of peers and the application."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from mqis.wire.mqqb.internal import DEFAULT_WINDOW
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The budget of a queue manager. Every number that a stranger could drive up stands here."""
+    """The limits of a queue manager, on every resource that an attacker could exhaust."""
 
     # --- timers (MS-MQQB 3.1.2) -------------------------------------------------------------------
     connect_timeout_s: float = 60.0
-    #: From the TCP connection to the end of session set-up.
+    #: Seconds from the TCP connection to the end of session set-up.
     init_timeout_s: float = 60.0
-    #: From the TCP connection to the first packet of somebody who connected.
+    #: Seconds from an incoming TCP connection to its first packet.
     silence_timeout_s: float = 10.0
     retry_s: float = 5.0
     retry_max_s: float = 60.0
@@ -25,20 +25,20 @@ class Limits:
     min_ack_timeout_ms: int = 20_000
     max_ack_timeout_ms: int = 120_000
     min_recoverable_ack_timeout_ms: int = 500
-    #: Without a user message either way.
+    #: Seconds without a user message in either direction.
     idle_timeout_s: float = 300.0
-    #: From the first byte of a packet to its last.
+    #: Seconds from the first byte of a packet to its last.
     packet_timeout_s: float = 300.0
 
     # --- sessions ---------------------------------------------------------------------------------
     window: int = DEFAULT_WINDOW
-    #: In flight on one session; one message may always be.
+    #: Bytes in flight on one session; one message is always allowed.
     max_unacked_bytes: int = 16 * 1024 * 1024
-    #: Received bytes after which an acknowledgement goes out at once.
+    #: Received bytes after which an acknowledgement is sent at once.
     ack_bytes: int = 1024 * 1024
     max_packet: int = MAX_PACKET
-    #: Accepted sessions; one more is refused in words, and from ``max_connections`` on unread,
-    #: unless an address that holds more gives way (``guests``).
+    #: Accepted sessions; one more gets a refusal, and beyond ``max_connections`` is closed
+    #: unread, unless a connection of an address that holds more is evicted (``guests``).
     max_sessions: int = 256
     max_connections: int = 512
     #: Accepted connections of one address, and those of them without a first packet.
@@ -49,18 +49,18 @@ class Limits:
 
     # --- queues -----------------------------------------------------------------------------------
     max_destinations: int = 1024
-    #: Of one destination, those in flight included.
+    #: Messages of one destination, those in flight included.
     max_queued_messages: int = 20_000
     max_queued_bytes: int = 64 * 1024 * 1024
-    #: What the application has not taken yet; beyond it nothing more is read.
+    #: Events that the application has not taken yet; beyond it no more data is read.
     max_events: int = 20_000
     max_event_bytes: int = 64 * 1024 * 1024
 
     # --- tables -----------------------------------------------------------------------------------
     duplicate_entries: int = 10_000
     duplicate_s: float = 1800.0
-    #: Own messages that a negative acknowledgement may still come for.
+    #: Own messages that may still get a negative acknowledgement.
     sent_entries: int = 4096
     sent_bytes: int = 16 * 1024 * 1024
-    #: How long after its lifetime such a message is remembered.
+    #: Seconds after its lifetime that such a message is remembered.
     sent_grace_s: float = 300.0

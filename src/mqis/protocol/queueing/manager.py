@@ -1,4 +1,4 @@
-"""A queue manager for one queue: sessions, destinations and tables, joined.
+"""A queue manager for the replication queue: sessions, destinations and tables.
 
     manager = QueueManager(guid, "PSC1", MessageIdCounter(last))
     identifier = manager.send("PSC2", Message(body), now, unix_time)
@@ -8,15 +8,15 @@
     while (event := manager.next_event()) is not None: ...
     manager.next_timer(); manager.handle_timer(now)
 
-``now`` is a clock that never goes back. Calls for a connection that the manager has closed do
-nothing, so a driver need not keep book.
+``now`` is the time of a monotonic clock. Calls for a connection that the manager has closed do
+nothing, so a driver need not keep track of them.
 
 Every direction has a session of its own: messages to a machine go over the connection that was
-opened to its address, never over one that somebody else opened in its name.
+opened to its address, never over an incoming one, which anyone could open in its name.
 
 With a ``router`` it also sends to queues by their public and private names, ``send_routed``, and
-passes on what others send so. Such messages have sessions of their own to each next hop, apart from
-those for direct names, and go to another candidate when one cannot be reached.
+forwards others' messages of this kind. These have sessions of their own to each next hop, apart
+from those for direct names, and go to another candidate when one cannot be reached.
 """
 
 from __future__ import annotations
@@ -64,31 +64,31 @@ from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.ping import Ping
 from mqis.wire.mqqb.properties import MessageClass
 
-#: More than all headers of an own packet take, a signature of 16384 bits included.
+#: An upper bound for all headers of an own packet, with a signature of 16384 bits.
 _OVERHEAD = 4096
 
 
 class Peers(Protocol):
-    """Who may have a session; ``machine`` is who was connected to, None for accepted ones."""
+    """The port that admits peers; ``machine`` is None if the peer connected to this side."""
 
     def admits(self, guid: Guid, machine: str | None, address: str) -> bool: ...
 
 
 @dataclass(slots=True)
 class Statistics:
-    """What has happened since the start."""
+    """Counts since the start."""
 
     sent: int = 0
     acknowledged: int = 0
     received: int = 0
     delivered: int = 0
-    #: Others' messages that were taken to be passed on, and those whose hop count was exhausted.
+    #: Others' messages accepted for forwarding, and those whose hop count was exhausted.
     relayed: int = 0
     exhausted: int = 0
     duplicates: int = 0
     refused: int = 0
     undelivered: int = 0
-    #: Of those: whose time ran out before they were acknowledged.
+    #: Those of them that expired before they were acknowledged.
     expired: int = 0
     sessions: int = 0
     refused_connections: int = 0
@@ -99,7 +99,7 @@ class Statistics:
 
 @dataclass(slots=True)
 class _Link:
-    """A session and whom it is with."""
+    """A session and its peer."""
 
     session: Session
     machine: str | None
@@ -108,7 +108,7 @@ class _Link:
 
 
 class QueueManager:
-    """The replication queue of one machine, and the ways to those of others."""
+    """The replication queue of one machine, and the transport to those of others."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class QueueManager:
         router: Router | None = None,
         counts: Callable[[Guid], bool] | None = None,
     ) -> None:
-        """``counts``: whose messages the replication queue takes, where ``peers`` admits more."""
+        """``counts`` says whose messages replication accepts, if ``peers`` admits others too."""
         queue_path(machine)  # refuses what is no machine name
         self.guid = guid
         self.machine = machine
@@ -180,10 +180,10 @@ class QueueManager:
         unix_time: int,
         identifier: MessageIdentifier | None = None,
     ) -> MessageIdentifier:
-        """Queue a message for a machine's replication queue; nobody waits for anything.
+        """Queues a message for a machine's replication queue and returns at once.
 
-        If the queue is full the message is dropped, which an event tells as it does for one whose
-        time runs out. Who numbers messages himself gives the ``identifier``.
+        If the queue is full the message is dropped; an event reports this, as for a message that
+        expires. A caller that numbers messages itself passes the ``identifier``.
         """
         identifier = self._identify(identifier)
         key = canonical(machine)
@@ -203,9 +203,9 @@ class QueueManager:
         unix_time: int,
         identifier: MessageIdentifier | None = None,
     ) -> MessageIdentifier:
-        """Queue a message for ``message.queue``, wherever that is, by way of next hops (MS-MQBR).
+        """Queues a message for ``message.queue``, wherever that is, by way of next hops (MS-MQBR).
 
-        One that has no way now waits for one, until its time is up.
+        A message without a route waits for one until it expires.
         """
         queue = message.queue
         if self._routes is None or queue is None:
@@ -227,14 +227,14 @@ class QueueManager:
         return identifier or MessageIdentifier(self.guid, self._message_ids.next())
 
     def has_room(self, machine: str, size: int) -> bool:
-        """Whether a message with a body of this size would find room in a machine's queue."""
+        """Returns whether a message with a body of this size fits into a machine's queue."""
         destination = self._destinations.get(canonical(machine))
         if destination is None:
             return len(self._destinations) < self.limits.max_destinations
         return destination.queue.fits(size + _OVERHEAD)
 
     def hurry(self, machine: str, now: float) -> None:
-        """A machine shows that it is alive: what waits for the next attempt does not wait."""
+        """Retries a machine at once, because it has shown that it is alive."""
         destination = self._destinations.get(canonical(machine))
         if destination is not None and destination.way is Way.WAITING:
             destination.hurry(now)
@@ -246,14 +246,14 @@ class QueueManager:
         return 0 if destination is None else destination.queue.messages
 
     def depths(self) -> list[Depth]:
-        """What waits for each machine. Routed messages wait apart, so that one may come twice."""
+        """The queue depth of each machine; twice if it has both routed and direct messages."""
         return [
             Depth(d.machine, d.queue.messages, d.queue.bytes, d.oldest(), bool(d.guid))
             for d in self._destinations.values()
         ]
 
     def sessions(self) -> list[tuple[Guid, str | None]]:
-        """Who has an open session: the queue manager, and its name if it was connected to."""
+        """The peers with open sessions, and their names where this side connected."""
         open_ = (link for link in self._links.values() if link.session.state is State.OPEN)
         return [(link.session.peer or Guid.NULL, link.machine) for link in open_]
 
@@ -271,7 +271,7 @@ class QueueManager:
         return event
 
     def close(self) -> None:
-        """Acknowledge what came and close everything; what is queued is lost, as express is."""
+        """Acknowledges received messages and closes all; queued express messages are lost."""
         self._closed = True
         for connection, link in list(self._links.items()):
             link.session.close_orderly("the queue manager stops")
@@ -287,12 +287,12 @@ class QueueManager:
 
     @property
     def wants_data(self) -> bool:
-        """False while the application leaves too much untaken: read nothing then."""
+        """False while too many events wait for the application: the driver then reads nothing."""
         limits = self.limits
         return len(self._events) < limits.max_events and self._event_bytes < limits.max_event_bytes
 
     def effects(self) -> list[Effect]:
-        """What the driver has to do now, in this order."""
+        """The effects for the driver, in order."""
         effects, self._effects = self._effects, []
         for connection in self._dirty:
             link = self._links.get(connection)
@@ -303,9 +303,9 @@ class QueueManager:
         return effects
 
     def accepted(self, address: str, now: float, source: str = "") -> int | None:
-        """A number for an incoming connection, or None if it has to be closed at once.
+        """The number of a new incoming connection; None if it has to be closed at once.
 
-        ``source`` is what connections are counted by, if that is not the address itself.
+        ``source`` is the key by which connections are counted, if it is not the address.
         """
         source = source or address
         stays, victim = self._guests.arrive(source)
@@ -358,7 +358,7 @@ class QueueManager:
             self._settle(connection, link, now)
 
     def connection_lost(self, connection: int, now: float, reason: str = "lost") -> None:
-        """The connection is gone, or could not be made."""
+        """Handles the loss of a connection, or the failure to connect."""
         self.connect_failed(connection, reason, now)
         link = self._links.get(connection)
         if link is not None:
@@ -386,7 +386,7 @@ class QueueManager:
                 self._settle(key, link, now)
 
     def ping(self, data: bytes) -> bytes | None:
-        """The answer to a ping; None for what is no ping."""
+        """The answer to a ping; None if ``data`` is no ping."""
         try:
             request = Ping.from_bytes(data)
         except WireError:
@@ -422,7 +422,7 @@ class QueueManager:
         return self._guests.sessions >= self.limits.max_sessions
 
     def _seat(self, connection: int, now: float) -> str | None:
-        """Give a guest a session; why not, if there is no room."""
+        """Gives an incoming connection a session; returns the reason if there is no room."""
         seated, victim = self._guests.begin(connection)
         self._evict(victim, now)
         return None if seated else NO_ROOM
@@ -432,7 +432,7 @@ class QueueManager:
             self._end(connection, GAVE_WAY, now)
 
     def _end(self, connection: int, reason: str, now: float) -> None:
-        """Close a session from this side."""
+        """Closes a session from this side."""
         link = self._links[connection]
         self._buffered -= link.session.buffered
         link.session.close(reason)
@@ -463,7 +463,7 @@ class QueueManager:
             self._routes.receive(message, peer, connection, now)
 
     def judged(self, event: Event) -> None:
-        """Count and tell what became of a received message."""
+        """Counts and reports the result for a received message."""
         if isinstance(event, (Delivered, Arrived)):
             self.statistics.delivered += 1
         elif isinstance(event, Refused):
@@ -482,7 +482,7 @@ class QueueManager:
         self.tell(Acknowledged(identifiers, destination.machine, connection, routed))
 
     def _settle(self, connection: int, link: _Link, now: float, *, lost: bool = False) -> None:
-        """After anything happened to a session: its end, its timers, its destination."""
+        """Updates link, timers and destination after an event of a session, such as its end."""
         session = link.session
         if session.closed is not None:
             self._drop_link(connection, link, lost=lost)
@@ -515,7 +515,7 @@ class QueueManager:
     # --- destinations -----------------------------------------------------------------------------
 
     def enqueue(self, key: str, hop: NextHop, outgoing: Outgoing, now: float) -> None:
-        """Queue a message for a machine, or drop it if there is no room."""
+        """Queues a message for a machine, or drops it if there is no room."""
         destination = self._destinations.get(key)
         if destination is None and len(self._destinations) < self.limits.max_destinations:
             destination = Destination(key, hop.machine, self.limits, hop.guid)
@@ -527,13 +527,13 @@ class QueueManager:
         self._advance(destination, now)
 
     def _fail(self, destination: Destination, now: float) -> None:
-        """No session any more. What was to go by a next hop goes by another."""
+        """Handles the loss of a session; routed messages go to another next hop."""
         destination.failed(now)
         if self._routes is not None and destination.guid:
             self._routes.detour(destination, now)
 
     def _advance(self, destination: Destination, now: float) -> None:
-        """Everything that a destination can do now: give up, expire, connect, send, go away."""
+        """Does what is due for a destination: time out, expire, connect, send, or remove it."""
         if destination.way is Way.CONNECTING and destination.is_due(now):
             self._effects.append(Close(destination.connection))
             self.connect_failed(destination.connection, "connecting took too long", now)

@@ -23,7 +23,7 @@ REQUEST_PRIORITY = MAX_PRIORITY
 
 @dataclass(frozen=True, slots=True)
 class PrivateQueue:
-    """A private queue by the number that its queue manager has for it."""
+    """A private queue, by its number on its queue manager."""
 
     queue_manager: Guid
     number: int
@@ -35,7 +35,7 @@ class PrivateQueue:
 
 @dataclass(frozen=True, slots=True)
 class PublicQueue:
-    """A public queue by its identifier, and the queue manager that the directory has for it."""
+    """A public queue, by its identifier, and its queue manager by the directory."""
 
     queue_manager: Guid
     identifier: Guid
@@ -47,9 +47,9 @@ class PublicQueue:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """``acknowledge`` asks to be told if it does not arrive, and names the own queue for that.
+    """A message to send. ``acknowledge`` requests a NACK to the own queue with number ``admin``.
 
-    Without ``queue`` it is for the replication queue. ``admin`` is the number of that own queue.
+    Without ``queue`` it is for the replication queue.
     """
 
     body: bytes
@@ -73,7 +73,7 @@ def build_packet(
     sent_time: int,
     signer: Signer | None,
 ) -> bytes:
-    """Express, class normal, to the direct name of a machine, or to a queue by its identifier."""
+    """The express packet for the direct name of a machine, or for a queue by identifier."""
     queue = message.queue
     header = UserHeader(
         identifier.source,

@@ -8,7 +8,7 @@ from typing import Final
 MQIS_QUEUE: Final = "private$\\mqis_queue$"
 #: The number of that private queue on every queue manager.
 MQIS_QUEUE_ID: Final = 1
-#: Where a queue manager hears of changes of its objects (MS-MQCN 1.9).
+#: The queue to which changes of a queue manager's objects are reported (MS-MQCN 1.9).
 NOTIFY_QUEUE: Final = "private$\\notify_queue$"
 MAX_MACHINE_NAME: Final = 256
 
@@ -25,12 +25,12 @@ def queue_path(machine: str) -> str:
 
 
 def direct_name(machine: str) -> str:
-    """As a packet has it, without the prefix."""
+    """The direct name of the replication queue as in a packet, without the prefix."""
     return _OS + queue_path(machine)
 
 
 def machine_of(name: str, queue: str = MQIS_QUEUE) -> str | None:
-    """The machine whose replication queue a packet's direct name is, if it is one."""
+    """The machine in a packet's direct name, if that is of its replication queue."""
     head, _, rest = name.partition("\\")
     if head[:3].upper() != _OS or rest.casefold() != queue:
         return None
@@ -39,7 +39,7 @@ def machine_of(name: str, queue: str = MQIS_QUEUE) -> str | None:
 
 @lru_cache(maxsize=4096)
 def canonical(machine: str) -> str:
-    """One spelling for NETBIOS and dns.name.of the same machine; addresses stay as they are."""
+    """One spelling for the NetBIOS and DNS names of a machine; addresses stay unchanged."""
     folded = machine.casefold()
     if ":" in folded or folded.replace(".", "").isdigit():
         return folded

@@ -1,4 +1,4 @@
-"""Next hops that could not be reached lately, and when each is tried again."""
+"""Next hops that could not be reached, and the times of the next attempts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from mqis.wire.guid import Guid
 
 
 class Outages:
-    """Waits as the way to a machine does: longer after each failure, and from the start after one
-    success."""
+    """The back-off of unreachable next hops: longer after each failure, reset by a success."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -28,6 +27,6 @@ class Outages:
         return self._until.get(hop, now) > now
 
     def next_trial(self, now: float) -> float:
-        """When one of them may be tried again; soon, if it is not for them that somebody waits."""
+        """The time at which a hop may be retried; ``retry_s`` from now at the latest."""
         times = [until for until in self._until.values() if until > now]
         return min([*times, now + self._limits.retry_s])

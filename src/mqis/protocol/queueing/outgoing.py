@@ -1,4 +1,4 @@
-"""Messages that wait for one machine: by priority, then by age, within bounds."""
+"""The bounded queue of messages for one machine, by priority, then by age."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from mqis.wire.mqqb.baseheader import INFINITE, MAX_PRIORITY
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage
 
-#: Numbers of messages that are no longer queued may stay in the heap up to this many.
+#: Entries of messages that are no longer queued which may stay in the heap.
 _SLACK = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Transit:
-    """A message that goes by way of next hops: to which queue manager, and whose it is."""
+    """The route data of a message: its target queue manager, and where it came from."""
 
     target: Guid
-    #: Who brought it; null for own messages.
+    #: The neighbour that brought it; null for own messages.
     peer: Guid = Guid.NULL
     hops: int = 0
-    #: As it came, if its sender wants to hear that it does not arrive.
+    #: The message as received, if its sender wants a NACK.
     received: UserMessage | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outgoing:
-    """A message with its packet, which never changes: a repetition has the same MessageID."""
+    """A message with its packet, which never changes: a retransmission has the same MessageID."""
 
     identifier: MessageIdentifier
     message: Message
     packet: bytes
     deadline: float
     transit: Transit | None = None
-    #: It has been without a way, which was told.
+    #: True once ``Stranded`` was reported for it.
     stranded: bool = False
-    #: When it came to be sent.
+    #: The time at which it was queued.
     since: float = 0.0
 
     @classmethod
@@ -61,7 +61,7 @@ class Outgoing:
 
 
 class OutgoingQueue:
-    """Counts a message from ``push`` to ``forget``, so also while it is in flight."""
+    """The queue. A message counts from ``push`` to ``forget``, so also while it is in flight."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -93,7 +93,7 @@ class OutgoingQueue:
         self._insert(outgoing)
 
     def requeue(self, returned: Iterable[Outgoing]) -> None:
-        """Put messages that were in flight back in front of the others, oldest first."""
+        """Puts messages that were in flight back in front of the others, oldest first."""
         for outgoing in reversed(list(returned)):
             self._insert(outgoing)
             waiting = self._waiting[outgoing.message.priority]
@@ -112,7 +112,7 @@ class OutgoingQueue:
         return outgoing in self._waiting[outgoing.message.priority]
 
     def pop(self) -> Outgoing | None:
-        """The next to send; it is in flight from here on."""
+        """The next message to send, which is in flight from now on."""
         if not self._queued:
             return None
         self._queued -= 1
@@ -120,12 +120,12 @@ class OutgoingQueue:
         return first.popitem(last=False)[0]
 
     def forget(self, outgoing: Outgoing) -> None:
-        """A message that was popped has arrived or is given up."""
+        """Stops counting a popped message that has arrived or is given up."""
         self.messages -= 1
         self.bytes -= len(outgoing.packet)
 
     def take_all(self) -> list[Outgoing]:
-        """Everything that is not in flight, for another queue."""
+        """Removes and returns all messages that are not in flight, for another queue."""
         taken = []
         while (outgoing := self.pop()) is not None:
             self.forget(outgoing)
@@ -133,7 +133,7 @@ class OutgoingQueue:
         return taken
 
     def oldest(self) -> float | None:
-        """When the oldest came that is not in flight; each priority has its own in front."""
+        """The time of the oldest message that is not in flight."""
         fronts = (next(iter(waiting)) for waiting in self._waiting if waiting)
         return min((outgoing.since for outgoing in fronts), default=None)
 
@@ -146,7 +146,7 @@ class OutgoingQueue:
         return None
 
     def expire(self, now: float) -> list[Outgoing]:
-        """Take out what is too old, oldest deadline first."""
+        """Removes and returns expired messages, earliest deadline first."""
         expired = []
         while (deadline := self.next_expiry()) is not None and deadline <= now:
             outgoing = heappop(self._expiry)[2]

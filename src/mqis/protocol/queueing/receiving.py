@@ -1,9 +1,9 @@
-"""What becomes of a message that a session has counted (MS-MQQB 3.1.5.8, as far as it applies).
+"""The decision about a received direct message (MS-MQQB 3.1.5.8, as far as it applies).
 
-Direct messages carry no address, which most steps of the text take for somebody else's: here it is
-local. The age of a message is not checked, since clocks differ by more than the ten seconds that
-some messages live (E67). A message is remembered as seen only once it is delivered, so that nobody
-without a key can make this side take another's next messages for repetitions.
+Direct messages carry no address, which most steps of the text treat as another machine's: here it
+is local. The age of a message is not checked, since clocks differ by more than the ten seconds that
+some messages live (E67). A message is remembered as seen only once it is delivered, so that an
+attacker without a key cannot make this side drop another's next messages as duplicates.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mqis.wire.mqqb.userheader import UserHeader
 
 
 class Receiver:
-    """Decides; one answer for every message."""
+    """Decides whether a message is delivered or refused."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Receiver:
         signer: Signer | None,
         counts: Callable[[Guid], bool] | None = None,
     ) -> None:
-        """``counts``: whose messages do, of those who have a session; None: everybody's."""
+        """``counts`` says which peers' messages are accepted; None: those of all."""
         self._guid = guid
         self._machine = canonical(machine)
         self._duplicates = duplicates
@@ -100,7 +100,7 @@ class Receiver:
         return mine and (name.kind, name.private_id) == wanted
 
     def _is_notice(self, message: UserMessage) -> bool:
-        """For the notification queue, by its number or by its name."""
+        """True if a message is for the notification queue, by its number or by its name."""
         name = message.header.destination
         if message.properties.message_class != MessageClass.NORMAL:
             return False
@@ -113,7 +113,7 @@ class Receiver:
     def _nack(
         self, message: UserMessage, identifier: MessageIdentifier, session: int, now: float
     ) -> Nacked | Refused:
-        """Believe it only about an own message, and only from the machine that it went to."""
+        """Accepts a NACK only about an own message, and only from the machine it was sent to."""
         subject = MessageIdentifier.from_bytes(message.properties.correlation_id)
         sent = self._sent.get(subject.ordinal, now) if subject.source == self._guid else None
         if sent is None or sent.peer != identifier.source:

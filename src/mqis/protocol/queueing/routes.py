@@ -1,9 +1,9 @@
-"""Messages on their way over next hops: chosen, passed on, led around outages, kept meanwhile.
+"""Routed messages: choice of the next hop, forwarding, detours around outages, waiting.
 
-A message goes to the first next hop that GetNextHops gives and that is not known to be out. When
-the way to a hop fails, what waits for it goes to the next one of the list at once (MS-MQQB 3.1.6.1
-lets it wait for a timer first). If there is none left it waits here, and is tried again when a hop
-may be; until its time is up, as for any message.
+A message goes to the first next hop of GetNextHops that is not known to be out. When a hop fails,
+the messages for it go to the next one of the list at once (MS-MQQB 3.1.6.1 lets them wait for a
+timer first). If none is left a message waits here and is retried when a hop may be, until it
+expires like any message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Statistics(Protocol):
 
 
 class Office(Protocol):
-    """What routes need of their queue manager."""
+    """The interface that routes need of their queue manager."""
 
     @property
     def statistics(self) -> Statistics: ...
@@ -51,7 +51,7 @@ class Office(Protocol):
 
 
 class Routes:
-    """The part of a queue manager that has a router."""
+    """The part of a queue manager that sends and forwards routed messages."""
 
     def __init__(
         self, forwarder: Forwarder, limits: Limits, message_ids: MessageIds, office: Office
@@ -80,7 +80,7 @@ class Routes:
             self._office.judged(verdict)
 
     def dispatch(self, outgoing: Outgoing, now: float) -> None:
-        """To the first next hop that is not known to be out; without one the message waits."""
+        """Sends to the first next hop that is not known to be out; else the message waits."""
         transit = outgoing.transit
         assert transit is not None
         try:
@@ -98,7 +98,7 @@ class Routes:
         self._strand(outgoing, now)
 
     def detour(self, destination: Destination, now: float) -> None:
-        """The way to a next hop failed."""
+        """Redirects the messages for a next hop that failed."""
         left = destination.queue.take_all()
         if left:
             self._outages.failed(destination.guid, now)
@@ -109,7 +109,7 @@ class Routes:
         self._outages.works(hop)
 
     def undelivered(self, outgoing: Outgoing, message_class: MessageClass, now: float) -> None:
-        """Somebody else's message ends here: tell him, if he wants to hear of it."""
+        """Sends the NACK for another machine's message that ends here, if it asked for one."""
         if outgoing.transit is not None and outgoing.transit.received is not None:
             self._reject(outgoing.transit.received, message_class, outgoing.transit.peer, now)
 
@@ -147,10 +147,10 @@ class Routes:
     def _reject(
         self, message: UserMessage, message_class: MessageClass, peer: Guid, now: float
     ) -> None:
-        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15), if the sender asked for it.
+        """Sends an Administration Acknowledgment (MS-MQQB 3.1.7.15), if the sender asked for it.
 
-        A replication queue would believe us about what it sent us itself. So it hears only of what
-        came straight from its machine, not of what somebody says came from there.
+        A replication queue accepts our NACKs about messages that it sent to us. So it gets one only
+        if its own machine brought the message, not if another one claims that it came from there.
         """
         if not wants_nack(message):
             return

@@ -5,16 +5,16 @@
     WAITING_CPR  ConnectionParameters   learn its window                              OPEN
     WAITING_EC   EstablishConnection    answer                                        WAITING_CP
     WAITING_CP   ConnectionParameters   learn timeouts and window, answer             OPEN
-    OPEN         UserMessage            count, hand on; take its session header       OPEN
+    OPEN         UserMessage            count, pass on; read its session header       OPEN
     OPEN         SessionAck             free what is acknowledged                     OPEN
 
 Everything else closes the session, and so do malformed bytes, a refusal, and the timers. There is
 no packet for closing. Once a session is open both ends may send.
 
-Where this departs from the text: messages are counted before anybody asks whether they came before,
-or the last one of a repetition would never be acknowledged; a peer that miscounts its own messages
-is forgiven (MS-MQMQ note 14); and an acknowledgement goes out after half a window, since the timer
-alone would let a sender stand still for ten seconds.
+This departs from the text in three points. Messages are counted before duplicates are dropped, or
+the last of the messages sent again would never be acknowledged. A peer that miscounts its own
+messages is tolerated (MS-MQMQ note 14). An acknowledgement is sent after half a window, since the
+timer alone would stop a sender for ten seconds.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """The peer has these messages."""
+    """The peer has acknowledged these messages."""
 
     messages: tuple[Outgoing, ...]
 
 
 SessionEvent = Opened | Freed | UserMessage
 
-#: Why a session with this queue manager may not be, or None if it may.
+#: Returns the reason to refuse a session with a queue manager, or None to admit it.
 Admission = Callable[[Guid], str | None]
 
 
 class Session:
-    """Bytes in, events and bytes out. ``closed`` says why it is over, once it is."""
+    """One session: takes bytes, returns events and bytes. ``closed`` is the reason of its end."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Session:
         admission: Admission = lambda _peer: None,
         remote: Guid = Guid.NULL,
     ) -> None:
-        """``remote`` is who has to answer an initiator; null is anybody, as with direct names."""
+        """``remote`` has to answer an initiator; null: any peer may, as for direct names."""
         self._local = local
         self._remote = remote
         self._limits = limits
@@ -95,7 +95,7 @@ class Session:
         self.state = State.WAITING_ECR if initiator else State.WAITING_EC
         self.peer: Guid | None = None
         self.closed: str | None = None
-        #: Whether it was closed because this side does not want the peer.
+        #: True if it was closed because this side refused the peer.
         self.refused = False
         self.opened = False
         #: Session headers whose count of the peer's own messages was wrong.
@@ -106,19 +106,19 @@ class Session:
         self._began = now
         self._ack_timeout_ms = limits.ack_timeout_ms
         self._recoverable_ack_timeout_ms = limits.min_recoverable_ack_timeout_ms
-        # What this side sends.
+        # Messages sent by this side.
         self._window = 1
         self._sent = 0
         self._acked = 0
         self._unacked: deque[Outgoing] = deque()
         self._unacked_bytes = 0
-        # What it receives.
+        # Messages received by this side.
         self._received = 0
         self._received_recoverable = 0
         self._acked_recoverable = 0
         self._pending = 0
         self._pending_bytes = 0
-        # Timers: when each rings.
+        # The times at which the timers expire.
         first_s = limits.init_timeout_s if initiator else limits.silence_timeout_s
         self._init_due: float | None = now + min(first_s, limits.init_timeout_s)
         self._packet_due: float | None = None
@@ -138,7 +138,7 @@ class Session:
 
     @property
     def room(self) -> bool:
-        """Whether one more message may be in flight."""
+        """True if one more message may be in flight."""
         return (
             self.state is State.OPEN
             and len(self._unacked) < self._window
@@ -146,7 +146,7 @@ class Session:
         )
 
     def receive(self, data: bytes, now: float) -> list[SessionEvent]:
-        """Take bytes from the peer. What came before malformed ones is still told."""
+        """Takes bytes from the peer; returns also the events before a malformed packet."""
         if self.closed is not None:
             return []
         self._buffer += data
@@ -158,7 +158,7 @@ class Session:
         return events
 
     def send(self, outgoing: Outgoing, now: float) -> None:
-        """Put a message on the wire; ``room`` has to be true."""
+        """Puts a message on the wire; ``room`` has to be true."""
         if not self.room:
             raise ValueError("the session has no room for a message")
         self._out.append(outgoing.packet)
@@ -175,24 +175,24 @@ class Session:
         return data
 
     def close(self, reason: str) -> None:
-        """End the session here; what is still to be sent may be."""
+        """Ends the session; data that was queued may still be sent."""
         if self.closed is None:
             self.closed = reason
             self.state = State.CLOSED
             self._buffer.clear()
 
     def close_orderly(self, reason: str) -> None:
-        """The same after a last acknowledgement, which spares the peer a repetition."""
+        """Ends the session after a last acknowledgement, which saves the peer a retransmission."""
         if self.state is State.OPEN and self._pending:
             self._send_ack()
         self.close(reason)
 
     def oldest(self) -> float | None:
-        """When the oldest message came that is in flight."""
+        """The time at which the oldest message in flight was queued."""
         return min((outgoing.since for outgoing in self._unacked), default=None)
 
     def unacknowledged(self) -> list[Outgoing]:
-        """What a closed session leaves for the next one, in the order it was sent."""
+        """The messages that a closed session leaves for the next one, in the order sent."""
         left = list(self._unacked)
         self._unacked.clear()
         return left
@@ -222,12 +222,12 @@ class Session:
                 self.close_orderly("idle")
 
     def _start_ack_wait(self, now: float) -> None:
-        """Session Ack Wait Timer; a direct session waits for twice the timeout."""
+        """Starts the Session Ack Wait Timer; a direct session waits for twice the timeout."""
         self._heard = False
         self._ack_wait_due = now + 2 * self._ack_timeout_ms / 1000
 
     def _check_ack_wait(self, now: float) -> None:
-        """The timer runs only while something is in flight."""
+        """Closes the session if the peer has been silent while messages were in flight."""
         if self._heard:
             self._start_ack_wait(now)
         else:
@@ -254,7 +254,7 @@ class Session:
             self._packet_due = now + self._limits.packet_timeout_s
 
     def _check(self, base: BaseHeader) -> None:
-        """Whether a packet may come at all: nobody waits for one that may not."""
+        """Refuses a packet by its header, before its body is buffered."""
         if base.internal and base.length > _MAX_INTERNAL:
             raise WireError(f"an internal packet of {base.length} bytes", 8)
         if base.size > self._limits.max_packet:
@@ -272,7 +272,7 @@ class Session:
     # --- set-up -----------------------------------------------------------------------------------
 
     def _answered(self, packet: EstablishConnection, now: float) -> None:
-        """3.1.5.3.2, but the peer of a direct session is not known before: any GUID will do."""
+        """Handles the response (3.1.5.3.2); any GUID may answer for a direct name."""
         if packet.refused:
             self.close("the peer refused the session")
         elif packet.client != self._local:
@@ -290,7 +290,7 @@ class Session:
             self.state = State.WAITING_CPR
 
     def _asked(self, packet: EstablishConnection, _now: float) -> None:
-        """3.1.5.3.1: a null ServerGuid is that of a direct format name, and valid."""
+        """Handles the request (3.1.5.3.1); a null ServerGuid, of a direct name, is valid."""
         wrong = packet.server not in (self._local, Guid.NULL)
         reason = f"asked for {packet.server}" if wrong else self._objection(packet.client)
         answer = EstablishConnection(
@@ -345,7 +345,7 @@ class Session:
         self._events.append(Opened())
 
     def _set_window(self, window: int) -> None:
-        """A peer short of memory asks for 1; 0 would be for ever, so it means 1 too."""
+        """Sets the peer's window; 0, which would block for ever, means 1."""
         self._window = min(self._limits.window, max(1, window))
 
     # --- messages and acknowledgements ------------------------------------------------------------
@@ -367,7 +367,7 @@ class Session:
             self._send_ack()
 
     def _count_recoverable(self, now: float) -> None:
-        """3.1.5.8.7, without a disk: what is handed on counts as saved."""
+        """Counts a recoverable message as saved once it is passed on (3.1.5.8.7, no disk)."""
         if self._received_recoverable - self._acked_recoverable >= _MAX_RECOVERABLE:
             self._send_ack()
         self._received_recoverable += 1
@@ -392,7 +392,7 @@ class Session:
         self._acknowledged(packet.header, now)
 
     def _acknowledged(self, header: SessionHeader, now: float) -> None:
-        """3.1.5.5, counting modulo 65536. Only express messages are sent from here."""
+        """Handles an acknowledgement (3.1.5.5), modulo 65536. This side sends express only."""
         if header.user_msg_seq != self._received & 0xFFFF:
             self.miscounts += 1
         count = (header.ack_seq - self._acked) & 0xFFFF
@@ -414,7 +414,7 @@ class Session:
 
 _Handler = Callable[[Session, Any, float], None]
 
-# The table of the module's head.
+# The table in the module's docstring.
 _TABLE: dict[tuple[State, type], _Handler] = {
     (State.WAITING_ECR, EstablishConnection): Session._answered,
     (State.WAITING_CPR, ConnectionParameters): Session._parameters_answered,

@@ -1,10 +1,10 @@
 """Signatures of queue managers over messages (MS-MQMQ 2.5.1, the form of MSMQ 1.0).
 
 Signed are, in this order: CorrelationID, ApplicationTag, body, label, response queue,
-administration queue. The text leaves open how the last three enter; here they do as on the wire,
-without padding, and a field that is not there adds nothing. Neither destination nor identity nor
-time are covered, so a signed message can be replayed to anybody; the duplicate table and the rules
-of replication stand against that.
+administration queue. The text leaves open the form of the last three; here it is that of the wire,
+without padding, and an absent field adds nothing. Neither destination nor identity nor
+time are covered, so a signed message can be replayed to any machine; the duplicate table and the
+rules of replication protect against that.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mqis.wire.mqqb.userheader import UserHeader
 
 
 class SigningPolicy(Enum):
-    """What becomes of received messages."""
+    """The policy on signatures of received messages."""
 
-    #: Signatures are not looked at.
+    #: Signatures are ignored.
     NONE = "none"
-    #: Unsigned messages pass unauthenticated; a signature that is there has to be right.
+    #: Unsigned messages are accepted as unauthenticated; a signature has to be valid.
     ACCEPT = "accept"
-    #: Only what verifies passes.
+    #: Only messages with a valid signature are accepted.
     REQUIRE = "require"
 
 
@@ -37,7 +37,7 @@ class Verdict(Enum):
 
 
 class Signer(Protocol):
-    """Signs for this queue manager and knows the keys of others."""
+    """The port that signs for this queue manager and verifies with the keys of others."""
 
     def sign(self, parts: tuple[bytes, ...]) -> bytes:
         """The signature as packets carry it."""
@@ -59,7 +59,7 @@ def signed_parts(header: UserHeader, properties: MessageProperties) -> tuple[byt
 def examine(
     message: UserMessage, policy: SigningPolicy, signer: Signer | None
 ) -> tuple[bool, str | None]:
-    """Whether a message is authenticated, and why it has to be refused, if it has to."""
+    """Returns whether a message is authenticated, and the reason to refuse it, if any."""
     if policy is SigningPolicy.NONE:
         return False, None
     required = policy is SigningPolicy.REQUIRE

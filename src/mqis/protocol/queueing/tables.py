@@ -1,4 +1,4 @@
-"""What outlives a session: numbers given out, messages seen, messages sent."""
+"""Tables that outlive a session: message numbers, messages seen, messages sent."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ K = TypeVar("K")
 
 
 class MessageIds(Protocol):
-    """Where MessageIDs come from; one that was used must not come again soon, restarts included."""
+    """The source of MessageIDs; a used one must not be reused soon, even after a restart."""
 
     def next(self) -> int: ...
 
 
 class MessageIdCounter:
-    """Counts on from ``last``, never through 0.
+    """Counts up from ``last`` and skips 0.
 
-    ``reserve`` is called with a number before any up to it are given out: kept durably and passed
-    as ``last`` after a restart, it makes sure that none comes twice.
+    ``reserve`` is called with a number before any up to it are given out. If that number is stored
+    and passed as ``last`` after a restart, no number is given out twice.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class MessageIdCounter:
 
     @classmethod
     def from_time(cls, unix_time: int) -> MessageIdCounter:
-        """For those who keep nothing: ahead of all before as long as under 256 a second were."""
+        """A counter without storage: unique while fewer than 256 numbers a second are used."""
         return cls(unix_time << 8)
 
     def next(self) -> int:
@@ -54,7 +54,7 @@ class MessageIdCounter:
 
 
 class History(Generic[K]):
-    """What was seen lately, by keys that name it."""
+    """The keys seen lately."""
 
     def __init__(self, limits: Limits, entries: Iterable[tuple[K, float]] = ()) -> None:
         self._limits = limits
@@ -64,11 +64,11 @@ class History(Generic[K]):
         return len(self._seen)
 
     def entries(self) -> list[tuple[K, float]]:
-        """Oldest first, for a table that takes over from this one."""
+        """All entries, oldest first, for a table that replaces this one."""
         return list(self._seen.items())
 
     def seen(self, identifier: K, now: float) -> bool:
-        """Whether a message was delivered before; if so it counts as seen just now."""
+        """Returns whether a key was seen before; if so, refreshes its time."""
         self._forget(now)
         if identifier not in self._seen:
             return False
@@ -89,21 +89,21 @@ class History(Generic[K]):
 
 
 class DuplicateTable(History[MessageIdentifier]):
-    """MessageIDHistoryTable (MS-MQQB 3.1.1.3): what was delivered lately."""
+    """MessageIDHistoryTable (MS-MQQB 3.1.1.3): the messages delivered lately."""
 
 
 class TransitTable(History[tuple[MessageIdentifier, int]]):
-    """The same for what was passed on, by identifier and hop count.
+    """The messages forwarded lately, by identifier and hop count.
 
-    A repetition comes with the hop count that it had before. A message that went round in a circle
-    comes with a larger one: dropped as a repetition it would vanish, and nobody would hear that its
-    hop count ran out.
+    A duplicate has the hop count that it had before. A message that went round in a circle
+    has a larger one: dropped as a duplicate it would vanish, and its sender would not learn that
+    its hop count ran out.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An own message that the other side may still refuse."""
+    """An own message for which a NACK may still come."""
 
     machine: str
     message: Message
@@ -137,7 +137,7 @@ class SentTable:
         return sent if sent is not None and sent.until > now else None
 
     def take(self, ordinal: int, now: float) -> Sent | None:
-        """The message, which is forgotten with this; others whose time is up go too."""
+        """Removes and returns a message; removes expired ones too."""
         found = self.get(ordinal, now)
         self._drop(ordinal)
         while self._sent:

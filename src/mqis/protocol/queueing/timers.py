@@ -1,4 +1,4 @@
-"""When to look at what: a heap that may ring early, never late."""
+"""Timers by key: a heap that may report a key early, but never late."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ K = TypeVar("K")
 
 
 class Timers(Generic[K]):
-    """One time per key. A time that moves later is noticed when the earlier one rings."""
+    """One time per key. A later time set for a key takes effect when the earlier one expires."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, K]] = []
@@ -34,7 +34,7 @@ class Timers(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def ring(self, now: float) -> Iterator[K]:
-        """The keys whose time has come; each has to be set again if it has another."""
+        """Removes and yields the keys whose timers have expired; the caller sets them again."""
         while (due := self.next()) is not None and due <= now:
             key = heappop(self._heap)[2]
             del self._due[key]

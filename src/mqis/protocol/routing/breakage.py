@@ -1,4 +1,4 @@
-"""Why there is no route, and which object is to blame."""
+"""The reasons that there is no route, and the objects that cause it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mqis.wire.guid import Guid
 
 
 class Fault(Enum):
-    """What is wrong with ``Breakage.subject``. The words go behind its name."""
+    """The fault of ``Breakage.subject``; messages put its value after the object's name."""
 
     UNKNOWN_MACHINE = "is not in the directory"
     NO_SITE = "belongs to no site of the directory"
@@ -40,7 +40,7 @@ _LINK_FAULTS = (Fault.LINK_UNKNOWN_SITE, Fault.LINK_SELF, Fault.LINK_COST)
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """The object that breaks a route, and what lies behind that."""
+    """The object that breaks a route, and the causes of that."""
 
     fault: Fault
     subject: Guid

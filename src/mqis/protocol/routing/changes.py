@@ -1,4 +1,4 @@
-"""A snapshot after changes of the directory; what they do not touch of the derived is kept."""
+"""Snapshots after changes of the directory, which keep derived data that is still valid."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 T = TypeVar("T", bound=RoutingObject)
 
-#: By identifier what each object is now; None if it is gone.
+#: The new state of each object by identifier; None if it was deleted.
 News = dict[Guid, RoutingObject | None]
 
 
 def with_changes(snapshot: Snapshot, changes: Iterable[Change]) -> Snapshot:
-    """The same object if none of them changes anything for routing."""
+    """The snapshot after the changes; the same object if none of them concerns routing."""
     news: dict[ObjectType, News] = {kind: {} for kind in ROUTED}
     for change in changes:
         kind = change.object_type if isinstance(change, DeletedObject) else change.type
@@ -38,20 +38,20 @@ def with_changes(snapshot: Snapshot, changes: Iterable[Change]) -> Snapshot:
         snapshot.machines if machines is None else machines,
     )
     if sites is None:
-        _take_over(snapshot, changed, news[ObjectType.ROUTINGLINK], news[ObjectType.MACHINE])
+        _keep_derived(snapshot, changed, news[ObjectType.ROUTINGLINK], news[ObjectType.MACHINE])
     return changed
 
 
 def _after(objects: Mapping[Guid, T], news: News, kind: type[T]) -> dict[Guid, T] | None:
-    """None if nothing is different."""
+    """The objects after the changes; None if none is different."""
     if all(objects.get(guid) == obj for guid, obj in news.items()):
         return None
     left = {guid: obj for guid, obj in objects.items() if guid not in news}
     return left | {guid: obj for guid, obj in news.items() if isinstance(obj, kind)}
 
 
-def _take_over(old: Snapshot, new: Snapshot, links: News, machines: News) -> None:
-    """What is derived, looked at again only where a changed link ends or a changed machine is."""
+def _keep_derived(old: Snapshot, new: Snapshot, links: News, machines: News) -> None:
+    """Keeps derived data, recomputed only at the sites of changed links and machines."""
     moved_links = [s.links[guid] for s in (old, new) for guid in links if guid in s.links]
     moved = [s.machines[guid] for s in (old, new) for guid in machines if guid in s.machines]
     ends = {end for link in moved_links for end in (link.site1, link.site2)}

@@ -1,4 +1,4 @@
-"""Finds the objects behind a missing gate or a missing path."""
+"""Diagnosis: the objects that cause a missing gate or a missing path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINK_FAULTS = {
 
 
 def no_gate(snapshot: Snapshot, site: Guid) -> Breakage:
-    """The site, and whoever is named as its gate in vain."""
+    """The breakage of a site without a gate, caused by the machines that are unfit as gates."""
     candidates = snapshot.gate_candidates(site) if site in snapshot.sites else ()
     found = ((named, _gate_fault(snapshot, named, site)) for named in candidates)
     causes = tuple(Breakage(fault, named) for named, fault in found if fault is not None)
@@ -26,7 +26,7 @@ def no_gate(snapshot: Snapshot, site: Guid) -> Breakage:
 
 
 def _gate_fault(snapshot: Snapshot, named: Guid, site: Guid) -> Fault | None:
-    """Links name the gates of both ends, so a gate of somewhere else is no fault of its own."""
+    """The fault of a named gate; a link also names gates of its other site, which is none."""
     machine = snapshot.machines.get(named)
     if machine is None:
         return Fault.GATE_UNKNOWN
@@ -36,7 +36,7 @@ def _gate_fault(snapshot: Snapshot, named: Guid, site: Guid) -> Fault | None:
 
 
 def no_path(snapshot: Snapshot, own: Iterable[Guid], destination: Guid) -> Breakage:
-    """The destination's site, and the unusable links at either side of the gap."""
+    """The breakage of an unreachable site, caused by unusable links on both sides of the gap."""
     sides = _component(snapshot.graph, own) | _component(snapshot.graph, (destination,))
     causes = []
     for link in sorted(snapshot.links.values(), key=lambda link: link.id):

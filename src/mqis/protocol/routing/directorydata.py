@@ -1,7 +1,7 @@
-"""GetDirectoryData (MS-MQBR 3.1.5.9): how routing reads the directory.
+"""GetDirectoryData (MS-MQBR 3.1.5.9): routing's reads of the directory.
 
 The text returns Nothing both for no match and for an error, and so would erase a good routing
-table whenever the directory is away for a moment. Here the error comes back beside the objects
+table whenever the directory is briefly unavailable. Here the error is returned beside the objects
 (E-MQBR-09, E-MQBR-10).
 """
 
@@ -20,7 +20,7 @@ from mqis.protocol.ports import View
 from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 
-#: What a read of the directory may fail with: any DirectoryOperationResult but Success.
+#: The errors of a failed read: any DirectoryOperationResult but Success.
 READ_ERRORS = (DirectoryError, StorageError)
 
 HandleT = TypeVar("HandleT")
@@ -32,14 +32,14 @@ class DirectoryReads(Protocol[HandleT]):
     def begin(self, object_type: ObjectType, filters: Sequence[Restriction]) -> HandleT: ...
 
     def next(self, handle: HandleT) -> DirectoryObject | None:
-        """The next object; None is EndOfData."""
+        """The next object; None for EndOfData."""
 
     def end(self, handle: HandleT) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryData:
-    """What was found. ``objects`` is None where the text says Nothing, ``error`` tells why."""
+    """The result of a read. ``objects`` is None for the text's Nothing, ``error`` the reason."""
 
     objects: tuple[DirectoryObject, ...] | None
     error: MqisError | None = None
@@ -48,7 +48,7 @@ class DirectoryData:
 def get_directory_data(
     reads: DirectoryReads[HandleT], object_type: ObjectType, filters: Sequence[Restriction] = ()
 ) -> DirectoryData:
-    """All objects of a type that meet every filter; nothing at all if reading breaks off."""
+    """All objects of a type that match every filter; none if a read fails halfway."""
     try:
         handle = reads.begin(object_type, filters)
     except READ_ERRORS as error:
@@ -60,13 +60,13 @@ def get_directory_data(
     except READ_ERRORS as error:
         return DirectoryData(None, error)
     finally:
-        with suppress(*READ_ERRORS):  # the text looks at no result of End
+        with suppress(*READ_ERRORS):  # the text ignores the result of End
             reads.end(handle)
     return DirectoryData(tuple(found) or None)
 
 
 class ViewReads:
-    """The events over a view of a store. A handle is what is left to give out."""
+    """The three reads over a view of a store. A handle is an iterator of the objects left."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -82,4 +82,4 @@ class ViewReads:
         return next(handle, None)
 
     def end(self, handle: Iterator[DirectoryObject]) -> None:
-        """Nothing is held open beyond the view."""
+        """Does nothing: only the view is open."""

@@ -1,4 +1,4 @@
-"""Why a message takes the way that it takes: every decision, what it cost, and what lost."""
+"""Explanations of routes: every decision, its cost, and the alternatives not taken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mqis.wire.guid import Guid
 
 
 class Contest(Enum):
-    """What an alternative lost against, and what decides when both are equal."""
+    """The kind of an alternative: what would have been chosen instead."""
 
     ROUTE = "another next site"
     LINK = "another link between the two sites"
@@ -26,7 +26,7 @@ class Contest(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """What would have done as well, or nearly so. A tie is lost by the larger GUID."""
+    """A choice that was not taken. Of two with equal cost, the smaller GUID is taken."""
 
     contest: Contest
     #: The site, link or machine that was not taken.
@@ -44,7 +44,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """From one site to the next."""
+    """The step from one site to the next, over a link."""
 
     from_site: Guid
     to_site: Guid
@@ -58,7 +58,7 @@ class Step:
     decision: Decision
     next: Guid | None
     crossing: Crossing | None = None
-    #: Least loss first.
+    #: The smallest difference in cost first.
     alternatives: tuple[Alternative, ...] = ()
 
 
@@ -71,7 +71,7 @@ class Explanation:
 
     @property
     def cost(self) -> int:
-        """Of all links that are crossed."""
+        """The sum over all links that are crossed."""
         return sum(step.crossing.cost for step in self.steps if step.crossing is not None)
 
     @property
@@ -82,7 +82,7 @@ class Explanation:
 def explain(
     snapshot: Snapshot, source: Guid, destination: Guid, tables: TableOf | None = None
 ) -> Explanation:
-    """The route, each step with its reasons; when there is none, as far as it goes and why."""
+    """The route, each step with its reasons; if it breaks, up to the breakage."""
     tables = tables or Tables(snapshot)
     route = trace(snapshot, source, destination, tables)
     steps = (_step(snapshot, hop, tables, destination) for hop in route.hops)
@@ -104,7 +104,7 @@ def _step(snapshot: Snapshot, hop: Hop, tables: TableOf, destination: Guid) -> S
 
 
 class _Between:
-    """One gate's choice of the next site."""
+    """The choice of the next site by one gate."""
 
     def __init__(
         self, snapshot: Snapshot, table: RoutingTable, decision: Decision, destination: Guid
@@ -138,7 +138,7 @@ class _Between:
                 yield Alternative(Contest.SITE, row.destination, lost_by, row.distance)
 
     def _routes(self) -> Iterator[Alternative]:
-        """Through each other neighbour, without coming back through an own site."""
+        """The best route through each other neighbour, not through an own site again."""
         blocked = frozenset(self._table.roots)
         rest = _without(self._graph, blocked)
         onwards = build_table(rest, roots_of(rest, self._sites))
@@ -154,7 +154,7 @@ class _Between:
             yield Alternative(Contest.ROUTE, self._graph.sites[near], lost_by, cost, path)
 
     def _links(self) -> Iterator[Alternative]:
-        """Parallel ones."""
+        """The parallel links to the same site."""
         taken = self.crossing()
         ends = {taken.from_site, taken.to_site}
         for link in self._snapshot.links_at[taken.from_site]:
@@ -172,7 +172,7 @@ def _without(graph: Graph, blocked: frozenset[int]) -> Graph:
 
 
 def _path(onwards: RoutingTable, vertex: int) -> Iterable[int]:
-    """From a vertex to the nearest root, by the smallest neighbour each time."""
+    """The vertices from one to the nearest root, by the smallest neighbour each time."""
     yield vertex
     while far := onwards.distance[vertex]:
         costs = onwards.graph.costs[vertex].items()

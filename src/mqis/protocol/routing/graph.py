@@ -13,7 +13,7 @@ from operator import attrgetter
 from mqis.protocol.routing.model import Link
 from mqis.wire.guid import Guid
 
-#: Sorts identifiers as their text does, faster than comparing them.
+#: The sort key of identifiers in the order of their text, faster than comparing them.
 by_text = attrgetter("big_endian")
 
 Pair = tuple[int, int]
@@ -25,7 +25,7 @@ class Graph:
 
     sites: tuple[Guid, ...]
     index: Mapping[Guid, int]
-    #: Of each vertex: neighbour -> cost.
+    #: For each vertex: neighbour -> cost.
     costs: tuple[Mapping[int, int], ...]
     #: (smaller, larger vertex) -> the link that the edge stands for.
     links: Mapping[Pair, Guid]
@@ -43,7 +43,7 @@ class Graph:
         return cls(ordered, index, tuple(costs), chosen)
 
     def with_pairs(self, pairs: Iterable[Pair], links: Iterable[Link]) -> Graph:
-        """The same sites; ``links`` are all that join the two of any of ``pairs``."""
+        """The graph with the edges of ``pairs`` replaced; ``links`` has all links between them."""
         best = cheapest(links, self.index)
         costs = list(self.costs)
         chosen = dict(self.links)
@@ -70,7 +70,7 @@ def pair_of(first: int, second: int) -> Pair:
 
 
 def cheapest(links: Iterable[Link], index: Mapping[Guid, int]) -> dict[Pair, Link]:
-    """Of parallel links the cheapest, of equally cheap ones that with the smallest identifier."""
+    """The cheapest of parallel links; with equal costs, that with the smallest identifier."""
     best: dict[Pair, Link] = {}
     for link in links:
         if link.fault(index) is not None:

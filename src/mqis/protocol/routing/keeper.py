@@ -1,8 +1,8 @@
-"""One queue manager's routing table through time (MS-MQBR 3.1.2, 3.1.3, 3.1.6).
+"""One queue manager's routing table, kept up to date (MS-MQBR 3.1.2, 3.1.3, 3.1.6).
 
 It is built at the start, again every hour, and at once when the directory changes something that it
-depends on. A directory that cannot be read leaves the table as it is and is asked again soon
-(E-MQBR-09). A finished table takes the place of the old one; nobody ever sees half of one.
+depends on. If the directory cannot be read, the table stays and the read is retried soon
+(E-MQBR-09). A finished table replaces the old one as a whole.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mqis.wire.guid import Guid
 
 #: QueueManager Query Timer (3.1.3).
 QUERY_PERIOD_S = 3600.0
-#: How soon a directory that could not be read is asked again.
+#: Seconds until a failed read of the directory is retried.
 RETRY_S = 60.0
 
 
 def routing_table(
     snapshot: Snapshot, machine: Guid, previous: RoutingTable = EMPTY
 ) -> RoutingTable:
-    """RoutingTable Initialization (3.1.3.1), from an earlier table where that is cheaper."""
+    """RoutingTable Initialization (3.1.3.1), updating an earlier table where that is faster."""
     if not is_site_gate(snapshot, machine) or not snapshot.sites or not snapshot.links:
         return EMPTY
     graph = snapshot.graph
@@ -37,7 +37,7 @@ def routing_table(
 
 
 class RoutingTableKeeper:
-    """The table of ``machine``. ``read`` takes a snapshot of the directory, or raises."""
+    """Keeps the table of ``machine``. ``read`` takes a snapshot of the directory, or raises."""
 
     def __init__(self, machine: Guid, read: Callable[[], Snapshot], now: float) -> None:
         self._machine = machine
@@ -46,9 +46,9 @@ class RoutingTableKeeper:
         self._is_read = False
         self.snapshot = Snapshot({}, {}, {})
         self.table = EMPTY
-        #: Why the directory could not be read the last time; None if it could.
+        #: The error of the last read of the directory; None if it succeeded.
         self.error: MqisError | None = None
-        #: Tables that were computed since the start, and readings of the directory that failed.
+        #: Tables computed since the start, and failed reads of the directory.
         self.builds = 0
         self.failures = 0
         self.handle_timer(now)
@@ -57,7 +57,7 @@ class RoutingTableKeeper:
         return self._due
 
     def handle_timer(self, now: float) -> bool:
-        """Rebuild if it is time to; whether the table is another one now."""
+        """Rebuilds the table if that is due; returns whether it has changed."""
         if now < self._due:
             return False
         try:
@@ -68,21 +68,21 @@ class RoutingTableKeeper:
         return self.refreshed(snapshot, now)
 
     def refreshed(self, snapshot: Snapshot, now: float) -> bool:
-        """The directory as somebody has read it elsewhere; whether the table is another one now."""
+        """Rebuilds the table from a snapshot read elsewhere; returns whether it has changed."""
         self.error = None
         self._due = now + QUERY_PERIOD_S
         return self._swap(snapshot, routing_table(snapshot, self._machine))
 
     def failed(self, error: MqisError, now: float) -> None:
-        """It could not be read: the table stays, and the next attempt is soon."""
+        """Notes a failed read: keeps the table and schedules a retry."""
         self.error = error
         self.failures += 1
         self._due = now + RETRY_S
 
     def changed(self, changes: Iterable[Change]) -> bool:
-        """What the directory committed, in its order; whether the table is another one now.
+        """Applies committed changes, in order; returns whether the table has changed.
 
-        Changes that arrive while the directory could never be read wait for it to be read.
+        Changes before the first successful read are ignored: that read includes them.
         """
         if not self._is_read:
             return False
@@ -92,7 +92,7 @@ class RoutingTableKeeper:
         return self._swap(snapshot, routing_table(snapshot, self._machine, self.table))
 
     def next_hops(self, destination: Guid) -> Decision:
-        """Where this queue manager sends a message to, or ``NoRouteError``."""
+        """The next hops of a message from this queue manager; ``NoRouteError`` if there is none."""
         return next_hops(self.snapshot, self.table, self._machine, destination)
 
     def _swap(self, snapshot: Snapshot, table: RoutingTable) -> bool:

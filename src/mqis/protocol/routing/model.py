@@ -1,4 +1,4 @@
-"""What routing knows of directory objects (MS-MQBR 3.1.1.1)."""
+"""The directory objects that routing uses (MS-MQBR 3.1.1.1)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mqis.wire.mqds.propid import PropId
 class Site:
     id: Guid
     name: str
-    #: PROPID_S_GATES, which directories of their own keep beside the links' lists (E-MQBR-01).
+    #: PROPID_S_GATES, which MQIS directories have besides the links' lists (E-MQBR-01).
     gates: tuple[Guid, ...] = ()
 
 
 class LinkFault(Enum):
-    """Why a link is no edge of the graph (E-MQBR-07, E-MQBR-17)."""
+    """The reason that a link is no edge of the graph (E-MQBR-07, E-MQBR-17)."""
 
     UNKNOWN_SITE = "names a site that is not in the directory"
     SELF_LINK = "joins a site to itself"
@@ -43,7 +43,7 @@ class Link:
     description: str = ""
 
     def fault(self, sites: Container[Guid]) -> LinkFault | None:
-        """Why it cannot be used, or None. Costs of zero would let independent choices loop."""
+        """The reason that it cannot be used, or None. Costs of zero could cause loops."""
         if self.site1 not in sites or self.site2 not in sites:
             return LinkFault.UNKNOWN_SITE
         if self.site1 == self.site2:
@@ -63,7 +63,7 @@ class QueueManager:
 
 RoutingObject = Site | Link | QueueManager
 
-#: The properties that routing reads, for those who have to ask for them.
+#: The properties that routing reads, for clients that have to request them.
 PROPERTIES: dict[ObjectType, tuple[PropId, ...]] = {
     ObjectType.SITE: (PropId.S_PATHNAME, PropId.S_GATES),
     ObjectType.ROUTINGLINK: (
@@ -84,7 +84,7 @@ PROPERTIES: dict[ObjectType, tuple[PropId, ...]] = {
 
 
 def routing_object(obj: DirectoryObject) -> RoutingObject | None:
-    """What an object means to routing; None if nothing."""
+    """The routing object of a directory object; None if routing does not use its type."""
     if obj.type is ObjectType.SITE:
         return Site(obj.id, obj.path or "", _guids(obj, PropId.S_GATES))
     if obj.type is ObjectType.ROUTINGLINK:
@@ -119,7 +119,7 @@ def _guid(obj: DirectoryObject, propid: PropId) -> Guid:
 
 
 def _guids(obj: DirectoryObject, propid: PropId) -> tuple[Guid, ...]:
-    """A list of identifiers; the null one names nobody, and a repeated one names him once."""
+    """A list of identifiers without null ones and duplicates."""
     value = obj.value(propid)
     elements = value if isinstance(value, tuple) else ()
     return tuple(dict.fromkeys(e for e in elements if isinstance(e, Guid) and e))

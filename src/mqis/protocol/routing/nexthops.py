@@ -12,8 +12,8 @@
         site gate                                      a gate of the next site of the table
         otherwise                                      a gate of an own site
 
-Where the text takes one of several routing servers or gates, all come back, ascending by GUID: the
-first is the one, the others are for a caller who cannot reach it.
+Where the text takes one of several routing servers or gates, all are returned, ascending by GUID:
+the first is to be used, the others in case it cannot be reached.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Guids = tuple[Guid, ...]
 
 
 class Question(Enum):
-    """What the rules ask of the source, in the order of the sections."""
+    """The conditions on the source, in the order of the sections."""
 
     LOCAL = "is the destination itself"
     ROUTING_SERVER = "is a routing server (3.1.5.1)"
@@ -46,7 +46,7 @@ class Question(Enum):
 
 
 class Rule(Enum):
-    """Which rule chose the next hops."""
+    """The rule that chose the next hops."""
 
     LOCAL = "delivers here"
     DESTINATION = "sends to the destination itself"
@@ -60,25 +60,25 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the rules say: the possible next hops, best first, and how they came about."""
+    """The possible next hops, best first, and the reasons for them."""
 
     rule: Rule
     hops: Guids = ()
-    #: The row of the routing table that was followed, by gates between sites.
+    #: The row of the routing table that a gate followed to another site.
     row: Row | None = None
-    #: Why there is no hop; None if there is one, or the message stays here.
+    #: The reason that there is no hop; None if there is one, or the message stays here.
     breakage: Breakage | None = None
-    #: The questions on the way, with their answers.
+    #: The conditions that were checked, with their results.
     answers: tuple[tuple[Question, bool], ...] = ()
 
     @property
     def local(self) -> bool:
-        """The source is the destination: deliver, do not forward (E-MQBR-13)."""
+        """True if the source is the destination: the message is not forwarded (E-MQBR-13)."""
         return self.rule is Rule.LOCAL
 
 
 def next_hops(snapshot: Snapshot, table: RoutingTable, source: Guid, destination: Guid) -> Decision:
-    """GetNextHops (3.1.5.1); ``NoRouteError`` if there is nobody to send to."""
+    """GetNextHops (3.1.5.1); ``NoRouteError`` if there is no next hop."""
     decision = decide(snapshot, table, source, destination)
     if decision.breakage is not None:
         raise NoRouteError(decision.breakage)
@@ -96,7 +96,7 @@ def decide(snapshot: Snapshot, table: RoutingTable, source: Guid, destination: G
 
 @dataclass(slots=True)
 class _Asked:
-    """One walk down the tree, noting the answers."""
+    """One evaluation of the rules, which records the answers."""
 
     snapshot: Snapshot
     table: RoutingTable
@@ -105,14 +105,14 @@ class _Asked:
     answers: list[tuple[Question, bool]] = field(default_factory=list)
 
     def decision(self) -> Decision:
-        if self._is(Question.LOCAL, self.source.id == self.destination.id):
+        if self._answer(Question.LOCAL, self.source.id == self.destination.id):
             return self._sends(Rule.LOCAL)
-        if self._is(Question.ROUTING_SERVER, self.source.routing_server):
+        if self._answer(Question.ROUTING_SERVER, self.source.routing_server):
             return self.for_router()
         # Before the own out-routing servers: these would send the message back here (E-MQBR-12).
         if self._on_in_list():
             return self._sends(Rule.DESTINATION, (self.destination.id,))
-        if self._is(Question.HAS_OUT_LIST, bool(self.source.out_routing_servers)):
+        if self._answer(Question.HAS_OUT_LIST, bool(self.source.out_routing_servers)):
             return self._sends(Rule.OUT_LIST, self.source.out_routing_servers)
         if self._shares_site():
             return self._into_own_site()
@@ -121,7 +121,7 @@ class _Asked:
 
     def for_router(self) -> Decision:
         """GetNextHopsForRouter, GetNextHopsForSiteGate (3.1.5.2, 3.1.5.3)."""
-        gate = self._is(Question.SITE_GATE, is_site_gate(self.snapshot, self.source.id))
+        gate = self._answer(Question.SITE_GATE, is_site_gate(self.snapshot, self.source.id))
         if self._on_in_list():
             return self._sends(Rule.DESTINATION, (self.destination.id,))
         if self._shares_site():
@@ -132,7 +132,7 @@ class _Asked:
 
     def _into_own_site(self) -> Decision:
         listed = self.destination.in_routing_servers
-        if self._is(Question.HAS_IN_LIST, bool(listed)):
+        if self._answer(Question.HAS_IN_LIST, bool(listed)):
             return self._sends(Rule.IN_LIST, listed)
         return self._sends(Rule.DESTINATION, (self.destination.id,))
 
@@ -145,18 +145,18 @@ class _Asked:
 
     def _on_in_list(self) -> bool:
         listed = self.source.id in self.destination.in_routing_servers
-        return self._is(Question.ON_IN_LIST, listed)
+        return self._answer(Question.ON_IN_LIST, listed)
 
     def _shares_site(self) -> bool:
         shared = not set(self.source.sites).isdisjoint(self.destination.sites)
-        return self._is(Question.SHARES_SITE, shared)
+        return self._answer(Question.SHARES_SITE, shared)
 
-    def _is(self, question: Question, answer: bool) -> bool:
+    def _answer(self, question: Question, answer: bool) -> bool:
         self.answers.append((question, answer))
         return answer
 
     def _sends(self, rule: Rule, hops: Iterable[Guid] = (), row: Row | None = None) -> Decision:
-        """Nobody sends to himself (E-MQBR-05, E-MQBR-11), nor to the null GUID (E-MQBR-10)."""
+        """The decision, without hops to itself (E-MQBR-05, E-MQBR-11) or null (E-MQBR-10)."""
         left = tuple(hop for hop in hops if hop and hop != self.source.id)
         broken = None if left or rule is Rule.LOCAL else self._breakage(rule, row)
         return Decision(rule, left, row, broken, tuple(self.answers))
@@ -184,12 +184,12 @@ class _Asked:
 
 
 def get_queue_manager(snapshot: Snapshot, machine: Guid) -> QueueManager | None:
-    """3.1.5.4."""
+    """GetQueueManager (3.1.5.4)."""
     return snapshot.machines.get(machine)
 
 
 def get_routing_servers(snapshot: Snapshot, machine: Guid) -> Guids:
-    """GetRoutingServer (3.1.5.5): of the sites of a machine, without itself (E-MQBR-11)."""
+    """GetRoutingServer (3.1.5.5): those of a machine's sites, without itself (E-MQBR-11)."""
     source = snapshot.machines.get(machine)
     sites = source.sites if source else ()
     found = {router for site in sites for router in snapshot.routers.get(site, ())} - {machine}
@@ -197,7 +197,7 @@ def get_routing_servers(snapshot: Snapshot, machine: Guid) -> Guids:
 
 
 def get_site_gates(snapshot: Snapshot, machine: Guid) -> Guids:
-    """GetSiteGate (3.1.5.6): of the first of a machine's sites that has one (E-MQBR-16)."""
+    """GetSiteGate (3.1.5.6): those of the machine's first site that has gates (E-MQBR-16)."""
     source = snapshot.machines.get(machine)
     sites = sorted(source.sites, key=by_text) if source else ()
     return next((gates for site in sites if (gates := snapshot.gates.get(site))), ())
@@ -209,6 +209,6 @@ def get_site_gates_for_site(snapshot: Snapshot, site: Guid) -> Guids:
 
 
 def is_site_gate(snapshot: Snapshot, machine: Guid) -> bool:
-    """IsSiteGate (3.1.5.8): whether one of its sites has it in its gate collection."""
+    """IsSiteGate (3.1.5.8): True if the machine is a gate of one of its sites."""
     found = snapshot.machines.get(machine)
     return found is not None and any(machine in snapshot.gates.get(s, ()) for s in found.sites)

@@ -1,4 +1,4 @@
-"""Routing for a queue manager that carries messages: ``queueing.Router`` and ``queueing.Peers``."""
+"""Routing for the transport: an implementation of ``queueing.Router`` and ``queueing.Peers``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _no_owner(_queue: Guid) -> Guid | None:
 
 
 class DirectoryRouter:
-    """What a keeper's snapshot says. ``owner_of`` reads the queue manager of a public queue."""
+    """Routes by a keeper's snapshot. ``owner_of`` reads the queue manager of a public queue."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class DirectoryRouter:
         return machine in self._keeper.snapshot.machines
 
     def next_hops(self, target: Guid) -> tuple[NextHop, ...]:
-        """Candidates that the directory does not have are passed over."""
+        """The next hops, without those that are not in the directory."""
         machines = self._keeper.snapshot.machines
         listed = self._keeper.next_hops(target).hops
         found = tuple(NextHop(hop, machines[hop].name) for hop in listed if hop in machines)
@@ -61,7 +61,7 @@ class DirectoryRouter:
     # --- Peers ------------------------------------------------------------------------------------
 
     def admits(self, guid: Guid, machine: str | None, address: str) -> bool:
-        """Machines of the directory, and who is connected to has to be who he should."""
+        """Admits machines of the directory; one that this side connected to must have that name."""
         found = self._keeper.snapshot.machines.get(guid)
         if found is None:
             return False

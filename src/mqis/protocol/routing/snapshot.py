@@ -1,7 +1,7 @@
-"""What routing knows of the directory at one moment, and what follows from it.
+"""A snapshot of the directory for routing, and data derived from it.
 
-Site gates are derived here, once, for every rule that asks for them: whoever a site or one of its
-links names as a gate, exists, belongs to the site and is a routing server (E-MQBR-01, E-MQBR-02).
+Site gates are derived here, once for all rules: a gate is a machine that the site or one of its
+links names, that exists, belongs to the site and is a routing server (E-MQBR-01, E-MQBR-02).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mqis.protocol.routing.model import Link, QueueManager, RoutingObject, Site,
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
-#: Changes of anything else do not concern routing.
+#: The object types that routing uses.
 ROUTED = (ObjectType.SITE, ObjectType.ROUTINGLINK, ObjectType.MACHINE)
 
 Guids = tuple[Guid, ...]
@@ -31,7 +31,7 @@ Guids = tuple[Guid, ...]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Sites, links and machines by identifier. What is derived is computed when it is asked for."""
+    """Sites, links and machines by identifier. Derived data is computed on first use."""
 
     sites: Mapping[Guid, Site]
     links: Mapping[Guid, Link]
@@ -53,7 +53,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, objects: Iterable[DirectoryObject]) -> Snapshot:
-        """From whole directory objects; those of other types are passed over."""
+        """A snapshot of whole directory objects; those of other types are ignored."""
         found = (routing_object(obj) for obj in objects)
         return cls.make(obj for obj in found if obj is not None)
 
@@ -65,7 +65,7 @@ class Snapshot:
 
     @cached_property
     def links_at(self) -> Mapping[Guid, tuple[Link, ...]]:
-        """The links that touch a site, usable or not."""
+        """The links of each site, usable or not."""
         found: dict[Guid, list[Link]] = {}
         for link in self.links.values():
             for end in {link.site1, link.site2}:
@@ -93,7 +93,7 @@ class Snapshot:
         return Graph.of(self.sites, self.links.values())
 
     def gate_candidates(self, site: Guid) -> Guids:
-        """Whoever is named as a gate of the site, by it or by a link: gates of other sites too."""
+        """The machines that the site or a link of it names as gates; some may be of other sites."""
         named = list(self.sites[site].gates)
         for link in self.links_at.get(site, ()):
             named += link.gates
@@ -114,7 +114,7 @@ class Snapshot:
 
 
 def read_snapshot(reads: DirectoryReads[HandleT]) -> Snapshot:
-    """All sites, links and machines; the error of the first read that fails (E-MQBR-09)."""
+    """Reads all sites, links and machines; raises the first error (E-MQBR-09)."""
     objects: list[DirectoryObject] = []
     for object_type in ROUTED:
         data = get_directory_data(reads, object_type)

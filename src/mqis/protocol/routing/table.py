@@ -1,8 +1,8 @@
 """RoutingTable (MS-MQBR 3.1.1.2, 3.1.3.1): for each site the next one on a least-cost path.
 
 A gate that belongs to several sites has all of them at distance 0 (E-MQBR-05). Of equally cheap
-routes the one with the smallest next-hop GUID is taken, so that a rebuild changes nothing without
-need (E-MQBR-07). Rows keep the distance, which the choice among a destination's sites needs
+routes the one with the smallest next-hop GUID is taken, so that a rebuild does not change routes
+needlessly (E-MQBR-07). Rows keep the distance, which the choice among a destination's sites needs
 (E-MQBR-06). Sites that cannot be reached have no row (E-MQBR-04).
 """
 
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RoutingTable:
-    """The rows, by vertex of the graph. Own sites lead to themselves (E-MQBR-03)."""
+    """The rows, by vertex of the graph. The next hop of an own site is itself (E-MQBR-03)."""
 
     graph: Graph
     roots: tuple[int, ...]
@@ -53,10 +53,10 @@ class RoutingTable:
         return self._row(vertex)
 
     def nearest(self, sites: Iterable[Guid]) -> Row | None:
-        """The row of the closest of these sites, of equally close ones that with the smallest GUID.
+        """The row of the closest of these sites; of equally close ones, the smallest GUID.
 
-        Two gates that chose among a destination's sites each in its own way could send a message
-        to and fro (E-MQBR-06).
+        Two gates that choose differently among a destination's sites could send a message
+        back and forth (E-MQBR-06).
         """
         rows = [row for row in map(self.get, sites) if row is not None]
         return min(rows, key=lambda row: (row.distance, row.destination), default=None)
@@ -75,8 +75,8 @@ def roots_of(graph: Graph, sites: Iterable[Guid]) -> tuple[int, ...]:
 
 
 def build_table(graph: Graph, roots: Sequence[int]) -> RoutingTable:
-    """Dijkstra's algorithm. All costs are positive, so a vertex that leaves the heap knows every
-    vertex before it on a cheapest path, and the smallest first hop among their hops is its own."""
+    """Dijkstra's algorithm. All costs are positive, so when a vertex leaves the heap, all vertices
+    before it on cheapest paths are done, and its next hop is the smallest of theirs."""
     distance = [UNREACHABLE] * len(graph.sites)
     next_hop = [UNREACHABLE] * len(graph.sites)
     heap: list[tuple[int, int]] = []

@@ -1,7 +1,7 @@
-"""Following next hops from machine to machine, as a message would.
+"""The route of a message, followed from next hop to next hop.
 
-Each gate on the way is nearer to the destination than the one before, so the way ends. Gates that
-work from different states of the directory can still send a message round in circles (E-MQBR-08);
+Each gate on the route is nearer to the destination than the one before, so the route ends. Gates
+that see different states of the directory can still send a message round in circles (E-MQBR-08);
 the hop count of the message ends that.
 """
 
@@ -17,7 +17,7 @@ from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import EMPTY, RoutingTable
 from mqis.wire.guid import Guid
 
-#: How many queue managers may relay a message (MS-MQMQ 2.2.20.2, RC; MS-MQQB 3.1.5.8.2).
+#: The most queue managers that may relay a message (MS-MQMQ 2.2.20.2, RC; MS-MQQB 3.1.5.8.2).
 HOP_LIMIT = 0x1D
 
 TableOf = Callable[[Guid], RoutingTable]
@@ -25,7 +25,7 @@ TableOf = Callable[[Guid], RoutingTable]
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """What one queue manager decides, and whom it sends to."""
+    """The decision of one queue manager, and the next hop it sends to."""
 
     machine: Guid
     decision: Decision
@@ -35,17 +35,17 @@ class Hop:
 @dataclass(frozen=True, slots=True)
 class Route:
     hops: tuple[Hop, ...]
-    #: What ends the way before the destination; None if it is reached.
+    #: The reason that the route ends before the destination; None if it is reached.
     breakage: Breakage | None = None
 
     @property
     def machines(self) -> tuple[Guid, ...]:
-        """Who handles the message, in order."""
+        """The machines that handle the message, in order."""
         return tuple(hop.machine for hop in self.hops)
 
 
 class Tables:
-    """The tables of all gates of a snapshot, each built when it is asked for."""
+    """The tables of all gates of a snapshot, each built on first use."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -63,7 +63,7 @@ class Tables:
 def trace(
     snapshot: Snapshot, source: Guid, destination: Guid, tables: TableOf | None = None
 ) -> Route:
-    """The way of a message that is sent to the first candidate each time."""
+    """The route of a message that is sent to the first candidate each time."""
     tables = tables or Tables(snapshot)
     hops: list[Hop] = []
     here = source

@@ -1,13 +1,13 @@
-"""A routing table brought up to date after a few links changed, without starting over.
+"""Incremental update of a routing table after a few links changed.
 
-The result is the one of ``build_table``, always. Only what the changed edges can have touched is
-looked at again:
+The result always equals that of ``build_table``. Only the vertices that the changed edges can
+affect are recomputed:
 
-1. Edges that became dearer or went: vertices all of whose cheapest ways used them lose their
-   distance, and so on outwards.
-2. These take the best offer of their neighbours, and edges that became cheaper make theirs; what
-   improves is passed on, cheapest first.
-3. Where distances or cheapest ways changed, next hops are chosen again, outwards as far as they
+1. Edges that became more expensive or were removed: vertices all of whose cheapest paths used them
+   lose their distance, and so on outwards.
+2. These vertices, and those at edges that became cheaper, take the best distance that their
+   neighbours offer; improvements are propagated, cheapest first.
+3. Where distances or cheapest paths changed, next hops are chosen again, outwards as far as they
    differ.
 """
 
@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from mqis.protocol.routing.graph import Graph, Pair
 from mqis.protocol.routing.table import UNREACHABLE, RoutingTable, build_table
 
-#: Up to one changed edge in so many, looking at the changes is cheaper than starting over.
+#: Up to one changed edge in this many, an update is faster than a rebuild.
 _WORTH_IT = 16
 
 
@@ -35,7 +35,7 @@ def changed_pairs(old: Graph, new: Graph) -> list[Pair]:
 
 
 def update_table(table: RoutingTable, graph: Graph, roots: tuple[int, ...]) -> RoutingTable:
-    """The table of these roots in ``graph``, from one of an earlier graph where that helps."""
+    """The table of these roots in ``graph``, updated from an earlier table if that is faster."""
     if table.graph.sites != graph.sites or table.roots != roots:
         return build_table(graph, roots)
     pairs = changed_pairs(table.graph, graph)
@@ -60,7 +60,7 @@ class _Update:
         return RoutingTable(self._graph, self._old.roots, self._next_hop, self._distance)
 
     def _lose(self, directed: Iterable[Pair]) -> set[int]:
-        """Vertices that no cheapest way of old leads to any more."""
+        """The vertices to which no old cheapest path leads any more."""
         distance, old_costs = self._old.distance, self._old.graph.costs
         lost: set[int] = set()
         heap = [
@@ -82,7 +82,7 @@ class _Update:
         return lost
 
     def _is_held(self, vertex: int, lost: set[int]) -> bool:
-        """Whether a neighbour still leads to it as cheaply as ever."""
+        """True if a path of the old cost still leads to the vertex."""
         distance = self._old.distance
         return vertex in self._roots or any(
             near not in lost and distance[near] + cost == distance[vertex]
@@ -91,7 +91,7 @@ class _Update:
         )
 
     def _settle(self, lost: set[int], directed: Iterable[Pair]) -> set[int]:
-        """New distances; the vertices whose distance is another one now."""
+        """Computes new distances; returns the vertices whose distance has changed or was lost."""
         heap: list[tuple[int, int]] = []
         for vertex in lost | {there for _, there in directed}:
             for near, cost in self._graph.costs[vertex].items():
@@ -110,7 +110,7 @@ class _Update:
         return lost
 
     def _choose(self, touched: set[int]) -> None:
-        """Next hops again, in the order of distance: each depends on nearer vertices alone."""
+        """Chooses next hops again, by distance: each depends on nearer vertices only."""
         distance, costs = self._distance, self._graph.costs
         near_moved = {near for vertex in touched for near in costs[vertex]}
         heap = [(distance[vertex], vertex) for vertex in touched | near_moved]

@@ -1,4 +1,4 @@
-"""Explanations in words, with the names of the objects they are about."""
+"""Explanations as text, with the names of objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mqis.wire.guid import Guid
 
 
 class Names:
-    """What people call the objects of a snapshot; the GUID where there is no name."""
+    """The names of a snapshot's objects; the GUID where there is no name."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -22,7 +22,7 @@ class Names:
         return str(guid) if found is None else found.name or str(guid)
 
     def link(self, guid: Guid) -> str:
-        """Both ends, and the description if there is one."""
+        """The names of both sites of a link, and its description if there is one."""
         found = self._snapshot.links.get(guid)
         if found is None:
             return str(guid)

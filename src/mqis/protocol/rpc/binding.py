@@ -1,8 +1,8 @@
-"""What a client and a server agree on before calls: contexts, sizes, group, who the client is.
+"""The bind: agreement of client and server on contexts, sizes, group and identity.
 
 bind opens an association, alter_context adds to it, auth3 ends an authentication of three legs
-(MS-RPCE 3.3.1.5.3, 3.3.1.5.2). Each takes a PDU and gives the bytes of its answer; what is
-refused is raised.
+(MS-RPCE 3.3.1.5.3, 3.3.1.5.2). Each takes a PDU and returns the bytes of its answer; a refusal
+is raised.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mqis.wire.rpc.trailer import AuthTrailer
 
 
 class Binding:
-    """The agreements of one connection."""
+    """The negotiated state of one connection."""
 
     def __init__(
         self, endpoint: ServerEndpoint, peer: Hashable, addresses: Addresses = NOWHERE
@@ -112,13 +112,13 @@ class Binding:
 
     @property
     def worn_out(self) -> bool:
-        """So many logons of the association have failed that it ends."""
+        """True if too many logons of the association have failed, so that it ends."""
         group = self.group
         return group is not None and group.failed_logons >= self._endpoint.limits.max_failed_logons
 
     @property
     def unfinished(self) -> bool:
-        """No call can be made yet: not bound, or between two legs of authentication."""
+        """True while no call can be made: not bound, or between two legs of authentication."""
         return self.group is None or self.security.negotiating
 
 
@@ -127,7 +127,7 @@ def _padding_reaches_header(pdu: Pdu) -> bool:
 
 
 def _answer(body: BindAck | AlterContextResp, pdu: Pdu, token: bytes | None, echo: int) -> bytes:
-    """The answer to a bind or alter: its flags granted by echo, its trailer as it was asked."""
+    """The answer to a bind or alter: grants flags by echoing them; has the client's trailer."""
     asked, auth = pdu.auth, None
     if asked is not None:
         auth = AuthTrailer(asked.type, asked.level, asked.context_id, token or b"")

@@ -1,4 +1,4 @@
-"""Calls: what one is on the server, and how its stubs are cut into fragments on either side."""
+"""Calls on the server, and the fragmentation of stubs on either side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mqis.wire.rpc.trailer import PAD_TO
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A request, from its last fragment to its answer. Two calls are never the same one."""
+    """A request, from its last fragment to its answer. Calls compare by identity."""
 
     id: int
     context: PresentationContext
@@ -27,7 +27,7 @@ class Call:
     stub: bytes = b""
     cancelled: bool = False
     orphaned: bool = False
-    #: What has come of the answer to a callback; None while no callback is under way.
+    #: The answer to a callback so far; None while no callback is under way.
     returning: bytearray | None = None
 
 

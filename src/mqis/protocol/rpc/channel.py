@@ -1,4 +1,4 @@
-"""One security context in use: signing and sealing PDUs, on either side of a connection."""
+"""Channels: security contexts that sign and seal the PDUs of either side of a connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROTECTED = frozenset({AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY}
 
 @dataclass(slots=True)
 class Channel:
-    """A security context, the auth_context_id it has here, and the level it is used at."""
+    """A security context, its auth_context_id, and the level at which it is used."""
 
     id: int
     type: int
@@ -31,7 +31,7 @@ class Channel:
 
     @property
     def overhead(self) -> int:
-        """What a protected PDU carries beyond its stub, padding aside."""
+        """The bytes of a protected PDU besides its stub and padding."""
         return TRAILER_SIZE + self.signature_size
 
     @property
@@ -42,7 +42,7 @@ class Channel:
         return AuthTrailer(self.type, self.level, self.id, token, pad_length)
 
     def protect(self, head: bytes, stub: bytes, *, sign_header: bool) -> bytes:
-        """The whole PDU; ``head`` ends where the stub starts and has its lengths right."""
+        """The whole PDU; ``head`` ends where the stub starts and has the final lengths."""
         pad = bytes(-len(stub) % PAD_TO)
         trailer = self.trailer(len(pad)).encode_fixed()
         body, signature = self.context.protect(self.level, head, stub + pad, trailer, sign_header)

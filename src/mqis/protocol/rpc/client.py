@@ -5,7 +5,7 @@
     for event in connection.receive(data): ...        # Bound, then Answered, Faulted, ...
     call_id = connection.request(context, opnum, stub)
     transport.write(connection.data_to_send())
-    if connection.closed: ...                         # why the association is over
+    if connection.closed: ...                         # the reason that the association ended
 
 A server that breaks the protocol ends the association: every open call fails.
 """
@@ -44,7 +44,7 @@ from mqis.wire.rpc.header import FIRST_LAST, HEADER_SIZE, Header, PacketType, Pf
 from mqis.wire.rpc.pdu import Pdu, decode_pdu, encode_pdu
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 
-#: Stub bytes of one answer; a server that sends more is not waited for.
+#: Stub bytes of one answer; more end the association.
 MAX_STUB = 64 * 1024 * 1024
 
 
@@ -94,7 +94,7 @@ class CalledBack:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownAsked:
-    """The server would like this association to close when it is idle."""
+    """The server asks the client to close this association when it is idle."""
 
 
 Event = Bound | Answered | Faulted | CalledBack | ShutdownAsked
@@ -107,10 +107,10 @@ class _Open:
     context: AgreedContext
     channel: Channel | None
     stub: bytearray = field(default_factory=bytearray)
-    #: What has come of a callback; None while none is arriving.
+    #: The callback so far; None while none is arriving.
     callback: bytearray | None = None
     callback_context: int = 0
-    #: A callback was handed out and is to be answered.
+    #: True while the application has a callback to answer.
     called_back: bool = False
 
 
@@ -134,11 +134,11 @@ class ClientConnection:
         self._next_call = 1
         self._next_context = 0
         self._calls: dict[int, _Open] = {}
-        #: Calls that were given up and may still be answered.
+        #: Abandoned calls that the server may still answer.
         self._orphans: set[int] = set()
         #: Calls that have not been sent, because the server takes one at a time.
         self._queue: deque[tuple[int, Request]] = deque()
-        #: The bind or alter that waits for its answer, by call_id and by what answers it.
+        #: The call_id of the bind or alter that waits for its answer, and the type of that answer.
         self._leg_call: int | None = None
         self._leg_answer: type[BindAck] = BindAck
 
@@ -152,7 +152,7 @@ class ClientConnection:
         group_id: int = 0,
         channel: Channel | None = None,
     ) -> None:
-        """Open the association. One element per interface and transfer syntax is proposed."""
+        """Opens the association; proposes one element per interface and transfer syntax."""
         self._channel = channel
         self._propose(interfaces, transfers)
         flags = FIRST_LAST | PfcFlags.CONC_MPX
@@ -163,7 +163,7 @@ class ClientConnection:
         self._send_leg(body, flags, token)
 
     def alter(self, interfaces: Sequence[SyntaxId], transfers: Sequence[SyntaxId]) -> None:
-        """Propose more contexts on the same association."""
+        """Proposes more contexts on the same association."""
         self._check_open()
         if self._leg_call is not None:
             raise ValueError("the server has not answered the bind or alter before this one")
@@ -175,7 +175,7 @@ class ClientConnection:
     def request(
         self, context: AgreedContext, opnum: int, stub: bytes, target: Guid | None = None
     ) -> int:
-        """Start a call; its answer is an event with the call_id that this returns."""
+        """Starts a call; its answer is an event with the call_id that this returns."""
         self._check_open()
         call_id = self._new_call()
         request = Request(context.id, opnum, stub, target)
@@ -188,13 +188,13 @@ class ClientConnection:
         return call_id
 
     def answer_callback(self, call_id: int, stub: bytes) -> None:
-        """Return from a callback. If its call was given up meanwhile, nobody waits for this."""
+        """Answers a callback, unless its call was abandoned meanwhile."""
         call = self._answerable(call_id)
         if call is not None:
             self._send_fragments(Response(call.callback_context, stub), call_id, call.channel)
 
     def fault_callback(self, call_id: int, status: int) -> None:
-        """Fail a callback."""
+        """Answers a callback with a fault."""
         call = self._answerable(call_id)
         if call is not None:
             fault = Fault(call.callback_context, status)
@@ -210,12 +210,12 @@ class ClientConnection:
         return call
 
     def cancel(self, call_id: int) -> None:
-        """Ask for an early end; the call is answered all the same."""
+        """Asks the server to end a call early; it is answered all the same."""
         if call_id in self._calls and not self._unsent(call_id):
             self._send(encode_pdu(CoCancel(), call_id=call_id, flags=FIRST_LAST))
 
     def orphan(self, call_id: int) -> None:
-        """Give a call up: its answer, if it comes, is dropped."""
+        """Abandons a call: its answer, if it comes, is dropped."""
         if self._calls.pop(call_id, None) is None:
             return
         if self._unsent(call_id):
@@ -237,9 +237,9 @@ class ClientConnection:
         return data
 
     def receive(self, data: bytes) -> list[Event]:
-        """Take bytes from the server. If they end the association, ``closed`` says why.
+        """Takes bytes from the server. If they end the association, ``closed`` is the reason.
 
-        What came before that is still told, so an answer is never lost to what follows it.
+        Events before that are still returned, so no answer is lost because of what follows it.
         """
         events: list[Event] = []
         if self.closed is not None:
@@ -320,7 +320,7 @@ class ClientConnection:
         self._proposed = ()
 
     def _next_leg(self, pdu: Pdu) -> bool:
-        """Go on with authentication; True once there is nothing left to send."""
+        """Continues authentication; returns True once there is nothing left to send."""
         channel = self._channel
         if channel is None or channel.complete:
             return True
@@ -394,7 +394,7 @@ class ClientConnection:
         self._ended(call_id)
 
     def _came_home(self, call_id: int, how: str, *, last: bool) -> None:
-        """An answer that no call waits for: an orphan's, which is dropped, or a mistake."""
+        """Drops the answer to an abandoned call; any other unexpected answer is an error."""
         if call_id not in self._orphans:
             raise RpcConnectionError(f"the server {how} call {call_id}, which was not made")
         if last:
@@ -433,7 +433,7 @@ class ClientConnection:
             events.append(CalledBack(call_id, body.opnum, stub, pdu.header.big_endian))
 
     def _refuse_orphaned_callback(self, pdu: Pdu, body: Request) -> None:
-        """Nobody would answer it any more, and the server should not wait."""
+        """Refuses a callback of an abandoned call, so that the server does not wait for it."""
         self._stub(pdu, body, self._channel)
         if pdu.header.flags & PfcFlags.LAST:
             fault = Fault(body.context_id, FaultStatus.CANCEL)

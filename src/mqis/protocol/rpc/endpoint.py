@@ -1,4 +1,4 @@
-"""What all connections of one server endpoint share."""
+"""The state that all connections of one server endpoint share."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _STATUSES = frozenset(int(status) for status in FaultStatus)
 
 @dataclass(slots=True)
 class Statistics:
-    """What rpc_mgmt_inq_stats tells, and what was refused.
+    """The counters of rpc_mgmt_inq_stats, and those of refusals.
 
-    Calls out are those that the server makes, which are callbacks (C706 rpc_mgmt_inq_stats).
+    Calls out are those that the server makes: callbacks (C706 rpc_mgmt_inq_stats).
     """
 
     calls_in: int = 0
@@ -26,7 +26,7 @@ class Statistics:
     packets_out: int = 0
     faults: int = 0
     refused: int = 0
-    #: Faults by their status; 0 are those that have no name here, which a client may have chosen.
+    #: Faults by status; 0 counts all unknown ones, which a client may have chosen.
     fault_statuses: dict[int, int] = field(default_factory=dict)
 
     def fault(self, status: int) -> None:
@@ -37,7 +37,7 @@ class Statistics:
 
 @dataclass(slots=True)
 class ServerEndpoint:
-    """Interfaces at one address."""
+    """The interfaces at one address."""
 
     interfaces: tuple[Interface, ...]
     groups: AssociationGroups
@@ -45,7 +45,7 @@ class ServerEndpoint:
     #: The port as text: bind_ack carries it as the secondary address.
     secondary_address: str = ""
     limits: Limits = field(default_factory=Limits)
-    #: An identity counts for calls that are protected at this level or above. Below integrity it
-    #: may be somebody else's, whose logon was relayed here.
+    #: An identity is valid for calls protected at this level or above. Below integrity, an
+    #: attacker may have relayed another user's logon.
     min_level: int = AuthLevel.INTEGRITY
     statistics: Statistics = field(default_factory=Statistics)

@@ -1,4 +1,4 @@
-"""Why a call fails: the status of a fault PDU, and the error that carries it."""
+"""Faults: the status codes of fault PDUs, and the errors that carry them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mqis.protocol.errors import ProtocolError
 
 
 class FaultStatus(IntEnum):
-    """The status codes that these machines send; any other is passed on as a number."""
+    """The status codes that this implementation sends; others are passed on as numbers."""
 
     ACCESS_DENIED = 0x0000_0005
     NO_CALL_ACTIVE = 0x0000_06BD
@@ -40,7 +40,7 @@ def status_name(status: int) -> str:
 
 
 class RpcFault(ProtocolError):
-    """A call that ends in a fault: raised by a handler to send it, by a client that got it."""
+    """A fault: raised by a handler to send one, and by a client that received one."""
 
     def __init__(self, status: int, detail: str = "") -> None:
         super().__init__(f"{detail or 'the call failed'} (fault {status_name(status)})")
@@ -52,7 +52,7 @@ class RpcFault(ProtocolError):
 
 
 class RpcConnectionError(ProtocolError):
-    """The association is no more: refused, broken by the peer, or closed."""
+    """The association has ended: refused, broken by the peer, or closed."""
 
 
 class BindFaultError(RpcConnectionError):

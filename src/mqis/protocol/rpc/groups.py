@@ -1,6 +1,6 @@
 """Association groups and the context handles that belong to them.
 
-A group is the connections of one client to one server. Handles made on one of them are good on
+A group is the connections of one client to one server. Handles made on one of them are valid on
 all, outlive the connection that made them, and are run down when the last one closes.
 """
 
@@ -18,16 +18,16 @@ from mqis.wire.guid import Guid
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """What a context handle stands for; ``rundown`` frees it when its client is gone."""
+    """The object behind a context handle; ``rundown`` frees it when its client is gone."""
 
     value: object
     interface: Interface
-    #: Whose account the handle is on.
+    #: The caller that the handle is charged to.
     caller: Caller
     rundown: Callable[[], None] | None = None
 
 
-#: For a server that sets no budget of its own.
+#: The default for servers that set no budget.
 DEFAULT_HANDLES = Quota(connection=4096, address=16_384, anonymous=32_768, process=65_536)
 
 
@@ -36,9 +36,9 @@ class AssociationGroup:
     """One client's connections and handles."""
 
     id: int
-    #: Who may join: the peer's address and transport.
+    #: The peer that may join: its address and transport.
     peer: Hashable
-    #: What its handles are counted under beside the group itself.
+    #: The address that its handles are charged to, besides the group itself.
     address: Hashable
     budget: Budget
     entropy: Entropy
@@ -55,7 +55,7 @@ class AssociationGroup:
         *,
         anonymous: bool = True,
     ) -> Guid:
-        """A new handle; ``anonymous``: whoever asks for it has no identity."""
+        """Creates a handle; ``anonymous``: the caller has no identity."""
         if not self.connections:  # a call that outlived its client: nobody would run this down
             raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "the client is gone")
         caller = Caller(self.id, self.address, anonymous)
@@ -69,7 +69,7 @@ class AssociationGroup:
         return id
 
     def handle(self, id: Guid, interface: Interface) -> object:  # noqa: A002
-        """What a handle stands for, if ``interface`` may use it."""
+        """The object behind a handle, if ``interface`` may use it."""
         found = self.handles.get(id)
         if found is None:
             raise RpcFault(FaultStatus.CONTEXT_MISMATCH, f"no context handle {id}")
@@ -79,7 +79,7 @@ class AssociationGroup:
         return found.value
 
     def close_handle(self, id: Guid, interface: Interface) -> object:  # noqa: A002
-        """Forget a handle without rundown: whoever closes it frees what it stands for."""
+        """Removes a handle without rundown and returns its object, which the caller frees."""
         value = self.handle(id, interface)
         self.budget.give_back(self.handles.pop(id).caller)
         return value
@@ -94,19 +94,19 @@ class AssociationGroups:
         budget: Budget | None = None,
         address_of: Callable[[Hashable], Hashable] = lambda peer: peer,
     ) -> None:
-        """``address_of`` tells what the handles of a peer are counted under."""
+        """``address_of`` returns the address that the handles of a peer are charged to."""
         self._entropy = entropy
         self.budget = budget or Budget(DEFAULT_HANDLES)
         self._address_of = address_of
         self._groups: dict[int, AssociationGroup] = {}
-        # Starting anywhere makes an id of before a restart unlikely to be one of now.
+        # A random start makes it unlikely that an id from before a restart is valid now.
         self._next = int.from_bytes(entropy.guid().raw[:3], "little")
 
     def __len__(self) -> int:
         return len(self._groups)
 
     def join(self, id: int, peer: Hashable) -> AssociationGroup | None:  # noqa: A002
-        """A new group for 0, the group of that id for its own peer, None for anybody else."""
+        """A new group for 0, the group of that id for its own peer, None for any other peer."""
         if id == 0:
             address = self._address_of(peer)
             group = AssociationGroup(self._new_id(), peer, address, self.budget, self._entropy)
@@ -126,7 +126,7 @@ class AssociationGroups:
         return self._next
 
     def leave(self, group: AssociationGroup) -> list[Handle]:
-        """A connection ends; with the last one, the handles that are to be run down."""
+        """Removes a connection; after the last one, returns the handles to run down."""
         group.connections -= 1
         if group.connections:
             return []

@@ -1,4 +1,4 @@
-"""What an association machine has to know of an interface. Stubs are somebody else's."""
+"""Interfaces as an association sees them, without their stubs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """An RPC interface as bind, alter_context and dispatch see it.
+    """An RPC interface as bind, alter_context and dispatch use it.
 
-    ``transfer_syntaxes`` come in the order of preference. Context handles are valid for all
-    interfaces of the association group unless an interface is strict: then its handles are its
-    own, and it takes no other's.
+    ``transfer_syntaxes`` are in order of preference. Context handles are valid for all
+    interfaces of the association group unless an interface is strict: then other interfaces
+    cannot use its handles, nor it theirs.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Interface:
     strict_context_handles: bool = False
 
     def offers(self, wanted: SyntaxId) -> bool:
-        """Same UUID and major version; a minor version up to ours."""
+        """True for the same UUID and major version, and a minor version up to this one's."""
         mine = self.syntax
         same = wanted.uuid == mine.uuid and wanted.major == mine.major
         return same and wanted.minor <= mine.minor

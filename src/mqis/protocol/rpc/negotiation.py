@@ -1,6 +1,6 @@
-"""Presentation contexts: what of a bind or alter_context is accepted (MS-RPCE 3.3.1.5.3).
+"""Negotiation of the presentation contexts of a bind or alter_context (MS-RPCE 3.3.1.5.3).
 
-Pure: proposals and what is there already in, results out.
+Pure functions of the proposals and the existing contexts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIN_FRAG, MAX_FRAG = 2048, 5840
 
 @dataclass(frozen=True, slots=True)
 class PresentationContext:
-    """An accepted context: which interface, spoken how."""
+    """An accepted context: an interface and its transfer syntax."""
 
     id: int
     interface: Interface
@@ -44,7 +44,7 @@ class Negotiated:
 
 
 def fragment_size(*proposed: int, at_most: int = MAX_FRAG) -> int:
-    """What both sides keep to: the smallest proposal within bounds, a multiple of eight."""
+    """The size for both sides: the smallest proposal within bounds, a multiple of eight."""
     return max(MIN_FRAG, min(*proposed, at_most)) & ~7
 
 
@@ -53,7 +53,7 @@ def negotiate(
     interfaces: Sequence[Interface],
     existing: Mapping[int, PresentationContext],
 ) -> Negotiated:
-    """Answer each proposal in order."""
+    """Decides on each proposal, in order."""
     results: list[ContextResult] = []
     accepted: dict[int, PresentationContext] = {}
     features: int | None = None
@@ -97,9 +97,9 @@ def _serving(element: ContextElement, interfaces: Sequence[Interface]) -> Interf
 def _offered(
     proposals: Sequence[ContextElement], interfaces: Sequence[Interface]
 ) -> dict[SyntaxId, set[SyntaxId]]:
-    """By interface, the transfer syntaxes that any of the elements offers for it.
+    """The transfer syntaxes that the elements offer, by interface.
 
-    A client that speaks several sends an element for each; just one of them is accepted.
+    A client that supports several sends an element for each; only one of them is accepted.
     """
     offered: dict[SyntaxId, set[SyntaxId]] = {}
     for element in proposals:
@@ -110,12 +110,12 @@ def _offered(
 
 
 def _preferred(interface: Interface, offered: Collection[SyntaxId]) -> SyntaxId | None:
-    """The best syntax that was offered for the interface."""
+    """The most preferred syntax among those offered."""
     return next((s for s in interface.transfer_syntaxes if s in offered), None)
 
 
 def _check_unchanged(known: PresentationContext, element: ContextElement) -> None:
-    """A context that is there may be proposed again, but not so that it became another one."""
+    """Raises if a context that is proposed again would change."""
     if not known.interface.offers(element.abstract):
         raise NegotiationError(f"context {known.id} is bound to another interface")
     chosen = _preferred(known.interface, element.transfers)

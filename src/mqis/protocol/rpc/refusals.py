@@ -1,4 +1,4 @@
-"""How a server answers what a client does wrong: a bind_nak, a fault, or no word at all."""
+"""A server's refusals of a client's errors: a bind_nak, a fault, or a silent disconnect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mqis.wire.rpc.bodies import NakReason
 
 
 class Nak(Exception):
-    """Refuse the bind and end the connection."""
+    """Refuses the bind and ends the connection."""
 
     def __init__(self, reason: NakReason) -> None:
         super().__init__(reason)
@@ -15,7 +15,7 @@ class Nak(Exception):
 
 
 class FaultAnswer(Exception):
-    """Answer with a fault; ``final`` ends the connection."""
+    """Answers with a fault; ``final`` ends the connection."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class FaultAnswer(Exception):
         self.context_id = context_id
         self.executed = executed
         self.final = final
-        #: Whose fault it is, if not that of the PDU at hand.
+        #: The call that the fault is for, if it is not that of the current PDU.
         self.call_id = call_id
 
 
 class Disconnect(Exception):
-    """Say nothing and end the connection."""
+    """Ends the connection without an answer."""
 
 
 def denied(context_id: int) -> FaultAnswer:

@@ -1,4 +1,4 @@
-"""The endpoint map: what a host has registered, and how it is searched (C706 appendix O).
+"""The endpoint map: the registrations of a host, and their search (C706 appendix O).
 
 One registry serves all servers of a host that share it; it is changed locally, not over the wire.
 """
@@ -30,13 +30,13 @@ class Registration:
 
 
 class EndpointRegistry:
-    """Registrations in the order they came."""
+    """Registrations, in the order in which they were made."""
 
     def __init__(self) -> None:
         self._entries: list[Registration] = []
 
     def insert(self, registration: Registration, *, replace: bool = True) -> None:
-        """Register; ``replace`` first drops what the same interface and object have."""
+        """Adds a registration; ``replace`` first removes those of the same interface and object."""
         if replace:
             self.delete(registration.interface, registration.object)
         self._entries.append(registration)
@@ -45,7 +45,7 @@ class EndpointRegistry:
         self._entries = [e for e in self._entries if (e.interface, e.object) != (interface, target)]
 
     def map(self, tower: Tower, target: Guid) -> Iterator[Registration]:
-        """Who serves the interface of ``tower`` over its protocols, best match of object first."""
+        """The registrations that match ``tower``, those for the object ``target`` first."""
         wanted, transfer = tower.interface, tower.transfer
         if wanted is None or transfer is None or tower.protocols[:3] != TCP_PROTOCOLS:
             return
@@ -57,7 +57,7 @@ class EndpointRegistry:
     def lookup(
         self, inquiry: int, target: Guid, interface: SyntaxId | None, version_option: int
     ) -> Iterator[Registration]:
-        """Everything that fits an inquiry."""
+        """The registrations that match an inquiry."""
         for entry in self._entries:
             if inquiry in (Inquiry.BY_OBJECT, Inquiry.BY_BOTH) and entry.object != target:
                 continue
@@ -68,7 +68,7 @@ class EndpointRegistry:
 
 
 def compatible(offered: SyntaxId, wanted: SyntaxId) -> bool:
-    """Same interface and major version, and at least the minor version asked for."""
+    """True for the same interface and major version, and at least the minor version wanted."""
     same = offered.uuid == wanted.uuid and offered.major == wanted.major
     return same and offered.minor >= wanted.minor
 

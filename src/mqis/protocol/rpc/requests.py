@@ -1,7 +1,7 @@
-"""Requests on the server: fragments are checked, verified and put together to calls.
+"""Requests on the server: checks, verifies and reassembles fragments to calls.
 
-One call is sent at a time, first fragment to last; its first fragment says what it is and who
-protects it, and what later ones say about that is not looked at, as peers expect.
+A client sends one call at a time, first fragment to last. The first fragment determines the
+operation and the security context; those fields of later ones are ignored, as peers expect.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIRST, _LAST, _PENDING_CANCEL = PfcFlags.FIRST, PfcFlags.LAST, PfcFlags.PENDING
 
 @dataclass(slots=True)
 class _Incoming:
-    """A call whose last fragment has not come."""
+    """A call whose last fragment has not arrived."""
 
     call: Call
     stub: bytearray
@@ -45,26 +45,26 @@ class Requests:
 
     @property
     def began(self) -> float | None:
-        """When the first fragment came of the call that is under way."""
+        """The time of the first fragment of the call under way."""
         return None if self._incoming is None else self._incoming.began
 
     @property
     def held(self) -> int:
-        """Bytes of the call that is under way."""
+        """The bytes of the call under way."""
         return 0 if self._incoming is None else len(self._incoming.stub)
 
     @property
     def under_way(self) -> Call | None:
-        """The call whose last fragment has not come."""
+        """The call whose last fragment has not arrived."""
         return None if self._incoming is None else self._incoming.call
 
     def forget(self) -> None:
         self._incoming = None
 
     def plain(self, data: bytes) -> Call | None:
-        """The call that ``data`` is, if nothing about it is special: most calls are like that.
+        """The call in ``data`` by a fast path, which most calls can take.
 
-        Whatever is not, or is wrong, is None here; decoded, it goes through ``receive``.
+        None for all others, and for errors: these are decoded and go through ``receive``.
         """
         whole = whole_request(data)
         if whole is None or self._incoming is not None:
@@ -79,7 +79,7 @@ class Requests:
         return Call(call_id, context, opnum, None, False, None, stub)
 
     def receive(self, pdu: Pdu, body: Request, now: float) -> Call | None:
-        """One fragment; the call, if this was its last."""
+        """Handles one fragment; returns the call if this was its last."""
         flags = pdu.header.flags
         if flags & _FIRST:
             call, stub = self._first(pdu, body)
@@ -118,9 +118,9 @@ class Requests:
         return call, self.stub_of(pdu, body, channel, context.id)
 
     def _unknown_context(self, pdu: Pdu, body: Request) -> FaultAnswer:
-        """The connection goes on, so a signature counts, since they are numbered.
+        """The fault for an unknown context; the signature is consumed, since they are numbered.
 
-        Peers say the same if it is wrong; its security context is then of no more use.
+        Peers answer the same if it is wrong; its security context is then unusable.
         """
         if pdu.auth is not None:
             with suppress(FaultAnswer):
@@ -128,13 +128,13 @@ class Requests:
         return FaultAnswer(FaultStatus.UNK_IF, final=False)
 
     def _check_interrupted(self, pdu: Pdu, before: Call) -> None:
-        """A call that begins again has to be signed like the one that it interrupts."""
+        """Verifies a call that begins again like the one that it interrupts."""
         if before.id == pdu.header.call_id and pdu.auth is not None:
             assert isinstance(pdu.body, Request)
             self.stub_of(pdu, pdu.body, before.channel, before.context.id)
 
     def _interleaved(self, header: Header, before: Call) -> FaultAnswer:
-        """A call began before the one before it ended: whose fault that is."""
+        """The fault for a call that began before the previous one was complete."""
         if self._binding.multiplexed and header.call_id != before.id:
             return FaultAnswer(FaultStatus.PROTO_ERROR, executed=True)
         return FaultAnswer(
@@ -158,7 +158,7 @@ class Requests:
         return incoming
 
     def _without_first(self, pdu: Pdu, body: Request) -> FaultAnswer:
-        """A fragment that continues nothing."""
+        """The fault for a fragment that continues no call."""
         if self._incoming is not None:
             return self._interleaved(pdu.header, self._incoming.call)
         if not self._binding.multiplexed:
@@ -180,11 +180,11 @@ class Requests:
     def stub_of(
         self, pdu: Pdu, body: Request | Response, channel: Channel | None, context_id: int
     ) -> bytes:
-        """The stub of one fragment, verified as the security context of its call asks."""
+        """The stub of one fragment, verified as the security context of its call requires."""
         auth = pdu.auth
         if channel is None or (auth is None and not channel.protects):
             return body.stub
-        # Sixteen is asked for, four and eight are met; what is aligned to nothing is refused.
+        # The text requires an alignment of sixteen; peers use four and eight. Less is refused.
         if auth is None or pdu.trailer_at % 4:
             raise denied(context_id)
         try:
@@ -193,7 +193,7 @@ class Requests:
             raise FaultAnswer(refused.fault, context_id=context_id, executed=True) from None
 
     def _without_trailer(self, call: Call, stub: bytes) -> bytes:
-        """The stub without its verification trailer, if that says what the PDU says."""
+        """The stub without its verification trailer, which has to match the PDU."""
         try:
             found = find_verification(stub)
         except WireError:
@@ -207,7 +207,7 @@ class Requests:
 
 
 def _confirms(said: Verification, call: Call, *, header_signing: bool) -> bool:
-    """Whether what the client signed inside the stub is what the PDU says outside."""
+    """Returns whether the signed verification trailer in the stub matches the PDU."""
     context = call.context
     if said.unknown or (said.client_header_signing and not header_signing):
         return False

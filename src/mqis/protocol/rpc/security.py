@@ -25,7 +25,7 @@ _LEVELS = PROTECTED | {AuthLevel.CONNECT}
 
 
 class Refused(Exception):
-    """A leg is refused: with which bind_nak, or with which fault."""
+    """A leg is refused with this bind_nak or this fault."""
 
     def __init__(self, nak: NakReason, fault: FaultStatus) -> None:
         super().__init__(nak, fault)
@@ -48,23 +48,23 @@ class SecurityContexts:
         self._latest_connect: Channel | None = None
         self._named = False
         self.header_signing = False
-        #: An authentication failed where no answer was possible; every request is refused.
+        #: True after an authentication failed that could not be answered; all requests are refused.
         self.spoiled = False
-        #: Somebody with an identity has authenticated.
+        #: True once a caller that is not anonymous has authenticated.
         self.known = False
 
     @property
     def negotiating(self) -> bool:
-        """A channel is between two legs."""
+        """True while a channel is between two legs."""
         return bool(self._unfinished)
 
     @property
     def guarded(self) -> bool:
-        """Somebody has authenticated, or has begun or failed to."""
+        """True if the client has begun, completed or failed an authentication."""
         return bool(self._channels) or self.spoiled
 
     def leg(self, auth: AuthTrailer) -> bytes | None:
-        """One leg in bind or alter_context; the token of the answer."""
+        """Handles one leg in bind or alter_context; returns the token of the answer."""
         channel = self._channels.get(auth.context_id)
         if channel is None:
             channel = self._open(auth)
@@ -77,7 +77,7 @@ class SecurityContexts:
         return token
 
     def auth3(self, auth: AuthTrailer) -> bool:
-        """The last leg of NTLM, which is not answered; whether it was accepted."""
+        """Handles the last leg of NTLM, which is not answered; returns whether it was accepted."""
         channel = self._channels.get(auth.context_id)
         if channel is None or channel.id not in self._unfinished:
             raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.PROTO_ERROR)
@@ -87,7 +87,7 @@ class SecurityContexts:
                 raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
             self._step(channel, auth.token)
         except Refused:
-            self.spoiled = True  # the first request is told
+            self.spoiled = True  # the first request is refused
             self._unfinished.discard(channel.id)
             return False
         if channel.complete:

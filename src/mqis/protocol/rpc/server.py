@@ -1,7 +1,7 @@
 """The server's side of one connection.
 
-Bytes in, events out; answers in, bytes out. The machine decides everything that C706 and MS-RPCE
-say about a connection; whoever drives it owns the socket and runs the calls.
+Bytes in, events out; answers in, bytes out. The machine implements the rules of C706 and MS-RPCE
+for a connection; its driver owns the socket and runs the calls.
 
     connection = ServerConnection(endpoint, peer, now)
     for event in connection.receive(data, now):       # CallReceived and so on
@@ -10,8 +10,8 @@ say about a connection; whoever drives it owns the socket and runs the calls.
     transport.write(connection.data_to_send())
     if connection.closing: ...                        # close once everything is written
 
-What a peer does wrong is answered as other servers answer it (docs/interop.md): a bind_nak, a
-fault, or just the end of the connection; after most of them the connection is over.
+A peer's errors are answered as other servers answer them (docs/interop.md): by a bind_nak, a
+fault, or just the end of the connection; most of them end the connection.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ from mqis.wire.rpc.trailer import TRAILER_SIZE
 
 @dataclass(frozen=True, slots=True)
 class CallReceived:
-    """A call is complete and wants an answer."""
+    """A call is complete and has to be answered."""
 
     call: Call
 
 
 @dataclass(frozen=True, slots=True)
 class CallCancelled:
-    """The client would like the call to end early; it may, with a fault ``cancel``."""
+    """The client asks to end the call early; it may end with a fault ``cancel``."""
 
     call: Call
 
@@ -86,7 +86,7 @@ class CallbackFaulted:
 Event = CallReceived | CallCancelled | CallbackReturned | CallbackFaulted
 
 
-#: Types that some transport of DCE/RPC knows; another one is not even answered.
+#: The PDU types of all DCE/RPC transports; others are not answered.
 _KNOWN_TYPES = range(21)
 
 
@@ -103,9 +103,9 @@ class ServerConnection:
         self.endpoint = endpoint
         self.peer = peer
         self.closing = False
-        #: A PDU is there that ``receive`` has left for later.
+        #: True if ``receive`` has left a PDU in the buffer for later.
         self.stalled = False
-        #: The size of what ``data_to_send`` would give.
+        #: The size of what ``data_to_send`` would return.
         self.unsent = 0
         self._limits = endpoint.limits
         self._statistics = endpoint.statistics
@@ -113,10 +113,10 @@ class ServerConnection:
         self._out: list[bytes] = []
         self._binding = Binding(endpoint, peer, addresses)
         self._requests = Requests(self._binding, endpoint.limits.max_stub)
-        #: Calls that wait for their turn, and those that run, in the order in which they came.
+        #: Waiting calls, and running ones, in the order in which they arrived.
         self._waiting: deque[Call] = deque()
         self._running: dict[Call, None] = {}
-        #: How many of them wait for the answer to a callback.
+        #: Running calls that wait for the answer to a callback.
         self._calling_back = 0
         self._handshake_began: float | None = now
         self._pdu_began: float | None = None
@@ -126,21 +126,21 @@ class ServerConnection:
 
     @property
     def group(self) -> AssociationGroup | None:
-        """None until a bind was accepted, and when the connection is gone."""
+        """The association group; None before a bind is accepted and after the connection's end."""
         return self._binding.group
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Take bytes from the peer; what they mean for whoever runs the calls.
+        """Takes bytes from the peer; returns the events for the driver.
 
-        PDUs behind one that means something are left for later, and so are all while as many calls
-        are open as may be. If that leaves it ``stalled``, call it again with nothing, after the
-        events were handled and while it ``wants_data``.
+        PDUs after one that causes an event are left for later, and so are all while the maximum of
+        calls is open. If that leaves it ``stalled``, the driver calls it again with no data, after
+        it has handled the events and while it ``wants_data``.
         """
         events: list[Event] = []
         if self.closing:
             return events
         buffer = self._buffer
-        # Nearly always the bytes are one call and all of it: there is nothing to put together.
+        # Nearly always the bytes are exactly one whole call: nothing has to be reassembled.
         if not buffer and len(data) <= self._limits.max_frag and not self._full:
             plain = self._requests.plain(data)
             if plain is not None:
@@ -177,7 +177,7 @@ class ServerConnection:
         return events
 
     def data_to_send(self) -> bytes:
-        """What is to be written now."""
+        """The bytes to write now."""
         if not self._out:
             return b""
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
@@ -187,7 +187,7 @@ class ServerConnection:
 
     @property
     def wants_data(self) -> bool:
-        """False while so many calls are open that no more should be read.
+        """False while the maximum of calls is open, so that no more should be read.
 
         The answer to a callback has to be read at all times: the call that waits for it could
         not end otherwise.
@@ -200,7 +200,7 @@ class ServerConnection:
 
     @property
     def held(self) -> int:
-        """Bytes of the client that wait: PDUs, fragments, stubs that nobody has decoded yet."""
+        """Bytes of the client that wait: PDUs, fragments, stubs not decoded yet."""
         held = len(self._buffer) + self._requests.held
         for call in self._waiting:
             held += len(call.stub)
@@ -210,11 +210,11 @@ class ServerConnection:
 
     @property
     def anonymous(self) -> bool:
-        """Nobody has logged on over this connection."""
+        """True if no caller has logged on over this connection."""
         return not self._binding.security.known
 
     def too_much(self) -> None:
-        """End a connection whose client holds more memory than the server can spare."""
+        """Ends a connection whose client holds more memory than the server can spare."""
         if self.closing:
             return
         call = self._requests.under_way
@@ -224,7 +224,7 @@ class ServerConnection:
         self._refuse()
 
     def respond(self, call: Call, stub: bytes, now: float) -> list[Event]:
-        """Answer a call; the next one that waited may start."""
+        """Answers a call; returns the events of waiting calls that may start now."""
         if not call.orphaned and not self.closing:
             context_id = call.context.id & 0xFF
             if call.channel is None and STUB_OFFSET + len(stub) <= self._binding.frag:
@@ -234,15 +234,15 @@ class ServerConnection:
         return self._finish(call, now)
 
     def fault(self, call: Call, status: int, now: float, *, executed: bool = True) -> list[Event]:
-        """Answer a call with a fault; the connection goes on."""
+        """Answers a call with a fault; the connection goes on."""
         if not call.orphaned and not self.closing:
             self._send_fault(call.id, status, call.context.id, executed=executed)
         return self._finish(call, now)
 
     def callback(self, call: Call, opnum: int, stub: bytes) -> None:
-        """Call the client back while ``call`` runs; its answer is an event.
+        """Calls the client back while ``call`` runs; the client's answer is an event.
 
-        ``RpcFault`` if the client has let calls and callbacks nest too deep.
+        ``RpcFault`` if the client has nested calls and callbacks too deeply.
         """
         if call not in self._running or self.closing:
             raise ValueError("only a call that runs can call back")
@@ -257,12 +257,12 @@ class ServerConnection:
         self._send_fragments(Request(call.context.id, opnum, stub), call)
 
     def shut_down(self) -> None:
-        """Ask the client to close once it is idle."""
+        """Asks the client to close once it is idle."""
         if not self.closing:
             self._send(encode_pdu(Shutdown(), call_id=0, flags=FIRST_LAST))
 
     def connection_lost(self) -> list[Handle]:
-        """The socket is gone: handles to run down if this was the last of the group."""
+        """Ends the connection; returns the handles to run down if it was the group's last."""
         self._end()
         for call in self._running:
             call.orphaned = True
@@ -270,9 +270,9 @@ class ServerConnection:
         return [] if group is None else self.endpoint.groups.leave(group)
 
     def identity(self, call: Call) -> Identity | None:
-        """Who calls; None for nobody, and for who is protected below the endpoint's minimum.
+        """The caller; None if unknown, or if protected below the endpoint's minimum.
 
-        The one place that hands out identities: services, access checks and logs see this one.
+        This is the only source of identities for services, access checks and logs.
         """
         channel = call.channel
         if channel is None or channel.level < self.endpoint.min_level:
@@ -280,7 +280,7 @@ class ServerConnection:
         return channel.context.identity
 
     def next_timer(self) -> float | None:
-        """When ``handle_timer`` is to be called next; what comes may bring it forward."""
+        """The time at which to call ``handle_timer``; received data may bring it forward."""
         if self.closing:
             return None
         limits = self._limits
@@ -295,7 +295,7 @@ class ServerConnection:
         return deadline
 
     def handle_timer(self, now: float) -> None:
-        """End a connection that has taken too long over something."""
+        """Ends a connection that has exceeded a timeout."""
         deadline = self.next_timer()
         if deadline is not None and now >= deadline:
             self._refuse()
@@ -377,7 +377,7 @@ class ServerConnection:
             self._start(events)
 
     def _nested(self, call: Call) -> bool:
-        """The client makes this call to answer a callback of the innermost one of the same id."""
+        """True if the client makes this call inside a callback of a call with the same id."""
         outer = self._innermost(call.id)
         return outer is not None and outer.returning is not None
 
@@ -385,7 +385,7 @@ class ServerConnection:
         return next((call for call in reversed(self._running) if call.id == call_id), None)
 
     def _start(self, events: list[Event]) -> None:
-        """Let waiting calls run: all of them if they may overlap, else one at a time."""
+        """Starts waiting calls: all of them if calls may overlap, else one at a time."""
         while self._waiting and (self._binding.multiplexed or not self._running):
             self._run(self._waiting.popleft(), events)
 
@@ -407,7 +407,7 @@ class ServerConnection:
         return events
 
     def _cancel(self, header: Header, events: list[Event]) -> None:
-        """A wish, after co_cancel and orphaned alike: peers answer an orphan all the same."""
+        """Reports co_cancel or orphaned; the call is answered all the same, as peers do."""
         call = self._innermost(header.call_id)
         if call is not None:
             call.cancelled = True
@@ -474,7 +474,7 @@ class ServerConnection:
         self._end()
 
     def _end(self) -> None:
-        """No more is read, no call that waits will run; what is to be sent is."""
+        """Stops reading and drops waiting calls; queued data is still sent."""
         self.closing = True
         self.stalled = False
         self._buffer.clear()

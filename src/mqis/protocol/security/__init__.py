@@ -1,1 +1,1 @@
-"""Who may do what: the rights of MSMQ objects, parts of descriptors, and the access check."""
+"""Authorisation: the rights of MSMQ objects, parts of descriptors, and the access check."""

@@ -1,13 +1,13 @@
 """The access check (MS-DTYP 2.5.3.2) as far as MSMQ objects need it.
 
 There is no object tree here, no central access policy and no integrity level. What remains is one
-walk over the DACL, in which the first ACE that speaks about a right decides it:
+walk over the DACL, in which the first ACE that names a right decides it:
 
 - ACCESS_SYSTEM_SECURITY comes from a privilege alone, WRITE_OWNER may come from one.
 - The owner has READ_CONTROL and WRITE_DAC, whatever the list denies, unless an effective ACE for
   OWNER_RIGHTS takes the place of that rule.
-- Without a DACL, NULL or absent, nothing is withheld. With an empty one, the above is all.
-- Inherit-only ACEs speak about other objects.
+- Without a DACL, NULL or absent, everything is granted. An empty one grants only the above.
+- Inherit-only ACEs apply to other objects.
 - An object ACE with an ObjectType is ignored, as its GUID is in no tree (2.4.4.3, 2.4.4.5). One
   without is about the object as a whole. The pseudocode does not see that case; the safe reading
   is to let it deny and not let it grant.
@@ -40,7 +40,7 @@ _ACCESS_SYSTEM_SECURITY = int(Rights.ACCESS_SYSTEM_SECURITY)
 _MAXIMUM_ALLOWED = int(Rights.MAXIMUM_ALLOWED)
 _WRITE_OWNER = int(Rights.WRITE_OWNER)
 _OWNER_RIGHTS_MASK = int(Rights.READ_CONTROL | Rights.WRITE_DAC)
-#: What an ACE of a DACL cannot give: the special rights and, unmapped, the generic ones.
+#: Rights that no ACE of a DACL can grant: the special ones and, unmapped, the generic ones.
 _NEVER_FROM_ACE = int(
     Rights.ACCESS_SYSTEM_SECURITY
     | Rights.MAXIMUM_ALLOWED
@@ -53,7 +53,7 @@ _NEVER_FROM_ACE = int(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The caller (2.5.2): account, groups, and the two privileges that the check asks for."""
+    """The caller (2.5.2): account, groups, and the two privileges that the check considers."""
 
     user: Sid | None
     groups: frozenset[Sid] = frozenset()
@@ -68,7 +68,7 @@ class Token:
 
     @classmethod
     def anonymous(cls, *, in_everyone: bool = False) -> Token:
-        """A caller without identity. Whether Everyone includes such is a matter of policy."""
+        """An anonymous caller. By policy, Everyone may include anonymous users or not."""
         everyone = (well_known.EVERYONE,) if in_everyone else ()
         return cls(well_known.ANONYMOUS, frozenset((*everyone, well_known.NETWORK)))
 
@@ -77,7 +77,7 @@ class Token:
 
 
 class Reason(Enum):
-    """Why the check ended as it did."""
+    """The reason for the result of an access check."""
 
     GRANTED = "granted"
     NO_DACL = "granted, nothing restricts access"
@@ -88,7 +88,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessResult:
-    """All of what was asked for, or none of it."""
+    """The result of an access check: all rights asked for are granted, or none."""
 
     granted: int
     denied: int
@@ -107,7 +107,7 @@ def access_check(
     mapping: GenericMapping,
     principal_self: Sid | None = None,
 ) -> AccessResult:
-    """Whether ``token`` may do ``desired`` to the object that ``sd`` protects.
+    """Checks whether ``token`` has the rights ``desired`` on the object that ``sd`` protects.
 
     ``principal_self`` stands for PRINCIPAL_SELF in an ACE, where the object is a principal.
     """
@@ -124,7 +124,7 @@ def access_check(
     walk.allowed = system_security
     if token.take_ownership_privilege:
         walk.allowed |= wanted & _WRITE_OWNER
-    walk.over(sd.dacl)
+    walk.apply(sd.dacl)
     missing = wanted & ~walk.allowed
     if missing:
         return walk.refusal(missing)
@@ -135,7 +135,7 @@ def access_check(
 
 
 class _Walk:
-    """Which rights are decided so far. What is allowed stays so, whatever is refused later."""
+    """The rights decided so far. A right once allowed stays allowed, whatever is refused later."""
 
     __slots__ = (
         "_is_owner",
@@ -154,7 +154,7 @@ class _Walk:
         self._refusals: list[tuple[int, int]] = []
         self.allowed = 0
 
-    def over(self, dacl: Acl) -> None:
+    def apply(self, dacl: Acl) -> None:
         effective = [
             (index, ace)
             for index, ace in enumerate(dacl.aces)
@@ -175,7 +175,7 @@ class _Walk:
         return AccessResult(0, missing, Reason.NOT_GRANTED)
 
     def _applies_to(self, sid: Sid) -> bool:
-        """SidInToken (2.5.3.1.1), and OWNER_RIGHTS, which stands for whoever is the owner."""
+        """SidInToken (2.5.3.1.1), and OWNER_RIGHTS, which stands for the object's owner."""
         if sid == well_known.OWNER_RIGHTS:
             return self._is_owner
         if sid == well_known.PRINCIPAL_SELF:
@@ -210,6 +210,6 @@ class _Walk:
 
 
 def _is_for_owner_rights(ace: Ace) -> bool:
-    """Also a conditional one: not knowing whether it applies, the owner gets nothing for free."""
+    """True also of a conditional ACE: as it might apply, the owner gets no implicit rights."""
     known = ace.unconditional() if isinstance(ace, OpaqueAce) else ace
     return known is not None and known.sid == well_known.OWNER_RIGHTS

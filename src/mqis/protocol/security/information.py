@@ -1,4 +1,4 @@
-"""SECURITY_INFORMATION (MS-DTYP 2.4.7, MS-MQDS 3.1.4.11): which parts a call is about."""
+"""SECURITY_INFORMATION (MS-DTYP 2.4.7, MS-MQDS 3.1.4.11): the parts that a call selects."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class SecurityInformation(IntFlag):
 
     @classmethod
     def from_wire(cls, number: int) -> SecurityInformation:
-        """Exactly one of the keys, or one part or more; ValueError for any other number."""
+        """Accepts exactly one key, or one part or more; raises ValueError for any other number."""
         key = number in (cls.KEYX_PUBLIC_KEY, cls.SIGN_PUBLIC_KEY)
         if not key and (number == 0 or number & ~int(cls.PARTS)):
             raise ValueError(f"0x{number:08x} selects neither parts of a descriptor nor one key")
         return cls(number)
 
 
-#: The Control bits that belong to a part and travel with it. What is left, the resource manager's
-#: byte, belongs to the object that the descriptor is attached to.
+#: The Control bits that belong to a part and are copied with it. The resource manager's byte
+#: belongs to the object that the descriptor is attached to.
 _BITS = {
     SecurityInformation.OWNER: Control.OWNER_DEFAULTED,
     SecurityInformation.GROUP: Control.GROUP_DEFAULTED,
@@ -61,8 +61,8 @@ def merge(
 ) -> SecurityDescriptor:
     """``stored`` with the selected parts taken from ``incoming``.
 
-    A part that is selected and missing there is taken as missing: to select the SACL and send
-    none removes it. What a missing owner or DACL means for an object is for the caller to decide.
+    A selected part that ``incoming`` lacks is removed: to select the SACL and send none removes
+    it. The caller decides what a missing owner or DACL means for an object.
     """
     if information & ~SecurityInformation.PARTS:
         raise ValueError(f"0x{int(information):08x} selects more than parts of a descriptor")

@@ -1,4 +1,4 @@
-"""Access rights per kind of object (MS-MQMQ 2.2.23 to 2.2.27) and what generic rights mean there.
+"""Access rights per kind of object (MS-MQMQ 2.2.23 to 2.2.27) and their generic mappings.
 
 Members have the specification's names without MQSEC_. The upper half of a mask is the same for
 all objects (MS-DTYP 2.4.3): deleting, reading and changing permissions, taking ownership.
@@ -217,9 +217,9 @@ class GenericMapping:
         return mapped
 
 
-# MS-MQMQ defines no generic execute for any object, so it stands for nothing, and no generic write
-# for a connected network. Elsewhere generic write is to see the object and put something into it;
-# a network has nothing to put in, which leaves the seeing.
+# MS-MQMQ defines no generic execute for any object, so it maps to nothing, and no generic write
+# for a connected network. Elsewhere generic write allows reading the object and creating
+# something in it; nothing is created in a network, so only reading is left.
 _MAPPINGS = {
     ObjectType.QUEUE: GenericMapping(
         QueueRights.QUEUE_GENERIC_READ,
@@ -258,7 +258,7 @@ _MAPPINGS = {
 
 
 def generic_mapping(object_type: ObjectType) -> GenericMapping:
-    """ValueError for routing links and deleted objects, which have no descriptor of their own."""
+    """The mapping of a type; ValueError for routing links and deleted objects: no descriptor."""
     mapping = _MAPPINGS.get(object_type)
     if mapping is None:
         raise ValueError(f"a {object_type.label} has no access rights of its own")
@@ -269,7 +269,7 @@ def map_descriptor(sd: SecurityDescriptor, mapping: GenericMapping) -> SecurityD
     """``sd`` as it is to be attached to an object, with generic rights in its ACEs replaced.
 
     MS-DTYP 2.4.3 asks for this when a descriptor is set, since the access check does not look at
-    generic bits of an ACE. Inherit-only ACEs keep theirs: they speak about objects of other kinds.
+    generic bits of an ACE. Inherit-only ACEs keep theirs: they apply to objects of other kinds.
     """
     return replace(sd, dacl=_map_acl(sd.dacl, mapping), sacl=_map_acl(sd.sacl, mapping))
 

@@ -1,7 +1,7 @@
 """RSA signatures over MD5 (PKCS #1 v1.5), as old queue managers make them.
 
-Libraries refuse keys of 512 bits and digests of MD5 by now, with reason: a signature like this
-proves little today. The two callbacks that use it are off unless asked for (MS-MQDS 3.2.4).
+Libraries no longer support keys of 512 bits and digests of MD5, with reason: such a signature
+proves little today. The two callbacks that use it are off by default (MS-MQDS 3.2.4).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def encoded_digest(digest: bytes, size: int) -> bytes:
 
 
 def verify_md5(key: RsaPublicKey, digest: bytes, signature: bytes) -> bool:
-    """Whether ``signature``, least significant byte first, is that of ``digest``."""
+    """Returns whether ``signature``, least significant byte first, is that of ``digest``."""
     size = key.bit_length // 8
     if len(signature) != size or key.modulus <= 0:
         return False

@@ -1,4 +1,4 @@
-"""The server's side: which security provider a caller gets, and whose accounts it sees."""
+"""The server's side: creates the security provider for a caller, with the accounts it uses."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from mqis.runtime.authentication.target import OwnNames
 class PyspnegoAuthenticator:
     """``protocol.authentication.Authenticator`` for real servers.
 
-    ``server`` and ``domain`` are the names that NTLM tells the client. A client that says by which
-    name it knows the server is refused unless that is one of these, of the computer's, or of
-    ``names``. ``keytab`` turns Kerberos
-    on, where it is installed. An anonymous logon is a caller without identity, as one without
-    authentication is; its signatures prove nothing, since everybody knows the key.
+    ``server`` and ``domain`` are the names that NTLM sends to the client. A client that names the
+    server it means is refused unless that name is one of these, of the computer's, or of ``names``.
+    ``keytab`` enables Kerberos, where it is installed. An anonymous logon gives a caller without
+    identity, as no authentication does; its signatures prove nothing, since the key is public.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class PyspnegoAuthenticator:
         *,
         claim: Claim = any_claim,
     ) -> SecurityContext:
-        """``claim`` hears of the account whose password NTLM is about to judge."""
+        """A context for a caller; ``claim`` is called before NTLM checks an account's password."""
         if auth_type == AuthType.NTLM:
             ntlm = self._ntlm(addresses, claim)
             return ProviderContext(auth_type, level, ntlm, lambda: ntlm)

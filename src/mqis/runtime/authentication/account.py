@@ -1,4 +1,4 @@
-"""What an acceptor knows about an account: its names, its SIDs, and the NT hash."""
+"""Accounts as an acceptor knows them: names, SIDs, and the NT hash."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ NT_HASH_SIZE = 16
 def nt_hash(password: str) -> bytes:
     """NTOWFv1 (MS-NLMP 3.3.1): MD4 of the UTF-16 password.
 
-    OpenSSL 3 leaves MD4 out, so it is pyspnego's. Its own function for this is avoided: a password
-    that looks like two hashes is taken for them there.
+    OpenSSL 3 has no MD4, so pyspnego's is used. Its function for whole passwords is avoided,
+    because it takes a password that looks like two hashes for these hashes.
     """
     return md4(password.encode("utf-16-le", errors="surrogatepass"))
 
 
 def account_key(domain: str, name: str) -> tuple[str, str]:
-    """The form in which accounts are compared: upper case, as NTLM hashes names."""
+    """The key by which accounts are compared: upper case, as NTLM hashes names."""
     return domain.upper(), name.upper()
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A principal of the accounts file. The hash is as good as the password, so never shown."""
+    """A principal of the accounts file. The hash is equivalent to the password: never shown."""
 
     domain: str
     name: str
@@ -40,7 +40,7 @@ class Account:
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ValueError("an account has a name")
+            raise ValueError("an account needs a name")
         if len(self.nt_hash) != NT_HASH_SIZE:
             raise ValueError(f"an NT hash has {NT_HASH_SIZE} bytes, not {len(self.nt_hash)}")
 
@@ -53,14 +53,14 @@ class Account:
 
 
 class Accounts(Protocol):
-    """Where an acceptor looks accounts up."""
+    """The port by which an acceptor finds accounts."""
 
     def find(self, domain: str, name: str) -> Account | None:
         """The account of exactly this domain ('' for none) and name, in any case."""
 
 
 class MemoryAccounts:
-    """Accounts that are not kept anywhere."""
+    """Accounts in memory only."""
 
     def __init__(self, accounts: Iterable[Account] = ()) -> None:
         self._accounts = {account_key(a.domain, a.name): a for a in accounts}
@@ -72,10 +72,10 @@ class MemoryAccounts:
 def resolve(
     accounts: Accounts, own_names: tuple[str, ...], domain: str, name: str
 ) -> Account | None:
-    """The account that a caller means by what it sent.
+    """The account that a caller means by the domain and name it sent.
 
-    Some send no domain, or the name of this computer: either means the accounts that belong to
-    ``own_names`` or to no domain. A lone user principal name (user@domain) is taken apart.
+    Some clients send no domain, or the name of this computer: both mean the accounts of
+    ``own_names`` or of no domain. A user principal name (user@domain) is split.
     """
     found = accounts.find(domain, name)
     if found is not None:

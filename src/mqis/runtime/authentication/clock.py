@@ -1,6 +1,6 @@
-"""The clock of a server, which every NTLM challenge tells (MS-NLMP 2.2.2.1, MsvAvTimestamp).
+"""A server's clock, read from its NTLM challenge (MS-NLMP 2.2.2.1, MsvAvTimestamp).
 
-Nobody logs on for it: the caller leaves when it has seen the challenge.
+This takes no logon: the client disconnects when it has the challenge.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLAGS = NegotiateFlags.unicode | NegotiateFlags.ntlm | NegotiateFlags.request_t
 
 
 class _Asking:
-    """An initiator, and the one context that it gives, which ends at the challenge."""
+    """An initiator, and its only context, which ends at the challenge."""
 
     signature_size = 0
     complete = False
@@ -41,7 +41,7 @@ class _Asking:
     def step(self, token: bytes | None) -> bytes:
         if token is None:
             return Negotiate(flags=int(_FLAGS)).pack()
-        with suppress(Exception):  # what a stranger sent
+        with suppress(Exception):  # the challenge is not trusted
             told: dict[AvId, Any] = Challenge.unpack(token).target_info or {}
             self.difference_s = told[AvId.timestamp].timestamp() - time.time()
         raise AuthenticationError("the time is known")
@@ -50,7 +50,7 @@ class _Asking:
 async def clock_difference_s(
     host: str, port: int, interface: SyntaxId, timeout_s: float
 ) -> float | None:
-    """How far a server's clock is ahead of ours; None if it does not tell."""
+    """Seconds by which a server's clock is ahead of ours; None if it sends no time."""
     asking = _Asking()
     credentials = Credentials(asking, AuthType.NTLM, AuthLevel.CONNECT, host)
     with suppress(AuthenticationError, RpcFault, RpcConnectionError, OSError, TimeoutError):

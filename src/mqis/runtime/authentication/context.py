@@ -11,12 +11,12 @@ from spnego.iov import BufferType
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, Identity, auth_type_name
 
-#: What NTLM sends in the place of a signature where nothing is signed.
+#: The bytes that NTLM sends as signature where nothing is signed.
 DUMMY_SIGNATURE = b"\x01" + bytes(15)
 
 
 class Mechanism(Protocol):
-    """What protects the messages: NTLM or Kerberos, also inside Negotiate."""
+    """The mechanism that protects the messages: NTLM or Kerberos, also inside Negotiate."""
 
     @property
     def complete(self) -> bool: ...
@@ -28,7 +28,7 @@ class Mechanism(Protocol):
     def sealing(self) -> bool: ...
     @property
     def signs_whole(self) -> bool:
-        """Whether signatures cover header and trailer even if header signing was not agreed."""
+        """True if signatures cover header and trailer even without header signing."""
 
     def signature_size(self, sealed: bool) -> int: ...
     def sign(self, data: bytes) -> bytes: ...
@@ -38,11 +38,11 @@ class Mechanism(Protocol):
 
 
 class ProviderContext:
-    """One security context. Whatever the provider raises becomes ``AuthenticationError``.
+    """One security context. Every error of the provider becomes ``AuthenticationError``.
 
-    A provider that signs nothing at a level that needs it is let through to the first message,
-    which is refused: so do other servers (and after auth3 there is no earlier answer). One that
-    cannot seal at privacy fails at once.
+    A provider that cannot sign at a level that requires it fails only at the first message, as with
+    other servers (auth3 has no answer that could refuse it earlier). One that cannot seal at
+    privacy fails at once.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class ProviderContext:
 
     def _finish(self, mechanism: Mechanism) -> None:
         if not mechanism.complete:
-            raise self._failed("the exchange ended before anything was proven")
+            raise self._failed("the exchange ended before the peer was authenticated")
         if self._level == AuthLevel.PRIVACY and not mechanism.sealing:
             raise self._failed("encryption was not agreed")
         self._mechanism = mechanism
@@ -128,7 +128,7 @@ class ProviderContext:
             raise self._failed(f"a message of level {level} in a context of level {self._level}")
         if self._level == AuthLevel.CONNECT:
             if signature not in (b"", DUMMY_SIGNATURE):
-                raise self._failed("a signature at connect level says nothing")
+                raise self._failed("a message at connect level must not be signed")
             return body
         try:
             if self._level < AuthLevel.PRIVACY:
@@ -171,7 +171,7 @@ class ProviderContext:
 
 
 def effective_level(level: int) -> int:
-    """MS-RPCE 2.2.1.1.8: default means connect, call means packet."""
+    """The level that is used: connect for default, packet for call (MS-RPCE 2.2.1.1.8)."""
     if level == AuthLevel.CALL:
         return AuthLevel.PACKET
     return AuthLevel.CONNECT if level == AuthLevel.DEFAULT else level
@@ -180,5 +180,5 @@ def effective_level(level: int) -> int:
 def check_level(level: int) -> int:
     effective = effective_level(level)
     if not AuthLevel.CONNECT <= effective <= AuthLevel.PRIVACY:
-        raise AuthenticationError(f"authentication level {level} is not one that authenticates")
+        raise AuthenticationError(f"authentication level {level} does not authenticate")
     return effective

@@ -25,7 +25,7 @@ DEFAULT_SERVICE = "host"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A name and what proves it: a password, an NT hash (NTLM only), or a Kerberos ticket cache."""
+    """A name with a password, an NT hash (NTLM only), or a Kerberos ticket cache."""
 
     name: str
     domain: str = ""
@@ -48,7 +48,8 @@ class PyspnegoInitiator:
     """``protocol.authentication.Initiator`` for real clients.
 
     Where Kerberos is installed, ``initiator`` and the first step of a Kerberos or Negotiate context
-    talk to the KDC and may take seconds: not for an event loop's own thread. NTLM never waits.
+    talk to the KDC and may block for seconds: call them outside the event loop's thread. NTLM
+    never blocks.
     """
 
     def __init__(self, credentials: Credentials) -> None:
@@ -70,7 +71,7 @@ class PyspnegoInitiator:
         raise AuthenticationError(f"{auth_type_name(auth_type)} is not supported")
 
     def _mechanisms(self, level: int, service: str, host: str) -> dict[GSSMech, ContextProxy]:
-        """Kerberos where a ticket can be had, then NTLM where there is a secret for it."""
+        """The mechanisms of SPNEGO: Kerberos if a ticket can be had, then NTLM with a secret."""
         mechanisms: dict[GSSMech, ContextProxy] = {}
         reason: AuthenticationError | None = None
         try:

@@ -1,7 +1,7 @@
 """Kerberos, where the extra ``mqis[kerberos]`` (gssapi, krb5) is installed.
 
-pyspnego would find a server's key through KRB5_KTNAME. Here only the keytab counts that the server
-was given, and it goes to GSSAPI directly.
+pyspnego would find a server's key through KRB5_KTNAME. Here only the keytab of the server's
+configuration is used, and it is passed to GSSAPI directly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _check_available() -> None:
 
 
 class _Kerberos(GSSAPIProxy):
-    """What both sides have in common: a ``context.Mechanism``."""
+    """The base of both sides, a ``context.Mechanism``."""
 
     signs_whole: ClassVar[bool] = False
     identity: Identity | None = None
@@ -61,7 +61,7 @@ class _Kerberos(GSSAPIProxy):
 
 
 class KerberosAcceptor(_Kerberos):
-    """The server's side. The caller is the account that its principal names, if there is one."""
+    """The server's side. The caller's account is that of its principal, if there is one."""
 
     def __init__(self, accounts: Accounts, own_names: tuple[str, ...], keytab: str | None) -> None:
         _check_available()

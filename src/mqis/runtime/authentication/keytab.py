@@ -1,4 +1,4 @@
-"""What a keytab file tells about its server: the realms that its keys belong to."""
+"""The realms of the keys in a keytab file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mqis.protocol.authentication import AuthenticationError
 from mqis.wire.errors import WireError
 from mqis.wire.security.keytab import decode_realms
 
-#: More than a keytab with a thousand keys has.
+#: The largest file read: more than a keytab with a thousand keys has.
 _MOST = 1 << 20
-#: Others may not read it, and only its owner may write it.
+#: Permissions that a keytab must not give: any to others, writing to the group.
 _TOO_OPEN = stat.S_IRWXO | stat.S_IWGRP
 
 
 def realms_of(path: str | Path) -> frozenset[str]:
-    """Return the realms of the keys; ``AuthenticationError`` for a file that cannot be trusted."""
+    """Returns the realms of the keys; ``AuthenticationError`` for a file that cannot be trusted."""
     try:
         with Path(path).open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
@@ -26,8 +26,8 @@ def realms_of(path: str | Path) -> frozenset[str]:
         raise AuthenticationError(f"{path}: cannot be read: {error.strerror or error}") from error
     if mode & _TOO_OPEN:
         raise AuthenticationError(
-            f"{path}: others may read or change this keytab, and so could be anybody here: "
-            f"chmod 600 {path}"
+            f"{path}: other users may read or change this keytab and so log on as anybody: "
+            f"run chmod 600 {path}"
         )
     if len(data) > _MOST:
         raise AuthenticationError(f"{path}: a keytab has at most {_MOST} bytes")

@@ -1,12 +1,12 @@
-"""SPNEGO by pyspnego over mechanisms that we made, with its gaps closed.
+"""SPNEGO by pyspnego over our own mechanisms, with its gaps closed.
 
 - The state accept-completed in a peer's token made pyspnego's acceptor complete, whatever had been
   proven. Here only the acceptor's own mechanism decides.
-- If the first mechanism that a client offers is not ours, its token is for that one. pyspnego gave
-  it to another; here the client is asked for a new one (RFC 4178 4.2.2).
+- If the first mechanism that a client offers is not ours, its token is for that one. pyspnego
+  passed it to another; here the client is asked for a new one (RFC 4178 4.2.2).
 - Given mechanisms were used whether the client offered them or not.
 - A mechListMIC is due if the chosen mechanism is not the client's first (RFC 4178 5). pyspnego
-  asked for it if the client's first is not ours, which those cannot give who have no key.
+  asked for it if the client's first is not ours, which clients without a key cannot give.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Input = tuple[bytes | None, bytes | None, bool]
 
 
 class Negotiate(NegotiateProxy):
-    """Either side of SPNEGO. The mechanisms come in the order in which they are preferred."""
+    """Either side of SPNEGO. The mechanisms are in order of preference."""
 
     def __init__(self, usage: str, mechanisms: Mapping[GSSMech, ContextProxy]) -> None:
         # An initiator in DCE style protects the list of mechanisms by a MIC.

@@ -1,6 +1,6 @@
-"""NTLM by pyspnego, with what its acceptor gets wrong done right. The one place that knows of it.
+"""NTLM by pyspnego, with corrections of its acceptor. No other module depends on its internals.
 
-What pyspnego 0.12.4 does, and what stands here instead:
+The behaviour of pyspnego 0.12.4, and what this module does instead:
 
 - It rebuilds the client's blob from parsed AV pairs and computes the NT proof over its own bytes.
   Impacket and Samba end theirs differently, so both were refused. MS-NLMP 3.3.2 says what the
@@ -14,7 +14,7 @@ What pyspnego 0.12.4 does, and what stands here instead:
 - It echoes every flag that the client sends, and signs with a constant if SIGN is missing
   afterwards. Here the challenge holds only what we do, and ``sealing`` and ``signing`` tell what
   was agreed.
-- It does not look at the target that the client meant. Here a logon that was meant for another
+  - It ignores the target that the client meant. Here a logon that was meant for another
   server is refused (``target``).
 - It has no anonymous logon (MS-NLMP 3.2.5.1.2). Here it is an identity of its own.
 
@@ -91,17 +91,17 @@ _MIC_PROVIDED = 0x0000_0002
 #: Characters of a target that an error repeats.
 _SHOWN = 80
 
-#: Told whom a caller says it is, as it sent it, and the account that this means; raises
-#: ``AuthenticationError`` if no password is to be judged now.
+#: Called with the name that a caller sent and the account that it means; raises
+#: ``AuthenticationError`` if no password may be checked now.
 Claim = Callable[[str, Account | None], None]
 
 
 def any_claim(_name: str, _account: Account | None) -> None:
-    """Nobody listens."""
+    """Accepts every claim."""
 
 
 class _Ntlm(NTLMProxy):
-    """What both sides have in common: a ``context.Mechanism``."""
+    """The base of both sides, a ``context.Mechanism``."""
 
     signs_whole: ClassVar[bool] = True
     identity: Identity | None = None
@@ -154,7 +154,7 @@ class NtlmAcceptor(_Ntlm):
 
     @property
     def _requires_mech_list_mic(self) -> bool:
-        """Negotiate wants a mechListMIC from those who send a MIC, not from everybody."""
+        """True if the client sent a MIC: Negotiate requires a mechListMIC only then."""
         return self._client_sent_mic
 
     def _step_accept_negotiate(self, token: bytes) -> bytes:
@@ -198,7 +198,7 @@ class NtlmAcceptor(_Ntlm):
             mic_promised = _promises_mic(pairs)
         if flags & NegotiateFlags.key_exch and flags & (NegotiateFlags.sign | NegotiateFlags.seal):
             if len(message.session_key) != 16:
-                raise AuthenticationError("NTLM: the session key has not 16 bytes")
+                raise AuthenticationError("NTLM: the session key does not have 16 bytes")
             key = rc4k(key, message.session_key)
         if mic_promised:
             mic, rest = message.split_mic()
@@ -211,7 +211,7 @@ class NtlmAcceptor(_Ntlm):
         self._complete = True
 
     def _prove(self, message: _Authenticate, server_challenge: bytes) -> tuple[Identity, bytes]:
-        """Who sent this, and the session base key (MS-NLMP 3.3.2)."""
+        """The identity of the sender, and the session base key (MS-NLMP 3.3.2)."""
         if len(message.nt) < _NT_RESPONSE_MIN:
             raise AuthenticationError("NTLM: only NTLMv2 responses are accepted")
         own_names = (self._domain, self._server)
@@ -227,7 +227,7 @@ class NtlmAcceptor(_Ntlm):
         return account.identity, hmac_md5(response_key, proof)
 
     def _check_target(self, pairs: list[tuple[int, bytes]]) -> None:
-        """Refuse a logon that was meant for another server; not every client says for which."""
+        """Refuses a logon that was meant for another server; some clients name none."""
         for value in (value for av_id, value in pairs if av_id == AvId.target_name):
             target = value.decode("utf-16-le", errors="replace")
             if target and not self._names.include(target, self._addresses):
@@ -240,9 +240,9 @@ class NtlmAcceptor(_Ntlm):
 class NtlmInitiator(_Ntlm):
     """The client's side of NTLM: NTLMv2 with extended session security, whatever LM_COMPAT_LEVEL.
 
-    ``signing`` and ``sealing`` say what must come out: a server, or somebody in between, that
-    takes it away is not answered. It always sends a MIC; pyspnego does so if the challenge holds a
-    time stamp, which whoever stands in between could cut off.
+    ``signing`` and ``sealing`` are requirements: if the server, or an attacker in between, removes
+    them, the logon fails. It always sends a MIC; pyspnego does so only if the challenge has a time
+    stamp, which an attacker in between could remove.
     """
 
     def __init__(
@@ -289,13 +289,13 @@ class NtlmInitiator(_Ntlm):
 
 
 def _hash_credential(secret: bytes) -> NTLMHash:
-    """With a hash, pyspnego neither asks the environment nor computes an LM hash in Python."""
+    """A credential by hash, for which pyspnego reads no environment and computes no LM hash."""
     return NTLMHash("account", nt_hash=secret.hex())
 
 
 @dataclass(frozen=True, slots=True)
 class _Authenticate:
-    """AUTHENTICATE_MESSAGE (MS-NLMP 2.2.1.3), every field inside the message.
+    """AUTHENTICATE_MESSAGE (MS-NLMP 2.2.1.3); every field is checked to lie inside the message.
 
     Signature 8, MessageType 4, six times (length u16, maximum u16, offset u32), flags u32; Version
     8 and MIC 16 where the first payload leaves room for them.
@@ -314,7 +314,7 @@ class _Authenticate:
     def decode(cls, token: bytes) -> _Authenticate:
         reader = Reader(token)
         if reader.bytes(8) != b"NTLMSSP\0" or reader.u32() != 3:
-            raise AuthenticationError("NTLM: an AUTHENTICATE message is due")
+            raise AuthenticationError("NTLM: the message is no AUTHENTICATE message")
         fields, starts = [], [len(token)]
         for _ in range(6):
             length, _maximum, start = reader.u16(), reader.u16(), reader.u32()
@@ -354,9 +354,9 @@ class _Authenticate:
 
 
 def _av_pairs(nt: bytes) -> list[tuple[int, bytes]]:
-    """The AV pairs of an NTLMv2 response in their order, some of them perhaps twice.
+    """The AV pairs of an NTLMv2 response in order, some of them perhaps twice.
 
-    Unknown pairs and what follows the end are the client's business.
+    Unknown pairs and bytes after the end are ignored.
     """
     reader = Reader(nt, _AV_PAIRS_AT)
     pairs: list[tuple[int, bytes]] = []
@@ -366,12 +366,12 @@ def _av_pairs(nt: bytes) -> list[tuple[int, bytes]]:
 
 
 def _promises_mic(pairs: list[tuple[int, bytes]]) -> bool:
-    """Whether any MsvAvFlags says that there is a MIC."""
+    """Returns whether any MsvAvFlags announces a MIC."""
     flags = (int.from_bytes(value, "little") for av_id, value in pairs if av_id == AvId.flags)
     return any(each & _MIC_PROVIDED for each in flags)
 
 
-# --- what pyspnego must look like -----------------------------------------------------------------
+# --- the internals of pyspnego that this module expects -------------------------------------------
 
 _EXPECTED: tuple[tuple[Callable[..., Any], tuple[str, ...]], ...] = (
     (NTLMProxy._step_accept_negotiate, ("self", "token")),
@@ -400,7 +400,7 @@ _EXPECTED_STATE = {
 def check_pyspnego(
     expected: tuple[tuple[Callable[..., Any], tuple[str, ...]], ...] = _EXPECTED,
 ) -> None:
-    """Stop here, and say so, if pyspnego is no longer what this module was written for."""
+    """Raises if the internals of pyspnego differ from those that this module overrides."""
     for function, parameters in expected:
         found = tuple(inspect.signature(function).parameters)
         if found != parameters:

@@ -1,13 +1,13 @@
-"""Which account a Kerberos principal is.
+"""The mapping of Kerberos principals to accounts.
 
-A realm decides the names of its own users and of nobody else. Where realms trust each other, users
-of the others can get tickets for this server, so the realm of a principal is part of who it is:
+A realm decides only the names of its own users. Where realms trust each other, users
+of the others can get tickets for this server, so the realm is part of a principal's identity:
 
 - A principal of a realm that this server has keys of is one of the own users: the account of that
   domain, or of the realm's first label, which is its short name by custom. Where that is the domain
-  or the name of this server, accounts without a domain count too.
+  or the name of this server, accounts without a domain are considered too.
 - A principal of any other realm is the account whose domain is that realm in full. It is never one
-  of the own users, whatever its realm is called.
+  of the own users, whatever the name of its realm.
 
 Realms are compared exactly: to Kerberos, LAB and lab are two.
 """
@@ -23,7 +23,7 @@ from mqis.runtime.authentication.account import Account, Accounts, resolve
 def identity_of(
     accounts: Accounts, own_names: tuple[str, ...], own_realms: Collection[str], principal: str
 ) -> Identity:
-    """Return who a proven principal is here; without an account it has a name and no SID."""
+    """The identity of an authenticated principal; without an account it has no SID."""
     name, _, realm = principal.rpartition("@")
     if realm in own_realms:
         account = _own_user(accounts, own_names, realm, name)

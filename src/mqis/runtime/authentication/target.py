@@ -1,12 +1,12 @@
 """The server that an NTLM client meant to log on to (MS-NLMP 2.2.2.1, MsvAvTargetName).
 
 Clients that know it send a service principal name, such as ``host/ams-dir1`` or
-``cifs/10.0.2.1:2879``, inside what their proof covers. A logon that somebody collected under
-another name and passes on to us is recognised by it. There is no channel to bind a logon to, since
-nothing here runs over TLS, so this name is all that tells where a logon was meant to go.
+``cifs/10.0.2.1:2879``, protected by their proof. It exposes a logon that an attacker collected
+under another name and relays to us. There is no channel binding, since nothing here runs over
+TLS, so this name alone shows for which server a logon was meant.
 
-Only the host counts: clients of other services of the same computer reach nothing that the caller
-could not reach himself, and libraries send ``cifs`` or ``host`` whatever they connect to.
+Only the host is compared: logons meant for other services of the same computer give no access that
+the caller would not have anyway, and libraries send ``cifs`` or ``host`` for any service.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from mqis.runtime.peers import is_loopback, parse_address
 class OwnNames:
     """The names of this server.
 
-    Addresses need not be listed: the one that a connection came to is ours, and loopback addresses
-    and ``localhost`` are for connections from this computer.
+    Addresses need not be listed: the local address of a connection is a name of ours, and loopback
+    addresses and ``localhost`` are for connections from this computer.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -30,9 +30,9 @@ class OwnNames:
 
     @classmethod
     def of(cls, server: str, domain: str, others: Iterable[str] = ()) -> OwnNames:
-        """The name in the directory and that of the computer, alone and in their domains.
+        """The names in the directory and of the computer, alone and in their domains.
 
-        DNS is not asked: whoever answers for it could give us any name.
+        DNS is not queried: an attacker who answers for it could give us any name.
         """
         host, _, dns_domain = socket.gethostname().partition(".")
         alone = [name for name in (server, host) if name]
@@ -40,7 +40,7 @@ class OwnNames:
         return cls((*alone, *inside, *others))
 
     def include(self, target: str, addresses: Addresses) -> bool:
-        """Whether a service principal name means this server."""
+        """Returns whether a service principal name means this server."""
         host = host_of(target)
         if _folded(target) in self._names or _folded(host) in self._names:
             return True

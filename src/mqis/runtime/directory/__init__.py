@@ -1,1 +1,1 @@
-"""The directory service on the wire: MS-MQDS behind the RPC runtime."""
+"""The directory service over RPC: MS-MQDS."""

@@ -28,13 +28,13 @@ from mqis.wire.rpc.operation import Operation
 
 
 class Challenger:
-    """Asks the client before a call goes on, if the server is set to."""
+    """Challenges the client before a call is executed, if the server is configured to."""
 
     def __init__(self, directory: DirectoryContext) -> None:
         self._directory = directory
 
     async def before_set(self, call: IncomingCall, request: dscomm.SetMachineProperties) -> None:
-        """S_DSQMSetMachinePropertiesSignProc: signed are the properties too."""
+        """S_DSQMSetMachinePropertiesSignProc: the signature covers the properties too."""
         if not self._directory.settings.challenge_machines:
             return
         with self._directory.view() as view:
@@ -42,7 +42,7 @@ class Challenger:
         challenge = self._new_challenge()
         digest = machine_properties_digest(challenge, request.ids, request.values)
         operation = dscomm.SET_MACHINE_PROPERTIES_SIGN_PROC
-        await self._ask(call, operation, challenge, request.context, key, digest)
+        await self._ask_client(call, operation, challenge, request.context, key, digest)
 
     async def before_get(self, call: IncomingCall, request: dscomm.GetMachineSecurity) -> None:
         """S_DSQMGetObjectSecurityChallengeResponceProc."""
@@ -55,10 +55,10 @@ class Challenger:
         challenge = self._new_challenge()
         digest = challenge_digest(challenge)
         operation = dscomm.GET_OBJECT_SECURITY_CHALLENGE
-        await self._ask(call, operation, challenge, request.context, key, digest)
+        await self._ask_client(call, operation, challenge, request.context, key, digest)
 
     def _signer(self, view: View, request: dscomm.GetMachineSecurity) -> DirectoryObject:
-        """A queue is vouched for by its machine, anything else by the machine of that GUID."""
+        """The machine that has to sign: a queue's machine, else the machine of that GUID."""
         if request.object_type == ObjectType.QUEUE:
             queue = locate(view, Target(ObjectType.QUEUE, None, request.guid))
             return machine_of(queue.path or "", view)
@@ -68,7 +68,7 @@ class Challenger:
         entropy = self._directory.entropy
         return entropy.guid().raw + entropy.guid().raw
 
-    async def _ask(  # noqa: PLR0917
+    async def _ask_client(  # noqa: PLR0917
         self,
         call: IncomingCall,
         operation: Operation[dscomm.Challenge, dscomm.ChallengeAnswer],
@@ -96,7 +96,7 @@ def _key(value: object) -> RsaPublicKey:
     keys = PublicKeys.from_bytes(value) if isinstance(value, bytes) and value else PublicKeys(())
     found = keys.for_provider(BASE_PROVIDER)
     if found is None:
-        raise _denied("the machine has no key to prove itself with")
+        raise _denied("the machine has no public key in the directory to prove itself with")
     return found.rsa()
 
 

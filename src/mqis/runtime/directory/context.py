@@ -1,4 +1,4 @@
-"""What both interfaces of a directory server work with."""
+"""The state that both interfaces of a directory server share."""
 
 from __future__ import annotations
 
@@ -47,52 +47,52 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
 
-#: Guards kept, one for each caller and address seen lately.
+#: Guards cached, one for each caller and address seen lately.
 MAX_GUARDS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class DirectorySettings:
-    """How a directory server behaves where the text leaves it open."""
+    """The settings of a directory server, where the text leaves its behaviour open."""
 
     administrators: frozenset[Sid] = frozenset()
     profile: Profile = Profile.OWN_STORE
     machine_policy: MachinePolicy = MachinePolicy.EVERYONE
     own_site: Guid | None = None
-    #: Ask machines to prove their key before S_DSQM* calls; the text advises against it.
+    #: Challenge machines to prove their key before S_DSQM* calls; the text advises against it.
     challenge_machines: bool = False
-    #: The port that S_DSGetServerPort tells, dynamic or not; 0 keeps it to itself.
+    #: The port that S_DSGetServerPort returns, dynamic or not; 0 means none.
     port: int = 0
-    #: Whether a caller without identity counts as Everyone.
+    #: True if Everyone includes anonymous callers.
     anonymous_in_everyone: bool = True
-    #: Global catalogs that S_DSGetGCListInDomain names, by domain. This server is none.
+    #: The global catalogs that S_DSGetGCListInDomain returns, by domain. This server is none.
     global_catalogs: Mapping[str, tuple[ServerSpec, ...]] = field(default_factory=dict)
-    #: How much of the directory one caller may take up.
+    #: The share of the directory that one caller may use.
     allowance: Allowance = DEFAULTS
     clock: Callable[[], float] = time.time
 
 
 @dataclass(slots=True)
 class DirectoryContext:
-    """One directory server: its store, its writer, and who may ask."""
+    """One directory server: its store, its writer, and the access checks of its callers."""
 
     store: Store
     writer: GroupCommitWriter
     entropy: Entropy
     settings: DirectorySettings = field(default_factory=DirectorySettings)
-    #: Makes the contexts of S_DSValidateServer; None: only the empty context.
+    #: Creates the contexts of S_DSValidateServer; None: only the empty context.
     gss: Authenticator | None = None
-    #: What callers may hold; shared with the RPC server that calls come through.
+    #: The budgets of callers, shared with the RPC server.
     budgets: Budgets = field(default_factory=Budgets)
     handles: HandleTable = field(init=False)
     walks: Walks = field(init=False)
-    #: The queue manager beside this server; without one nobody is notified.
+    #: The queue manager of this server; without one, no change is notified.
     local: LocalQueueManager | None = None
-    #: Who decides where this server is not the authority; without it there is no other server.
+    #: The node that forwards changes to their authority; None for a server on its own.
     node: NodeDriver | None = None
-    #: Takes each change notification, once its change is committed.
+    #: Called with each change notification, once its change is committed.
     notify: Callable[[ChangeNotice], None] = lambda _notice: None
-    #: Calls that access checks refused, since the start.
+    #: Calls that access checks have refused since the start.
     denials: int = 0
     _guards: OrderedDict[tuple[Identity | None, str], Guard] = field(default_factory=OrderedDict)
     _judges: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
@@ -104,22 +104,22 @@ class DirectoryContext:
         self.walks = Walks(self.view, self.budgets.walks)
 
     def check_ready(self) -> None:
-        """Raise ``DirectoryError`` unless there is a directory to serve (1.5)."""
+        """Raises ``DirectoryError`` unless there is a directory to serve (1.5)."""
         with self.view() as view:
             check_ready(view, self.settings.own_site)
 
     def reconfigure(self, settings: DirectorySettings) -> None:
-        """Go on with other settings: the next call is judged by them."""
+        """Replaces the settings, from the next call on."""
         self.settings = settings
         self._guards.clear()
         self._judges.clear()
 
     def listens_on(self, port: int) -> None:
-        """What S_DSGetServerPort tells from now on."""
+        """Sets the port that S_DSGetServerPort returns."""
         self.settings = replace(self.settings, port=port)
 
     def guard(self, call: IncomingCall) -> Guard:
-        """The checks for who calls, whose denials name the address that the call came from."""
+        """The access checks for a caller, whose denials name the caller's address."""
         key = call.identity, call.peer
         guard = self._guards.get(key)
         if guard is None:
@@ -130,7 +130,7 @@ class DirectoryContext:
         return guard
 
     def _judge(self, identity: Identity | None) -> Guard:
-        """What the guards of one caller share, wherever it calls from."""
+        """The guard of a caller without an address; its guards by address share its data."""
         judge = self._judges.get(identity)
         if judge is None:
             token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
@@ -146,15 +146,15 @@ class DirectoryContext:
         audit.warning("%s", denial, extra={"details": {"peer": peer}})
 
     def view(self) -> AbstractContextManager[View]:
-        """What is committed; calls that the loop handles in one turn see the same."""
+        """A view of the committed state; all calls of one turn of the event loop share it."""
         return self._views.view()
 
     async def change(
         self, operation: Callable[[DirectoryEvents], T], call: IncomingCall | None = None
     ) -> T:
-        """Run ``operation`` in the writer; it is durable when this returns.
+        """Runs ``operation`` in the writer; the change is durable when this returns.
 
-        What another server decides is asked for there. Whoever has to be told is told.
+        A change of which another server is the authority is requested there. Notifies the owners.
         """
         origin = changelog.SELF if call is None else Origin.of(call)
         if self.node is not None:
@@ -180,16 +180,16 @@ class DirectoryContext:
         return result
 
     def _announce(self, change: OwnChange) -> None:
-        self._tell(None if self.local is None else notice_of(self.local, change))
+        self._notify(None if self.local is None else notice_of(self.local, change))
 
     def deleted(self, queue: DirectoryObject) -> None:
-        """A client says that whoever has the queue may be told that it is gone (3.3.4.5)."""
-        self._tell(None if self.local is None else notice_of_delete(self.local, queue))
+        """Notifies the owner of a queue that a client reports as deleted (3.3.4.5)."""
+        self._notify(None if self.local is None else notice_of_delete(self.local, queue))
 
-    def _tell(self, notice: ChangeNotice | None) -> None:
+    def _notify(self, notice: ChangeNotice | None) -> None:
         if notice is not None:
             self.notify(notice)
 
     def server_auth(self, call: IncomingCall, handle: ContextHandle) -> ServerAuth:
-        """What an auth handle stands for; a fault for a handle that is none."""
+        """The object behind an auth handle; a fault if the handle is none."""
         return self.handles.find(call, handle, ServerAuth)

@@ -1,4 +1,4 @@
-"""dscomm answered: stubs in, the directory's functions, stubs out."""
+"""The dscomm interface: calls the directory's functions for decoded requests."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant
 
 _OK = int(HResult.MQ_OK)
-#: Legs of a handshake; no mechanism has half as many.
+#: The most legs of a handshake; no mechanism needs half as many.
 MAX_LEGS = 16
-#: What an auth handle takes, without and with a security context.
+#: The memory of an auth handle, without and with a security context.
 AUTH_BYTES, CONTEXT_BYTES = 1024, 16 * 1024
-#: The longest token that a client may answer with.
+#: The longest token that a client may return.
 MAX_TOKEN = 65_536
 
 
@@ -300,7 +300,7 @@ class DscommService(TypedService):
     async def validate_server(
         self, call: IncomingCall, request: dscomm.ValidateServer
     ) -> dscomm.HandleGot:
-        """S_DSValidateServer (3.1.4.2): the context that later signatures are made with."""
+        """S_DSValidateServer (3.1.4.2): sets up the context that makes later signatures."""
         handles = self._directory.handles
         auth = await self._negotiate(call, request) if request.token else ServerAuth(None)
         charges = handles.charged(call, AUTH_BYTES if auth.context is None else CONTEXT_BYTES)
@@ -336,7 +336,7 @@ class DscommService(TypedService):
         *,
         final: bool = False,
     ) -> bytes:
-        """One S_InitSecCtx: the server's token for the client's next one."""
+        """Calls S_InitSecCtx: sends the server's token, returns the client's next one."""
         asked = dscomm.InitSecCtx(request.context, token, MAX_TOKEN)
         given = {"buffer_size": MAX_TOKEN}
         try:
@@ -362,7 +362,7 @@ class DscommService(TypedService):
 def _signed(
     auth: ServerAuth, ids: Sequence[int], values: Sequence[PropVariant], size: int
 ) -> bytes:
-    """The signature of properties; no digest is made where none can be signed."""
+    """The signature of properties; zeros without a security context."""
     if auth.context is None:
         return bytes(size)
     return auth.sign(signature.properties_digest(ids, values), size)

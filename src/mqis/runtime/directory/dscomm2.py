@@ -1,4 +1,4 @@
-"""dscomm2 answered."""
+"""The dscomm2 interface: calls the directory's functions for decoded requests."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _OK = int(HResult.MQ_OK)
 
 @dataclass(frozen=True, slots=True)
 class PendingDelete:
-    """A delete notification (3.3.1.1): what will be gone, remembered while it is there."""
+    """A delete notification (3.3.1.1): the object, recorded before it is deleted."""
 
     object_type: ObjectType
     path: str
     site: Guid
     machine: Guid | None = None
     foreign: bool = False
-    #: The queue as it was.
+    #: The queue before its deletion.
     queue: DirectoryObject | None = field(default=None, compare=False)
 
 
-#: Tells whoever owns a deleted object.
+#: Notifies the owner of a deleted object.
 DeleteListener = Callable[[PendingDelete], None]
 
 
@@ -52,7 +52,7 @@ class Dscomm2Service(TypedService):
         self, directory: DirectoryContext, on_delete: DeleteListener | None = None
     ) -> None:
         self._directory = directory
-        self._on_delete = self._tell if on_delete is None else on_delete
+        self._on_delete = self._notify_owner if on_delete is None else on_delete
         super().__init__(
             dscomm2.DSCOMM2,
             {
@@ -117,7 +117,7 @@ class Dscomm2Service(TypedService):
         guard = self._directory.guard(call)
         with self._directory.view() as view:
             obj, pending = _pending(view, request.path)
-            # Its queue manager will be told that the object is gone, and believe it.
+            # Its queue manager will be notified that the object is deleted, and act on it.
             guard.check(obj, Access.DELETE, view)
         charges = self._directory.handles.charged(call, _size_of(obj))
         return dscomm.HandleGot(self._directory.handles.open(call, pending, charges), _OK)
@@ -128,8 +128,8 @@ class Dscomm2Service(TypedService):
             self._on_delete(pending)
         return dscomm.Result(_OK)
 
-    def _tell(self, pending: PendingDelete) -> None:
-        """The queue manager is sent a change notification (MS-MQCN)."""
+    def _notify_owner(self, pending: PendingDelete) -> None:
+        """Sends a change notification to the queue manager (MS-MQCN)."""
         if pending.queue is not None:
             self._directory.deleted(pending.queue)
 
@@ -144,7 +144,7 @@ class Dscomm2Service(TypedService):
     def get_gc_list_in_domain(
         self, call: IncomingCall, request: dscomm2.GetGCListInDomain
     ) -> dscomm2.GCList:
-        """3.3.4.8: a directory of its own knows the global catalogs that it is told of."""
+        """S_DSGetGCListInDomain (3.3.4.8): the global catalogs of the configuration."""
         auth = self._directory.server_auth(call, request.auth)
         servers = self._global_catalogs(request)
         digest = signature.blob_digest(servers.encode("utf-16-le"))
@@ -153,7 +153,8 @@ class Dscomm2Service(TypedService):
 
     def _global_catalogs(self, request: dscomm2.GetGCListInDomain) -> str:
         if request.computer_name is not None:
-            raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "a computer must not be named")
+            detail = "the computer name must be null"
+            raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, detail)
         domain = name_key(request.domain_name or "")
         for name, servers in self._directory.settings.global_catalogs.items():
             if name_key(name) == domain and servers:
@@ -172,12 +173,12 @@ def _no_catalogs(request: dscomm2.GetGCListInDomain, result: int) -> dscomm2.GCL
 
 
 def _size_of(obj: DirectoryObject) -> int:
-    """What a handle holds that remembers ``obj``."""
+    """The memory of a handle that keeps ``obj``."""
     return 1024 + 2 * len(encode_properties(obj.properties))
 
 
 def _pending(view: View, path: str) -> tuple[DirectoryObject, PendingDelete]:
-    """A path with a backslash is a queue's, any other a machine's (note <157>)."""
+    """The object of a path: a queue's if it has a backslash, else a machine's (note <157>)."""
     if "\\" not in path:
         machine = locate(view, Target(ObjectType.MACHINE, path))
         return machine, PendingDelete(ObjectType.MACHINE, path, machine.partition)

@@ -1,8 +1,8 @@
-"""Context handles of the directory service: what they stand for, and how many are open.
+"""Context handles of the directory service: their objects and their budgets.
 
 Three kinds: server authentications (MS-MQDS 2.2.5), lookups (2.2.6) and delete notifications
 (2.2.7). They are valid on both interfaces of an association group. When the last connection of a
-group is gone, all of them are run down, which frees what they stand for (3.1.6.1, 3.1.6.2,
+group is gone, all of them are run down, which frees their objects (3.1.6.1, 3.1.6.2,
 3.3.6.1).
 """
 
@@ -25,16 +25,16 @@ from mqis.wire.ndr import ContextHandle
 
 V = TypeVar("V")
 
-#: What a lookup takes beside its rows.
+#: The memory of a lookup besides its rows.
 LOOKUP_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Charges:
-    """What one handle holds of the budgets, beside being one."""
+    """The charges of one handle to the budgets, besides that for the handle itself."""
 
     memory: Charge
-    #: One lookup, or nothing.
+    #: The charge for one lookup, or for none.
     lookup: Charge
 
     def end(self) -> None:
@@ -43,7 +43,7 @@ class Charges:
 
 
 class HandleTable:
-    """All that the clients of one directory server hold open."""
+    """The open handles of one directory server."""
 
     def __init__(self, budgets: Budgets) -> None:
         self._budgets = budgets
@@ -53,33 +53,33 @@ class HandleTable:
         return self._open[kind]
 
     def memory(self, call: IncomingCall) -> Charge:
-        """Nothing as yet of the memory for what ``call`` is about to make."""
+        """A charge to the memory budget, empty at first, for the caller of ``call``."""
         return Charge(self._budgets.memory, call.caller)
 
     def charged(self, call: IncomingCall, size: int) -> Charges:
-        """Memory for what a handle will stand for; refused if there is not enough."""
+        """Charges memory for the object of a handle; raises if there is not enough."""
         charges = Charges(self.memory(call), Charge(self._budgets.lookups, call.caller))
-        _expect(charges.memory.change(size), "bytes of memory")
+        _refuse_shortage(charges.memory.change(size), "bytes of memory")
         return charges
 
     @contextmanager
     def lookup(self, call: IncomingCall) -> Iterator[Charges]:
-        """One more lookup, whose rows are charged as they come; ended if the block raises."""
+        """Charges for one more lookup; the charges end if the block raises."""
         handle = Charge(call.group.budget, call.caller)
-        _expect(handle.change(1), "context handles")  # before the walk, not behind it
+        _refuse_shortage(handle.change(1), "context handles")  # before the walk, not after it
         handle.end()
         charges = self.charged(call, LOOKUP_BYTES)
         try:
-            _expect(charges.lookup.change(1), "open lookups")
+            _refuse_shortage(charges.lookup.change(1), "open lookups")
             yield charges
         except BaseException:
             charges.end()
             raise
 
     def open(self, call: IncomingCall, value: object, charges: Charges) -> ContextHandle:
-        """A new handle for ``value``; a fault if there are too many, or the client is gone.
+        """Creates a handle for ``value``; a fault if there are too many, or the client is gone.
 
-        The charges end with the handle, and at once if there is none.
+        The charges end with the handle, or at once if it cannot be created.
         """
         self._open[type(value)] += 1
 
@@ -98,7 +98,7 @@ class HandleTable:
         return ContextHandle(uuid)
 
     def find(self, call: IncomingCall, handle: ContextHandle, kind: type[V]) -> V:
-        """What a handle stands for; a fault for one that is none, closed, or somebody else's."""
+        """The object of a handle; a fault for one that is null, closed, or another client's."""
         try:
             value = call.group.handle(handle.uuid, call.interface)
         except RpcFault:
@@ -110,7 +110,7 @@ class HandleTable:
         return value
 
     def close(self, call: IncomingCall, handle: ContextHandle, kind: type[V]) -> None:
-        """End a handle as its rundown would."""
+        """Closes a handle and frees its object, as its rundown would."""
         self.find(call, handle, kind)
         release = call.group.handles[handle.uuid].rundown
         call.group.close_handle(handle.uuid, call.interface)
@@ -118,7 +118,7 @@ class HandleTable:
         release()
 
 
-def _expect(shortage: Shortage | None, what: str) -> None:
+def _refuse_shortage(shortage: Shortage | None, what: str) -> None:
     if shortage is not None:
         raise DirectoryError(
             HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,

@@ -1,9 +1,9 @@
-"""One view for all calls that a turn of the event loop answers.
+"""One view for all calls that one turn of the event loop answers.
 
-To begin and to end a transaction takes longer than to read an object, and calls that arrive
-together may as well see the same picture. Its end is put in the loop's queue when it begins, and
-what has been written is acknowledged through the same queue, after its commit: whoever was told
-that a change is done asks after the end of every view that did not show it.
+To begin and end a transaction takes longer than to read an object, and calls that arrive
+together may share a snapshot. The end of a view is scheduled in the loop when the view begins.
+Writes are acknowledged through the same loop, after their commit. So a client that knows of its
+change never reads a view from before it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mqis.protocol.ports import Store, View
 
 
 class SharedViews:
-    """Views of a store for what is done in an event loop."""
+    """Views of a store, shared by the calls of one turn of an event loop."""
 
     __slots__ = ("_now", "_store")
 
@@ -26,7 +26,7 @@ class SharedViews:
         self._now: _Shared | None = None
 
     def view(self) -> AbstractContextManager[View]:
-        """The view of this turn; one of its own for whoever has no loop, or another."""
+        """The view of this turn; a separate one without a loop, or in another loop."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -44,7 +44,7 @@ class SharedViews:
 
 
 class _Shared:
-    """A view that ends when the loop and all who use it have left."""
+    """A view that ends after its turn, when all its users have left."""
 
     __slots__ = ("_lent", "_users", "_view", "failed", "loop")
 
@@ -53,7 +53,7 @@ class _Shared:
         self._lent = lent
         self._view = lent.__enter__()
         self._users = 1
-        #: The store has failed in it: the next call deserves another.
+        #: True after the store has failed in it: the next call gets a new view.
         self.failed = False
 
     def __enter__(self) -> View:
@@ -73,6 +73,6 @@ class _Shared:
     def leave(self) -> None:
         self._users -= 1
         if not self._users:
-            # What was read stays true if the store fails now, and nobody is left to be told.
+            # What was read stays true if the store fails now, and there is no caller to raise to.
             with suppress(StorageError):
                 self._lent.__exit__(None, None, None)

@@ -1,13 +1,13 @@
-"""Reads that grow with the directory, done in slices between which the event loop serves others.
+"""Long reads, done in slices between which the event loop serves other calls.
 
-A lookup over 100,000 queues takes seconds. It is a generator with one step for each object, and
-here it is driven: for a millisecond at a time, one slice of one walk in each turn of the loop, all
-of it over one view, so that it sees one picture of the directory. Few walks are under way at a
-time, since each keeps a read connection of the store; whoever comes later waits, and nobody waits
-for more of the same connection or address while there is room for others.
+A lookup over 100,000 queues takes seconds. It is a generator with one step for each object, which
+is run for a millisecond at a time: one slice of one walk in each turn of the loop, all over one
+view, so that it sees one snapshot of the directory. Few walks run at a time, since each keeps a
+read connection of the store. Others wait, in order, except that a caller at the limit of its
+connection or address does not block the callers after it.
 
-Most reads are short. They are tried at once, without waiting and without a task; what such a try
-has done of a longer one is thrown away.
+Most reads are short. They are tried at once, without waiting and without a task; if such a try
+does not finish, its work is discarded.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from mqis.wire.hresult import HResult
 
 T = TypeVar("T")
 
-#: How long a slice takes, or one step that takes longer.
+#: The duration of a slice; one step may take longer.
 SLICE_S = 0.001
 
-#: A walk over the view that it is given; each step tells how many bytes it has added.
+#: Begins a walk over a view; each step yields the bytes that it has added.
 Begin = Callable[[View], Generator[int, None, T]]
 
 
@@ -53,11 +53,11 @@ class Walks:
 
     @property
     def waiting(self) -> int:
-        """Walks that have no place yet."""
+        """The number of walks that wait for a place."""
         return len(self._waiting)
 
     def at_once(self, begin: Begin[T], charge: Charge) -> Finished[T] | None:
-        """The result, if one slice is enough for it; None, and nothing charged, if it is not."""
+        """The result, if one slice is enough for it; else None, and nothing is charged."""
         with self._view() as view:
             walk = begin(view)
             done = _slice(walk, charge)
@@ -67,7 +67,7 @@ class Walks:
             return done
 
     async def in_slices(self, begin: Begin[T], charge: Charge) -> T:
-        """The result, however long it takes."""
+        """The result of a walk of any length."""
         async with self._place(charge.caller):
             with self._view() as view:
                 walk = begin(view)
@@ -98,7 +98,7 @@ class Walks:
             self._leave(caller)
 
     def _leave(self, caller: Caller) -> None:
-        """Give a place back, and let those in that fit now, in the order in which they came."""
+        """Gives a place back, and admits the waiting walks that fit now, in order."""
         self._places.give_back(caller)
         for entry in list(self._waiting):
             waiter, granted = entry
@@ -108,7 +108,7 @@ class Walks:
 
 
 def _slice(walk: Generator[int, None, T], charge: Charge) -> Finished[T] | None:
-    """Walk on for ``SLICE_S``; the result, if this was the end."""
+    """Continues a walk for ``SLICE_S``; returns the result if it has ended."""
     until = perf_counter() + SLICE_S
     added = 0
     done: Finished[T] | None = None

@@ -1,1 +1,1 @@
-"""Discovery on UDP sockets."""
+"""Discovery over UDP sockets."""

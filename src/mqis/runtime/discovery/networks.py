@@ -1,7 +1,7 @@
-"""The networks of this computer: their addresses, and where everybody on them is reached.
+"""The networks of this computer: their local and broadcast addresses.
 
-Linux tells through its interface ioctls (netdevice(7)). Elsewhere the host's name does, as on
-Windows (MS-MQSD note <17>), and broadcasts go to 255.255.255.255.
+On Linux they are read by interface ioctls (netdevice(7)). Elsewhere the host's name is resolved,
+as on Windows (MS-MQSD note <17>), and broadcasts go to 255.255.255.255.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LIMITED_BROADCAST = "255.255.255.255"
 
 _SIOCGIFCONF, _SIOCGIFFLAGS, _SIOCGIFBRDADDR = 0x8912, 0x8913, 0x8919
 _IFF_UP, _IFF_BROADCAST, _IFF_LOOPBACK, _IFF_POINTOPOINT = 0x1, 0x2, 0x8, 0x10
-#: struct ifreq: a name, and a union as long as the longest of its members.
+#: struct ifreq: a name and a union.
 _NAME = 16
 _IFREQ = _NAME + (24 if struct.calcsize("P") == 8 else 16)
 _MAX_INTERFACES = 1024
@@ -30,7 +30,7 @@ class LocalNetwork:
 
     address: str
     broadcast: str
-    #: A dial-up connection, say: behind it is another network every time.
+    #: True for, say, a dial-up connection, which may lead to another network every time.
     point_to_point: bool = False
 
     @property
@@ -39,14 +39,14 @@ class LocalNetwork:
 
 
 def local_networks() -> list[LocalNetwork]:
-    """Those that are up, loopback only where there is nothing else."""
+    """The networks that are up; loopback only if there is no other."""
     found = list(dict.fromkeys(_interfaces()))
     real = [network for network in found if not network.loopback]
     return real or [network for network in found if network.loopback]
 
 
 def network_of(address: str) -> LocalNetwork:
-    """The network of one local address; every 127.x.y.z is one, without being configured."""
+    """The network of a local address; every 127.x.y.z is local without configuration."""
     known = {network.address: network for network in _interfaces()}
     if address in known:
         return known[address]
@@ -85,7 +85,7 @@ def _linux_interfaces() -> Iterator[LocalNetwork]:
 
 
 def _configured(asked: socket.socket) -> Iterator[tuple[bytes, str]]:
-    """Interface and address, for each address of each interface."""
+    """The interface and address, for each address of each interface."""
     import fcntl  # noqa: PLC0415 -- not on every system
     from array import array  # noqa: PLC0415
 
@@ -100,7 +100,7 @@ def _configured(asked: socket.socket) -> Iterator[tuple[bytes, str]]:
 
 
 def _ioctl(asked: socket.socket, number: int, name: bytes, address: str | None = None) -> bytes:
-    """An ifreq filled in; with the address, of several on one interface the right one."""
+    """The ifreq that an ioctl fills in; ``address`` selects one of several on an interface."""
     import fcntl  # noqa: PLC0415
 
     union = b""
@@ -111,5 +111,5 @@ def _ioctl(asked: socket.socket, number: int, name: bytes, address: str | None =
 
 
 def _address_in(ifreq: bytes) -> str:
-    """Of the sockaddr_in behind the name: family, port, address."""
+    """The address in the sockaddr_in (family, port, address) after the name."""
     return socket.inet_ntoa(ifreq[_NAME + 4 : _NAME + 8])

@@ -1,8 +1,8 @@
 """A discovery server's sockets: its own address, and the broadcast address of its network.
 
-A socket that is bound to one address sees no broadcasts, so a second one is bound to the
+A socket that is bound to one address receives no broadcasts, so a second one is bound to the
 broadcast address, which all servers of a computer share. Both answer from the first. A server
-that listens at 0.0.0.0 needs just that.
+that listens at 0.0.0.0 needs only one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EVERY_ADDRESS = "0.0.0.0"
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where requests are taken. Without ``broadcast`` clients have to name this endpoint."""
+    """The endpoint of a server. Without ``broadcast`` clients have to name this endpoint."""
 
     address: str
     port: int
@@ -38,9 +38,9 @@ class Listening:
 class DiscoveryResponder:
     """Answers between ``listen`` and ``close``.
 
-    ``load`` tells what the directory says now; it is asked every ``refresh_s`` seconds, in a
-    thread of its own. A send that fails has the sockets closed and opened again (3.2.5), at most
-    once in ``reopen_s``; if that fails ``attempts`` times, the responder ends.
+    ``load`` reads the directory; it is called every ``refresh_s`` seconds, in a thread of its own.
+    After a failed send the sockets are reopened (3.2.5), at most once in ``reopen_s``; if that
+    fails ``attempts`` times, the responder ends.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class DiscoveryResponder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._reopen_after = 0.0
         self._reopening = False
-        #: Done when the responder has ended, by ``close`` or because it has no socket any more.
+        #: Done when the responder has ended, by ``close`` or because reopening its sockets failed.
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
     async def __aenter__(self) -> DiscoveryResponder:
@@ -72,7 +72,7 @@ class DiscoveryResponder:
         await self.close()
 
     async def listen(self, address: str, port: int = PORT) -> Listening:
-        """Take requests; port 0 is one that is free. ``OSError`` if that cannot be."""
+        """Listens for requests; port 0 selects a free one. ``OSError`` if it cannot."""
         self._listening = await self._open(address, port)
         if self._load is not None:
             self._start(self._refresh(self._load))
@@ -104,7 +104,7 @@ class DiscoveryResponder:
             shared = listening_socket(broadcast, port, shared=True)
         except OSError as error:  # macOS has no such address
             log.warning(
-                "no broadcasts at %s:%d, clients have to name this endpoint: %s",
+                "cannot receive broadcasts at %s:%d, clients have to name this endpoint: %s",
                 *(broadcast, port, error),
             )
             return None
@@ -120,13 +120,13 @@ class DiscoveryResponder:
         self._transports.clear()
 
     def failed(self, error: OSError) -> None:
-        """A socket says no: 3.2.5 wants another one."""
+        """Reopens the sockets after an error of one (3.2.5)."""
         if isinstance(error, ConnectionError):
-            return  # somebody's ICMP message about an earlier datagram (E-MQSD-19)
+            return  # an ICMP message about an earlier datagram (E-MQSD-19)
         now = self._loop.time()
         if self._reopening or self.ended.done() or now < self._reopen_after:
             return
-        log.warning("a reply could not be sent, the sockets are opened again: %s", error)
+        log.warning("a discovery reply could not be sent, reopening the sockets: %s", error)
         self._reopening = True
         self._reopen_after = now + self._reopen_s
         self._start(self._reopen())
@@ -159,8 +159,11 @@ class DiscoveryResponder:
             await asyncio.sleep(self._refresh_s)
             try:
                 found = await asyncio.to_thread(load)
-            except MqisError as error:  # what was true a moment ago is still the best answer
-                log.warning("discovery answers from what it knew: %s", error)
+            except MqisError as error:  # the last known state is still the best answer
+                log.warning(
+                    "discovery cannot read the directory, and answers from its last state: %s",
+                    error,
+                )
             else:
                 if found != self.server.queue_manager:
                     self.server.update(found)
@@ -172,7 +175,7 @@ class DiscoveryResponder:
 
 
 class _Listener(asyncio.DatagramProtocol):
-    """One socket; ``answers`` is the transport that replies go out of, by default its own."""
+    """The protocol of one socket; ``answers`` is the transport for replies, by default its own."""
 
     def __init__(
         self, responder: DiscoveryResponder, answers: asyncio.DatagramTransport | None = None

@@ -1,4 +1,4 @@
-"""A discovery client's sockets and clock: one socket per network, opened when its turn comes."""
+"""The driver of a discovery client: one socket per network, opened in its turn."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Endpoint = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A network to ask on: from which address, and to where.
+    """A network to send requests on: the local address, and the targets.
 
-    Where no broadcast reaches the servers (a loopback without one, ports of their own), each
-    endpoint that is known gets the datagram instead.
+    If no broadcast reaches the servers (loopback without one, other ports), the datagram is sent
+    to each known endpoint instead.
     """
 
     network: Network
@@ -58,7 +58,7 @@ class Seeker:
         self._transports: list[asyncio.DatagramTransport] = []
 
     async def run(self, grounds: Sequence[Ground], *, force: bool = False) -> Finished:
-        """Get Directory Server List, to its end."""
+        """Runs Get Directory Server List to its end."""
         self._grounds = {ground.network.address: ground for ground in grounds}
         self.client.get_directory_server_list(
             [ground.network for ground in grounds],
@@ -70,7 +70,7 @@ class Seeker:
             while True:
                 for effect in self.client.effects():
                     await self._broadcast(effect)
-                finished = self._tell()
+                finished = self._report_events()
                 if finished is not None:
                     return finished
                 await self._wait()
@@ -79,7 +79,7 @@ class Seeker:
                 transport.close()
             self._transports.clear()
 
-    def _tell(self) -> Finished | None:
+    def _report_events(self) -> Finished | None:
         while (event := self.client.next_event()) is not None:
             if self._on_event is not None:
                 self._on_event(event)
@@ -88,7 +88,7 @@ class Seeker:
         return None
 
     async def _wait(self) -> None:
-        """For a datagram, or for the timer."""
+        """Waits for a datagram, or for the timer."""
         due = self.client.next_timer()
         try:
             async with asyncio.timeout_at(due):
@@ -115,7 +115,7 @@ class Seeker:
         self._news.set()
 
     def failed(self, network: str, error: Exception) -> None:
-        """The one datagram of a network was not sent; of several others may have been."""
+        """Reports a failed send, unless the network has other targets that may have worked."""
         if len(self._grounds[network].targets) == 1 and not isinstance(error, ConnectionError):
             self.client.broadcast_failed(network, str(error), self._loop.time())
             self._news.set()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import socket
 
-#: A burst of requests waits here; what does not fit is lost, as with any datagram.
+#: The buffer for a burst of requests; datagrams beyond it are lost.
 _RECEIVE_BUFFER = 4 * 1024 * 1024
 
 
 def listening_socket(address: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Bound to an address of a server.
+    """A socket bound to an address of a server.
 
-    ``shared``: others may bind the same one, and a broadcast reaches them all. That is for
-    broadcast addresses alone: an own address that two servers share would go to one of them.
+    ``shared``: other sockets may bind the same address, and a broadcast reaches them all. That is
+    for broadcast addresses only: of two servers at one address, only one would get a datagram.
     """
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -28,7 +28,7 @@ def listening_socket(address: str, port: int, *, shared: bool = False) -> socket
 
 
 def broadcasting_socket(address: str) -> socket.socket:
-    """Bound to an address of a client and to any free port (2.1)."""
+    """A socket bound to an address of a client and to any free port (2.1)."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         made.setblocking(False)

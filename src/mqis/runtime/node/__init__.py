@@ -1,1 +1,1 @@
-"""The asyncio driver of a node: sockets, the store's writer, and a clock."""
+"""The asyncio driver of a node: its sockets, the store's writer, and the clock."""

@@ -1,4 +1,4 @@
-"""Callers here who wait for what another server decides."""
+"""Local callers that wait for another server's decision."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import count
 
 
 class Answers:
-    """One future for each request, by the number that it has in this process."""
+    """One future for each request, by its number in this process."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -27,6 +27,6 @@ class Answers:
         self._waiting.pop(local, None)
 
     def give_up(self, hresult: int) -> None:
-        """Nobody will answer what is waiting now."""
+        """Completes all waiting requests with an error."""
         for local in list(self._waiting):
             self.answered(local, hresult)

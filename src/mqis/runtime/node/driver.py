@@ -1,9 +1,9 @@
-"""A node on sockets and a store's writer.
+"""The driver of a node: runs it on sockets and a store's writer.
 
-Operations run in the writer's thread, the queue manager in the event loop, and what an operation
-decided is carried out in the loop after its commit. One batch of operations is under way at a
-time: what comes meanwhile waits in the queue manager, which stops reading when that is too much,
-and then shares the next commit. Clients' changes go between the batches as they come.
+Operations run in the writer's thread, the queue manager in the event loop, and the effects of an
+operation are carried out in the loop after its commit. One batch of operations is under way at a
+time: messages that arrive meanwhile wait in the queue manager, which stops reading when they are
+too many, and then share the next commit. Clients' changes run between the batches.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: After a commit that failed, until the store is tried again.
+#: Seconds from a failed commit to the retry.
 RETRY_S = 1.0
-#: How much later than replication itself the driver gives up on an answer.
+#: Seconds by which the driver waits longer for an answer than replication itself.
 _ANSWER_GRACE_S = 5.0
 
 _NO_ANSWER = HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
@@ -65,22 +65,22 @@ Run = Callable[[Transaction], tuple[T, list[Effect]]]
 
 @dataclass(slots=True)
 class Statistics:
-    """What has happened since the start."""
+    """Counts since the start."""
 
     operations: int = 0
-    #: Operations that failed, and how often replication began anew from the store for it.
+    #: Operations that failed, and restarts of replication from the store because of them.
     failures: int = 0
     restarts: int = 0
-    #: Messages, or parts of them, that replication did not take, and why.
+    #: Messages, or parts of them, that replication refused, and the reasons.
     refusals: int = 0
     refusals_by_reason: Counter[RefusalReason] = field(default_factory=Counter)
-    #: Changes for another authority: asked for, not made there, and not answered in time.
+    #: Changes forwarded to another authority, those that failed, and those that timed out.
     forwarded: int = 0
     forward_failures: int = 0
     forward_timeouts: int = 0
     forward_seconds: Histogram = field(default_factory=lambda: Histogram(CALL_SECONDS))
-    #: Change notifications about our own queues and machine; there is nothing to do about them,
-    #: since this server reads the directory itself.
+    #: Change notifications about our own queues and machine; they are ignored, since this server
+    #: reads the directory itself.
     notices: int = 0
 
 
@@ -118,12 +118,12 @@ class NodeDriver:
         self._running = False
         self._timer: asyncio.TimerHandle | None = None
         self._refusals = RefusalLog(members.name_of)
-        #: Used in the writer's thread alone: whether memory and store may have parted.
+        #: Used only in the writer's thread: True if memory and store may differ.
         self._broken = False
         self._failures_seen = writer.failures
 
     async def __aenter__(self) -> NodeDriver:
-        """Initialise replication; ``StorageError`` if the store does not let it."""
+        """Initialises replication; ``StorageError`` if the store fails."""
         at = self._now()
         start = self.node.start(at, restored=self._restored)
         await asyncio.shield(self._enqueue(lambda tx: (None, start(tx)), at))
@@ -135,11 +135,11 @@ class NodeDriver:
         await self.close()
 
     async def listen(self, host: str, port: int) -> int:
-        """Take sessions of other servers; the port, which for 0 is one that was free."""
+        """Listens for sessions of other servers; returns the port, a free one for 0."""
         return await self.endpoint.listen(host, port)
 
     async def close(self, grace_s: float = 2.0) -> None:
-        """Write what open sessions take, then close; what was decided is in the store."""
+        """Sends what open sessions accept, then closes. Committed changes are in the store."""
         self._running = False
         if self._timer is not None:
             self._timer.cancel()
@@ -158,11 +158,11 @@ class NodeDriver:
         observe: Callable[[OwnChange], None] = lambda _change: None,
         origin: Origin = changelog.SELF,
     ) -> T:
-        """Make a change here, or have its authority make it; what it decides, if it refuses.
+        """Makes a change here, or has its authority make it; raises if that refuses.
 
-        A change that was made elsewhere returns the object as it will be: its identifier was
-        chosen here, its number is the authority's. ``observe`` is told what changed, in the loop,
-        when that is committed.
+        For a change made elsewhere, returns the object as it will be: its identifier was
+        chosen here, its sequence number is the authority's. ``observe`` is called with each change,
+        in the loop, after its commit.
         """
         at = self._now()
         made: list[OwnChange] = []
@@ -178,12 +178,12 @@ class NodeDriver:
             observe(change)
         return result
 
-    async def inspect(self, look: Callable[[Transaction, Memory], T]) -> T:
-        """What replication remembers is looked at where it is used: between two operations."""
+    async def inspect(self, read: Callable[[Transaction, Memory], T]) -> T:
+        """Runs ``read`` on replication's memory in the writer's thread, between operations."""
         at = self._now()
         memory = self.node.replication
-        looked = self._enqueue(lambda tx: (look(tx, memory.memory), []), at)
-        found, _ = await asyncio.shield(looked)
+        reading = self._enqueue(lambda tx: (read(tx, memory.memory), []), at)
+        found, _ = await asyncio.shield(reading)
         return found
 
     async def _forward(self, change: OwnChange, origin: Origin) -> None:
@@ -219,28 +219,28 @@ class NodeDriver:
             where = f"partition {change.obj.partition}"
             if result == HResult.MQ_ERROR_ACCESS_DENIED:
                 log.warning(
-                    "the authority of %s does not take this change of %s %s from this server; ask "
-                    "it there (replication.forwarded_powers)",
+                    "the authority of %s refuses this change of %s %s from this server; make it on "
+                    "the authority, or allow it there (replication.forwarded_powers)",
                     where,
                     change.obj.type.label,
                     change.obj.path or change.obj.id,
                 )
-            raise DirectoryError(result, f"not made by the authority of {where}")
+            raise DirectoryError(result, f"the authority of {where} did not make the change")
 
     # --- operations -------------------------------------------------------------------------------
 
     def _enqueue(self, run: Run[T], at: Instant) -> asyncio.Future[tuple[T, list[Effect]]]:
-        """Into the writer; effects are carried out in the order of the commits."""
+        """Queues an operation in the writer; effects are carried out in the order of commits."""
         self.node.replication.watched = changelog.is_on()
         future = self._writer.enqueue(self._guarded(run, at))
         future.add_done_callback(self._committed)
         return future
 
     def _guarded(self, run: Run[T], at: Instant) -> Run[T]:
-        """In the writer's thread: begin anew if a commit failed since the last operation.
+        """Wraps an operation to restart replication if a commit has failed since the last one.
 
-        What replication remembers may be ahead of the store then, or of an operation that was
-        undone.
+        Replication's memory may then be ahead of the store, or come from an operation that was
+        rolled back. Runs in the writer's thread.
         """
 
         def guarded(tx: Transaction) -> tuple[T, list[Effect]]:
@@ -252,7 +252,7 @@ class NodeDriver:
             try:
                 result, more = run(tx)
             except (DirectoryError, NotAuthority):
-                raise  # said before anything was remembered
+                raise  # raised before the memory was changed
             except BaseException:
                 self._broken = True
                 raise
@@ -266,7 +266,7 @@ class NodeDriver:
     def _restarted(self) -> None:
         self.statistics.restarts += 1
         self._answers.give_up(HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER)
-        log.warning("replication began anew from the store")
+        log.warning("replication restarted from the store after a failed commit")
 
     def _committed(self, future: asyncio.Future[Any]) -> None:
         self.statistics.operations += 1
@@ -278,7 +278,11 @@ class NodeDriver:
             self._pause_until = self._loop.time() + RETRY_S
             if not isinstance(error, REPORTED):
                 known = error if isinstance(error, StorageError) else None
-                log.error("an operation failed: %s", error, exc_info=None if known else error)
+                log.error(
+                    "an operation of replication failed: %s",
+                    error,
+                    exc_info=None if known else error,
+                )
             return
         _, effects = future.result()
         self._settle(effects)
@@ -293,11 +297,11 @@ class NodeDriver:
             if isinstance(outcome, ChangeApplied):
                 came.append(outcome)
                 continue
-            self._heed(outcome)
+            self._handle(outcome)
             self._on_outcome(outcome)
         changelog.applied(came)
 
-    def _heed(self, outcome: Outcome) -> None:
+    def _handle(self, outcome: Outcome) -> None:
         match outcome:
             case Answered(request, hresult):
                 self._answers.answered(request, hresult)
@@ -350,10 +354,10 @@ class NodeDriver:
             return
         self.statistics.notices += len(told.updates)
 
-    # --- what comes and what is due ---------------------------------------------------------------
+    # --- incoming messages and timers -------------------------------------------------------------
 
     def _pump(self) -> None:
-        """The next batch: what came since the last one, and what time has brought."""
+        """Submits the next batch: operations for received messages and expired timers."""
         if self._busy or not self._running:
             return
         if self._loop.time() < self._pause_until:
@@ -383,19 +387,19 @@ class NodeDriver:
             self.endpoint.wake()  # which asks for the next batch
 
     def _arm(self) -> None:
-        """One timer, for what replication wants to do next; transport has its own."""
+        """Sets the timer of replication; the transport has its own."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         due = self.node.replication.next_timer()
         if self._loop.time() < self._pause_until:
-            due = self._pause_until  # what came meanwhile waits for that
+            due = self._pause_until  # messages wait until then
         if self._running and due is not None:
             self._timer = self._loop.call_at(due, self._pump)
 
 
 def observed(events: DirectoryEvents, observe: Callable[[OwnChange], None]) -> DirectoryEvents:
-    """The same events, whose changes one more is told."""
+    """The same events with one more observer of changes."""
     first = events.observe
 
     def both(change: OwnChange) -> None:

@@ -1,7 +1,7 @@
-"""Who the other servers are, from the directory: their names, their keys, and who may connect.
+"""The other servers, from the directory: their names, their keys, and whether they may connect.
 
-Asked in the event loop for every session and every signed message, so answers are kept until
-objects that they follow from change.
+The event loop asks for every session and every signed message, so results are cached until the
+objects that they depend on change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOPOLOGY = frozenset({ObjectType.MACHINE, ObjectType.SITE, ObjectType.ENTERPRIS
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A server that this one believes before the directory tells of it."""
+    """A server that this one trusts before it is in the directory."""
 
     name: str
     id: Guid
@@ -33,16 +33,16 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What the directory says about a queue manager."""
+    """A queue manager, as the directory describes it."""
 
     name: str
-    #: Whether it is a server of the directory: PEC, PSC or BSC.
+    #: True for a server of the directory: PEC, PSC or BSC.
     is_server: bool
     keys: tuple[RsaPublicKey, ...]
 
 
 class Members:
-    """``queueing.Peers`` over a store, and the keys that signatures are checked with."""
+    """``queueing.Peers`` over a store, and the keys that verify signatures."""
 
     def __init__(
         self, store: Store, seeds: Mapping[Guid, Seed], *, keys_required: bool = False
@@ -57,7 +57,7 @@ class Members:
             self._known.clear()
 
     def member(self, id: Guid) -> Member | None:  # noqa: A002
-        """None for a stranger. Strangers are not remembered: there is no end of them."""
+        """A known queue manager, else None. Unknown ones, of unlimited number, are not cached."""
         found = self._known.get(id)
         if found is None:
             with self._store.read() as view:
@@ -75,7 +75,7 @@ class Members:
         return () if found is None else found.keys
 
     def admits(self, guid: Guid, machine: str | None, address: str) -> bool:
-        """Servers of the directory may connect; who is connected to has to be who he should."""
+        """Admits servers of the directory; one that this side connected to must have that name."""
         found = self.member(guid)
         if found is None:
             return False
@@ -85,9 +85,9 @@ class Members:
 
 
 def _from_seed(seed: Seed | None, member: Member | None) -> Member | None:
-    """What the directory says, and the key that an administrator has brought.
+    """The member in the directory, with the key that an administrator has configured.
 
-    A backup controller that has an old key of its PSC in its directory could not get the new one.
+    A backup controller with an old key of its PSC in its directory could not get the new one.
     """
     if seed is None:
         return member
@@ -116,7 +116,7 @@ def _psc(site: DirectoryObject) -> str:
 
 
 def _keys(obj: DirectoryObject, propid: PropId) -> Iterator[RsaPublicKey]:
-    """The keys that can be read; what another provider made is none of ours."""
+    """The RSA keys in a property; entries of other providers are skipped."""
     blob = obj.value(propid)
     if not isinstance(blob, bytes) or not blob:
         return

@@ -1,8 +1,8 @@
-"""Change notifications on their way to queue managers (MS-MQCN 3.3.5.3).
+"""The sender of change notifications to queue managers (MS-MQCN 3.3.5.3).
 
-They go over sessions of their own, apart from replication: a thousand machines that are switched
-off take no room from it. A notification that cannot be delivered is counted, and that is all:
-nobody waits for one, and a queue manager that starts asks the directory anyway.
+They have sessions of their own, apart from replication: a thousand machines that are switched
+off take no room from it. A notification that cannot be delivered is only counted: nothing
+depends on one, and a queue manager that starts reads the directory anyway.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ log = logging.getLogger(__name__)
 #: TimeToReachQueue.
 LIFETIME_S = 300
 LIMITS = Limits(max_destinations=256, max_queued_messages=1000, max_queued_bytes=4 << 20)
-#: Notices that wait for an address.
+#: Notices that wait for their address to be resolved.
 MAX_WAITING = 1000
-#: How long an address may take to be found, and for how long one that was not is not asked again.
+#: Seconds to resolve an address, and for which a failure is cached.
 RESOLVE_S = 5.0
 UNKNOWN_S = 60.0
 _MAX_UNKNOWN = 10_000
-#: Away from the numbers of replication messages, which have the same source.
+#: The offset from the numbers of replication messages, which have the same source.
 _NUMBERS = 1 << 31
 
 
 @dataclass(slots=True)
 class Statistics:
-    """What became of notices since the start."""
+    """Counts of notices since the start."""
 
     sent: int = 0
     delivered: int = 0
-    #: No address, no room, or no answer in time.
+    #: Notices without an address, without room, or without an answer in time.
     failed: int = 0
 
 
@@ -87,7 +87,7 @@ class ChangeNotifier:
         await self._endpoint.close(0.5)
 
     def notify(self, notice: ChangeNotice) -> None:
-        """Take a notice to its queue manager, some time; nobody waits."""
+        """Queues a notice for its queue manager and returns at once."""
         try:
             self._waiting.put_nowait(notice)
         except asyncio.QueueFull:
@@ -98,9 +98,9 @@ class ChangeNotifier:
             notice = await self._waiting.get()
             try:
                 await self._send(notice)
-            except Exception as error:  # of a resolver, or a name that is none
+            except Exception as error:  # of a resolver, or because of an invalid name
                 self.statistics.failed += 1
-                log.debug("%s of %s is not told: %s", notice.kind.value, notice.obj.path, error)
+                log.debug("%s of %s is not notified: %s", notice.kind.value, notice.obj.path, error)
 
     async def _send(self, notice: ChangeNotice) -> None:
         machine, owner = machine_of_notice(notice)
@@ -113,7 +113,7 @@ class ChangeNotifier:
         self.statistics.sent += 1
 
     async def _is_known(self, machine: str) -> bool:
-        """Whether there is an address; who had none a moment ago is not looked for again."""
+        """Returns whether a machine has an address; caches failures for a while."""
         now = time.monotonic()
         if self._unknown.get(machine, 0.0) > now:
             return False

@@ -1,7 +1,7 @@
-"""Log lines about what was not taken, and from whom: enough to see an attack, too few to be one.
+"""Rate-limited log of refused messages: enough to see an attack, too few lines to be one.
 
-In each minute a reason is logged a few times for each peer, a peer only so often, and all of them
-together only so often. What was left out is counted, and told when the minute is over.
+In each minute the lines are limited for each reason of a peer, for each peer, and in total.
+Refusals beyond that are counted, and the counts logged when the minute is over.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 WINDOW_S = 60.0
 PER_REASON, PER_PEER, TOGETHER = 3, 12, 60
-#: Peers that are counted each for itself; the rest is counted together.
+#: Peers that are counted separately; the rest is counted together.
 _MAX_PEERS = 1000
-#: Sessions whose peers are remembered: messages are judged after some of them have ended.
+#: Sessions whose peers are remembered, because messages are judged after some have ended.
 _MAX_SESSIONS = 1024
 _OTHERS = "others"
 
@@ -33,7 +33,7 @@ class _Peer:
 
 
 class RefusalLog:
-    """Knows who is at the other end of a session, and what was logged in this minute."""
+    """The peers of sessions, and the counts of this minute."""
 
     def __init__(self, name_of: Callable[[Guid], str | None]) -> None:
         self._name_of = name_of
@@ -50,14 +50,14 @@ class RefusalLog:
             self._sessions.popitem(last=False)
 
     def session_refused(self, event: SessionClosed, now: float) -> None:
-        """A stranger: the address is all that is known of it, whatever it calls itself."""
+        """Logs a refused session; only its address is known for sure, not the name it claims."""
         text = f"connection from {event.address}"
         self._note(event.address, text, event.reason, now, logging.WARNING)
 
     def message_refused(
         self, session: int, sender: str, reason: str, now: float, level: int = logging.WARNING
     ) -> None:
-        """``sender`` is who replication takes it for; empty: the session tells."""
+        """Logs a refused message; ``sender`` is its sender by replication, '' for the session's."""
         peer, address = self._sessions.get(session, (None, ""))
         name = sender or ("" if peer is None else self._name_of(peer) or str(peer))
         where = f" at {address}" if address else ""
@@ -81,14 +81,14 @@ class RefusalLog:
         log.log(level, "%s: %s", text, reason)
 
     def tell_left_out(self, now: float) -> None:
-        """Begin another minute if this one is over."""
+        """Logs the counts and begins another minute if this one is over."""
         if now < self._until:
             return
         self.close()
         self._until = now + WINDOW_S
 
     def close(self) -> None:
-        """Tell what was left out so far; the most frequent peers each, the others together."""
+        """Logs the counts so far: a line for each of the most frequent peers, one for the rest."""
         counted = Counter({key: peer.left_out for key, peer in self._peers.items()})
         for key, count in counted.most_common(PER_PEER):
             if count:

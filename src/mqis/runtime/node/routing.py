@@ -1,8 +1,8 @@
-"""Routing beside replication: the ways that a server's own directory shows, and who may use them.
+"""Routing of a directory server: its routes by its own directory, and the peers that may use them.
 
-The directory is read in a thread, for it may be large: at the start, every hour, and when sites,
-links or machines have changed; changes within a second share one reading. A server whose machine
-object lacks the routing bit reads nothing but that, forwards nothing and admits nobody more.
+The directory is read in a thread, since it may be large: at the start, every hour, and when sites,
+links or machines have changed; changes within a second share one read. A server whose machine
+object lacks the routing bit reads only that object, forwards nothing and admits no further peers.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from mqis.wire.mqqb.queuename import QueueName
 
 log = logging.getLogger(__name__)
 
-#: From one reading of the directory to the next.
+#: Seconds between two reads of the directory.
 PAUSE_S = 1.0
 
 
 class ServerRouter(DirectoryRouter):
-    """A directory server passes messages on. Nobody would read what its own queues took."""
+    """A router that only forwards: no application reads queues of a directory server."""
 
     def has_queue(self, name: QueueName) -> bool:
         return False
 
 
 class ServerRouting:
-    """The router of a server, and ``queueing.Peers`` for those who send through it."""
+    """The router of a server, and ``queueing.Peers`` for the machines that send through it."""
 
     def __init__(self, store: Store, machine: Guid, members: Members) -> None:
         self._store = store
@@ -58,33 +58,33 @@ class ServerRouting:
         self.router = ServerRouter(machine, self.keeper, self._owner_of)
 
     def start(self, statistics: Statistics) -> None:
-        """Keep the table until ``close``; ``statistics`` are those of the queue manager."""
+        """Keeps the table until ``close``; ``statistics`` are those of the queue manager."""
         self._statistics = statistics
         self._task = self._loop.create_task(self._keep())
 
     async def close(self) -> None:
-        """When nothing here reads the store any more."""
+        """Stops; returns when the last read of the store has ended."""
         if self._task is not None:
             self._task.cancel()
             ending = [self._task] if self._reading is None else [self._task, self._reading]
             await asyncio.gather(*ending, return_exceptions=True)
-        self._tell_counts()
+        self._log_counts()
 
     # --- sessions ---------------------------------------------------------------------------------
 
     def admits(self, guid: Guid, machine: str | None, address: str) -> bool:
-        """Servers of the directory; at a routing server any machine of it, to send through it."""
+        """Admits servers of the directory; a routing server also admits its other machines."""
         if self._members.admits(guid, machine, address):
             return True
         return machine is None and self.router.forwards and self._members.member(guid) is not None
 
     def counts(self, guid: Guid) -> bool:
-        """Replication takes messages of those alone whom it would give a session itself."""
+        """True if replication accepts messages of the peer: of those ``Members`` admits."""
         return self._members.admits(guid, None, "")
 
     # --- the directory ----------------------------------------------------------------------------
 
-    def heed(self, outcome: Outcome) -> None:
+    def handle(self, outcome: Outcome) -> None:
         match outcome:
             case Changed(object_types) if object_types & {*ROUTED}:
                 self._news.set()
@@ -101,9 +101,9 @@ class ServerRouting:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(self.keeper.next_timer()):
                     await self._news.wait()
-            self._news.clear()  # what changes from here on is read the next time
+            self._news.clear()  # changes from here on are read the next time
             await self._refresh()
-            self._tell_counts()
+            self._log_counts()
             await asyncio.sleep(PAUSE_S)
 
     async def _refresh(self) -> None:
@@ -112,21 +112,21 @@ class ServerRouting:
             snapshot = await asyncio.shield(self._reading)
         except READ_ERRORS as error:
             self._failed(error)
-        except Exception as error:  # whatever it is, the table stays and the hour goes on
-            log.debug("while reading for routes", exc_info=error)
+        except Exception as error:  # the table stays, and the read is retried
+            log.debug("reading the directory for routes failed", exc_info=error)
             self._failed(StorageError(f"{type(error).__name__}: {error}"))
         else:
             if self.keeper.refreshed(snapshot, self._loop.time()):
                 log.debug("routes to %d sites", len(self.keeper.table))
 
-    def _tell_counts(self) -> None:
+    def _log_counts(self) -> None:
         counted = self._statistics
         refused = counted.refused - counted.duplicates
         log.debug("messages relayed: %d, refused: %d", counted.relayed, refused)
 
     def _failed(self, error: MqisError) -> None:
         self.keeper.failed(error, self._loop.time())
-        log.warning("the routes stay as they are, the directory cannot be read: %s", error)
+        log.warning("the directory cannot be read, so the routes stay as they are: %s", error)
 
     def _read(self) -> Snapshot:
         with self._store.read() as view:
@@ -140,7 +140,7 @@ class ServerRouting:
             with self._store.read() as view:
                 obj = view.get(ObjectType.QUEUE, queue)
         except StorageError as error:
-            log.debug("queue %s is not looked for: %s", queue, error)
+            log.debug("the owner of queue %s cannot be read: %s", queue, error)
             return None
         owner = None if obj is None else obj.value(PropId.Q_QMID)
         return owner if isinstance(owner, Guid) else None

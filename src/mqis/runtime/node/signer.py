@@ -26,11 +26,11 @@ MIN_BITS = 1024
 
 
 class SigningKeyError(MqisError):
-    """The key file cannot be used: which, why, and what to do."""
+    """The key file cannot be used; the message says why and what to do."""
 
 
 class MachineKey:
-    """A private key; ``public`` is what the directory tells others."""
+    """A private key; ``public`` is published in the directory."""
 
     def __init__(self, private: rsa.RSAPrivateKey) -> None:
         self._private = private
@@ -45,7 +45,7 @@ class MachineKey:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> MachineKey:
-        """The key in a file, which is made if it is not there, for its owner's eyes alone."""
+        """Reads the key in a file; a missing one is created, readable by its owner only."""
         try:
             if create and not path.exists():
                 key = cls.generate()
@@ -79,7 +79,7 @@ class MachineKey:
             os.fsync(file.fileno())
 
     def sign(self, data: bytes) -> bytes:
-        """Least significant byte first, as CryptoAPI has it."""
+        """The signature, least significant byte first, as CryptoAPI writes it."""
         signature = self._private.sign(data, padding.PKCS1v15(), hashes.MD5())
         return signature[::-1]
 
@@ -97,7 +97,7 @@ class MachineSigner:
         return self._key.sign(b"".join(parts))
 
     def verify(self, sender: Guid, parts: tuple[bytes, ...], signature: bytes) -> Verdict:
-        """By the key of its machine, or the one of the site that it is the PSC of."""
+        """Verifies by a key of the sender's machine, or of the site whose PSC it is."""
         keys = self._keys_of(sender)
         if not keys:
             return Verdict.UNKNOWN_SENDER

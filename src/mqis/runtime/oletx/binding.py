@@ -1,4 +1,4 @@
-"""The binding handle of a session: one association with the partner, made when it is needed."""
+"""The binding handle of a session: one association with the partner, made on first use."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from mqis.wire.rpc.syntax import NDR20
 Q = TypeVar("Q")
 R = TypeVar("R")
 
-#: A boxcar has up to 80 KiB and its call waits for it as a whole: the fewer PDUs, the better. A
-#: partner that wants short ones says so when it binds or is bound to.
+#: A boxcar has up to 80 KiB and its call waits for all of it, so fewer PDUs are faster. A
+#: partner that needs shorter ones negotiates them in the bind.
 LIMITS = Limits(max_frag=65_528)
 
 _RESULTS: dict[int, CmResult] = {
@@ -47,7 +47,7 @@ _DENIED = frozenset({FaultStatus.ACCESS_DENIED, FaultStatus.SEC_PKG_ERROR})
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Who this side is, who may call it, and what both have to prove (2.1.3)."""
+    """The credentials of this side, the accounts of its callers, and the required level (2.1.3)."""
 
     level: SecurityLevel = SecurityLevel.NONE
     #: Own credentials; without them calls go out unauthenticated.
@@ -64,7 +64,7 @@ class Security:
 
 
 def result_of(error: Exception) -> int:
-    """How a call that has no answer ends for the machine."""
+    """The result of a failed call for the state machine."""
     if isinstance(error, RpcFault):
         return int(_RESULTS.get(error.status, error.status))
     if isinstance(error, RpcTimeoutError | TimeoutError):
@@ -75,15 +75,15 @@ def result_of(error: Exception) -> int:
 
 
 class Binding:
-    """Calls to the partner of one session. All go over one association, which keeps its handle."""
+    """Calls to the partner of one session, all over one association, which keeps its handle."""
 
     def __init__(self, name: NameObject, resolve: Resolver, security: Security) -> None:
         self._name = name
         self._resolve = resolve
         self._security = security
-        #: Whom to expect at the other end.
+        #: The principal expected at the other end.
         self.principal = principal(name.host_name, None)
-        #: Authenticate or not, best first. What got through stays.
+        #: True to authenticate, best attempt first. The first that succeeds stays.
         self._attempts = list(attempts(security.level, credentials=security.initiator is not None))
         self._client: RpcClient | None = None
         self._connecting = asyncio.Lock()
@@ -100,7 +100,7 @@ class Binding:
         limit_s: float,
         ended: Callable[[R | Exception], None],
     ) -> PendingCall[R]:
-        """A call of an existing session: over its association or not at all."""
+        """Starts a call of an existing session; raises if its association is gone."""
         client = self._client
         if client is None or not client.usable:
             raise RpcConnectionError(f"the association with {self._name} is gone")
@@ -111,7 +111,7 @@ class Binding:
         return call
 
     async def call_connecting(self, operation: Operation[Q, R], request: Q, limit_s: float) -> R:
-        """A call of the set-up: connects first, and falls back as the security level allows."""
+        """Makes a call of the set-up: connects first; falls back as the security level allows."""
         async with asyncio.timeout(limit_s):
             while True:
                 try:
@@ -129,7 +129,7 @@ class Binding:
                         raise
 
     def _falls_back(self, error: Exception) -> bool:
-        """Whether to try the same without authentication (2.1.3)."""
+        """Returns whether to retry without authentication (2.1.3)."""
         denied = isinstance(error, AuthenticationError) or (
             isinstance(error, RpcFault) and error.status in _DENIED
         )
@@ -166,7 +166,7 @@ class Binding:
             self._client = None
 
     async def close(self) -> None:
-        """Orderly: what was written still goes out. The partner runs its handle down."""
+        """Closes after written data is sent. The partner runs its handle down."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:
@@ -174,10 +174,10 @@ class Binding:
 
 
 class PendingCall(Generic[R]):
-    """A call that tells its end at once, inside the read that brings the answer.
+    """A call that reports its end at once, inside the read that brings the answer.
 
     A session has one SendReceive under way, so every turn of the loop between an answer and the
-    next call is lost to all its connections. A task with a future and a timeout takes three.
+    next call delays all its connections. A task with a future and a timeout takes three turns.
     """
 
     def __init__(
@@ -194,15 +194,15 @@ class PendingCall(Generic[R]):
 
     def started(self, call_id: int, limit_s: float) -> None:
         self._call_id = call_id
-        self._timer = asyncio.get_running_loop().call_later(limit_s, self._too_late, limit_s)
+        self._timer = asyncio.get_running_loop().call_later(limit_s, self._timed_out, limit_s)
 
     def cancel(self) -> None:
-        """Give it up; nothing is told."""
+        """Abandons the call; ``ended`` is not called."""
         if self._ended is not None:
             self._client.give_up(self._call_id)
             self._end(None)
 
-    def _too_late(self, limit_s: float) -> None:
+    def _timed_out(self, limit_s: float) -> None:
         self._client.give_up(self._call_id)
         self._end(RpcTimeoutError(f"no answer to {self._operation.name} in {limit_s:g} s"))
 
@@ -232,7 +232,7 @@ class PendingCall(Generic[R]):
 
 
 class _BindRefused(RpcConnectionError):
-    """The host was reached, the bind was not accepted."""
+    """The host was reached, but it refused the bind."""
 
 
 async def _connect(

@@ -1,7 +1,7 @@
-"""Where the partners called from whose sessions there are.
+"""The addresses from which partners asked for sessions.
 
-Whoever calls names its host itself, and is called back there. So what strangers ask for is counted
-by the address that they call from, which they cannot choose.
+A caller names its host itself, and is called back there. So sessions are counted by the
+address that the call came from, which a caller cannot choose.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mqis.runtime.peers import source_of
 
 
 class Callers:
-    """The sessions that others asked for, by address."""
+    """The sessions that partners asked for, by address."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -20,7 +20,7 @@ class Callers:
         self._sessions: dict[str, set[Session]] = {}
 
     def may_ask(self, address: str) -> bool:
-        """Return whether one more session may be asked for from this address."""
+        """Returns whether one more session may be asked for from this address."""
         held = self._sessions.get(source_of(address), set())
         setups = sum(session.state in SETTING_UP for session in held)
         limits = self._settings
@@ -29,13 +29,13 @@ class Callers:
         )
 
     def add(self, session: Session, address: str) -> None:
-        """Note who asked for a session, if that was not this side; the first call counts."""
+        """Notes the address that first asked for a session, unless this side did."""
         if not session.initiated_here and session not in self._address:
             self._address[session] = address
             self._sessions.setdefault(source_of(address), set()).add(session)
 
     def address(self, session: Session) -> str | None:
-        """Return where the call came from that began a session; None: from here."""
+        """The address of the call that began a session; None if this side began it."""
         return self._address.get(session)
 
     def forget(self, session: Session) -> None:

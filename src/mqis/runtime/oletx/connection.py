@@ -1,4 +1,4 @@
-"""A connection as its user sees it: messages both ways."""
+"""The connection for applications: messages in both directions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Beyond so many bytes that nobody has read, the messages stay with the multiplexer, which stops
-#: the partner when it has too many.
+#: Beyond this many unread bytes, messages stay with the multiplexer, which stops the partner
+#: when it has too many.
 _PAUSE_AT = 256 * 1024
 _RESUME_AT = _PAUSE_AT // 2
 _OVERHEAD = 128
-#: Boxcars that wait while one travels. With one ready to leave and one being filled no time is
-#: lost; a sender that does not wait would keep the loop from sending any of them.
+#: Boxcars that may wait while one is in flight. With one ready and one being filled no time is
+#: lost; a sender that never waits would keep the loop from sending any of them.
 BOXCARS_AHEAD = 2
 
 
@@ -58,14 +58,14 @@ class OleTxConnection:
     """One connection, from either end.
 
     ``async for message in connection`` ends when the opener disconnects. It raises
-    ``ConnectionDenied`` if the partner did not want it, ``ConnectionClosed`` if the session is
+    ``ConnectionDenied`` if the partner denied it, ``ConnectionClosed`` if the session is
     lost. Only the opener may ``disconnect``; leaving ``async with`` does so.
     """
 
     def __init__(self, link: Link, raw: multiplexed.Connection) -> None:
         self._link = link
         self.raw = raw
-        raw.interface, raw.sink = self, self._take_in
+        raw.interface, raw.sink = self, self._enqueue
         self._callback: multiplexed.Sink | None = None
         self._loop = asyncio.get_running_loop()
         self._messages: deque[Message] = deque()
@@ -94,7 +94,7 @@ class OleTxConnection:
 
     @property
     def id(self) -> int | None:
-        """dwConnectionId; None while there is no slot for it."""
+        """dwConnectionId; None while it waits for a slot."""
         return self.raw.id
 
     @property
@@ -107,7 +107,7 @@ class OleTxConnection:
 
     @property
     def identity(self) -> Identity | None:
-        """Whom the partner has proven to be, if anybody."""
+        """The authenticated identity of the partner, if any."""
         return self._link.identity
 
     @property
@@ -117,7 +117,7 @@ class OleTxConnection:
     # --- sending ----------------------------------------------------------------------------------
 
     def send_nowait(self, message_type: int, body: bytes | bytearray | memoryview = b"") -> None:
-        """Queue a message; ``Congested`` if there is no room for it."""
+        """Queues a message; ``Congested`` if there is no room for it."""
         link = self._link
         try:
             link.mux.send(self.raw, message_type, body)
@@ -127,7 +127,7 @@ class OleTxConnection:
             link.touch()
 
     async def send(self, message_type: int, body: bytes | bytearray | memoryview = b"") -> None:
-        """Queue a message, when there is room for it. Messages of one turn share a boxcar."""
+        """Queues a message, waiting for room. Messages of one turn share a boxcar."""
         while True:
             try:
                 self.send_nowait(message_type, body)
@@ -142,21 +142,21 @@ class OleTxConnection:
             await self._link.drain()
 
     async def drain(self) -> None:
-        """After ``send_nowait``: wait until the session has caught up, as ``send`` does."""
+        """Waits until the session has caught up, as ``send`` does, after ``send_nowait``."""
         if self._link.mux.boxcars_waiting > BOXCARS_AHEAD:
             await self._link.drain()
 
     # --- receiving --------------------------------------------------------------------------------
 
     async def receive(self) -> Message | None:
-        """The next message; None when the connection has ended in order. For one reader."""
+        """The next message; None when the connection has ended orderly. For one reader."""
         while not self._messages:
             if self._ended:
                 if self._error is not None:
                     raise self._error
                 return None
             if self._reader is not None:
-                raise RuntimeError("somebody else reads this connection")
+                raise RuntimeError("another task already reads this connection")
             self._reader = self._loop.create_future()
             try:
                 await self._reader
@@ -165,7 +165,7 @@ class OleTxConnection:
         return self._take()
 
     def receive_nowait(self) -> Message | None:
-        """A message that is here already, or None."""
+        """A message that has already arrived, or None."""
         return self._take() if self._messages else None
 
     def _take(self) -> Message:
@@ -177,41 +177,41 @@ class OleTxConnection:
         return message
 
     def deliver_to(self, callback: Callable[[int, bytes], None]) -> None:
-        """Hand type and body of every message to ``callback`` at once; ``receive`` gets no more.
+        """Passes type and body of every message to ``callback`` at once; ``receive`` gets none.
 
-        No task wakes up for it, which counts with thousands of connections. What the callback
-        raises is logged; the partner is slowed down only by the time that it takes.
+        No task wakes up for it, which matters with thousands of connections. Exceptions of the
+        callback are logged; only the time that it takes slows the partner down.
         """
         self._callback = callback
-        self.raw.sink = self._hand_over
+        self.raw.sink = self._run_callback
         while self._messages:
-            self._hand_over(*self._take())
+            self._run_callback(*self._take())
 
-    def _hand_over(self, message_type: int, body: bytes) -> None:
+    def _run_callback(self, message_type: int, body: bytes) -> None:
         assert self._callback is not None
         try:
             self._callback(message_type, body)
         except Exception:
-            log.exception("a message of %r was not handled", self)
+            log.exception("the callback for messages of %r failed", self)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         messages, take = self._messages, self._take
         while (message := await self.receive()) is not None:
             yield message
-            while messages:  # what is here already costs no coroutine
+            while messages:  # messages that have already arrived cost no coroutine
                 yield take()
 
     # --- the end ----------------------------------------------------------------------------------
 
     async def opened(self) -> OleTxConnection:
-        """Wait for a slot; the partner is not asked for its opinion yet."""
+        """Waits for a slot; the partner may still deny the connection."""
         await asyncio.shield(self._opened)
         return self
 
     async def disconnect(self) -> None:
-        """End a connection that was opened here, and wait until the partner has noticed."""
+        """Closes a connection that was opened here, and waits for the partner's answer."""
         self._link.disconnect(self)
-        # The partner's answer comes behind its messages: who leaves must not hold them up.
+        # The partner's answer comes after its messages, which must not be held up now.
         self._leaving = True
         if self._paused:
             self._paused = False
@@ -235,11 +235,11 @@ class OleTxConnection:
             self._opened.set_result(None)
 
     def received(self, raw: multiplexed.Connection, packet: Packet) -> None:
-        """A message that has waited; a view would keep the whole boxcar."""
-        take = self._take_in if self._callback is None else self._hand_over
+        """Takes a message that has waited, as a copy: a view would keep the whole boxcar."""
+        take = self._enqueue if self._callback is None else self._run_callback
         take(packet.user_msg_type, bytes(packet.data))
 
-    def _take_in(self, message_type: int, body: bytes) -> None:
+    def _enqueue(self, message_type: int, body: bytes) -> None:
         self._messages.append(Message(message_type, body))
         self._buffered += _OVERHEAD + len(body)
         if self._buffered > _PAUSE_AT and not self._paused and not self._leaving:
@@ -249,7 +249,7 @@ class OleTxConnection:
             self._wake_reader()
 
     def denied(self, raw: multiplexed.Connection, reason: int) -> None:
-        """The opener disconnects it all the same (MS-CMP 4.2.1.1)."""
+        """Handles a denial: the opener disconnects it all the same (MS-CMP 4.2.1.1)."""
         self._error = ConnectionDenied(reason)
         self._wake_writers()
         self._link.disconnect(self)
@@ -258,7 +258,7 @@ class OleTxConnection:
         self._end(None)
 
     def lost(self, reason: str) -> None:
-        """The session is down, or there was no slot."""
+        """Ends the connection because the session is down or there was no slot."""
         self._end(ConnectionClosed(reason))
 
     def writable(self) -> None:
@@ -269,7 +269,7 @@ class OleTxConnection:
         self._error = self._error or error
         if not self._opened.done():
             self._opened.set_exception(self._error or ConnectionClosed("the connection is gone"))
-            self._opened.exception()  # nobody may be waiting for it
+            self._opened.exception()  # marks it as retrieved: perhaps no task waits for it
         if not self._gone.done():
             self._gone.set_result(None)
         self._wake_reader()

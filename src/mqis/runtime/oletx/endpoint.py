@@ -5,7 +5,7 @@
             await connection.send(0x2001, body)
             async for message in connection: ...
 
-A partner that wants connections from others says for which types, and what becomes of them:
+A partner that accepts connections registers a handler by connection type:
 
     endpoint.accept(0x101, handler)     # async def handler(connection): ...
 """
@@ -43,13 +43,13 @@ log = logging.getLogger(__name__)
 
 MAPPER_CONNECTIONS_PER_PEER = 256
 
-#: What a connection of a type that nobody accepts is denied with (MS-DTCO 3.1.5.1).
+#: The reason to deny a connection of a type without a handler (MS-DTCO 3.1.5.1).
 NOT_A_TYPE = CmResult.INVALID_ARGUMENT
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A connection that a partner asks for."""
+    """A partner's request for a connection."""
 
     partner: NameObject
     connection_type: int
@@ -58,12 +58,12 @@ class Request:
 
 
 Handler = Callable[[OleTxConnection], Awaitable[None]]
-#: 0 to accept a connection, else the reason to deny it with.
+#: Returns 0 to accept a connection, else the reason to deny it.
 Admission = Callable[[Request], int]
 
 
 class OleTxEndpoint:
-    """One partner: listens while it is entered, opens and accepts connections."""
+    """One partner: opens and accepts connections; a context manager that listens inside."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class OleTxEndpoint:
         limits: Limits | None = None,
         budget: Budget | None = None,
     ) -> None:
-        """``mapper_port`` runs an endpoint mapper here; ``registry`` is one that runs already."""
+        """``mapper_port`` starts an endpoint mapper; ``registry`` is that of a running one."""
         self.name = name
         self.address = address
         self.port = port
@@ -117,7 +117,7 @@ class OleTxEndpoint:
         await self.close()
 
     async def start(self) -> None:
-        """Initialise (MS-CMP 3.1.3): whatever fails here leaves nothing behind and is raised."""
+        """Initialises (MS-CMP 3.1.3); closes everything again if that fails."""
         self._transport = Transport(
             self.name,
             self,
@@ -148,7 +148,7 @@ class OleTxEndpoint:
         return registry
 
     async def close(self, grace_s: float = 2.0) -> None:
-        """Disconnect what was opened here, tear sessions down, close."""
+        """Disconnects the connections opened here, tears down sessions, and closes."""
         self._open = False
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace_s
@@ -171,7 +171,7 @@ class OleTxEndpoint:
             await asyncio.sleep(0.005)
 
     def _disconnect_all(self) -> bool:
-        """Whether a connection that was opened here is still there."""
+        """Disconnects the connections opened here; returns whether any are left."""
         left = False
         for link in list(self._links.values()):
             for raw in list(link.mux.outgoing.values()):
@@ -192,22 +192,22 @@ class OleTxEndpoint:
     # --- connections ------------------------------------------------------------------------------
 
     async def connect(self, partner: NameObject, connection_type: int) -> OleTxConnection:
-        """A connection that may be sent on; ``SessionError`` or ``ConnectionClosed`` if not.
+        """Opens a connection; raises ``SessionError`` or ``ConnectionClosed`` if it cannot.
 
-        Nobody acknowledges a connection: whether the partner takes it shows later.
+        Connections are not acknowledged: a denial by the partner comes later.
         """
         while True:
             link = await self.session(partner)
             try:
                 return await link.open(connection_type).opened()
             except ConnectionClosed:
-                # The partner found the session idle at that very moment (E-CMP-20). Nothing was
+                # The partner has just torn down the session as idle (E-CMP-20). Nothing was
                 # sent yet, so nothing can be sent twice.
                 if not link.torn_down:
                     raise
 
     def open(self, partner: NameObject, connection_type: int) -> OleTxConnection:
-        """The same without waiting for anything. Messages sent at once share the first boxcar."""
+        """Opens a connection without waiting. Messages sent at once share the first boxcar."""
         link = self._link(partner)
         if not link.usable:
             raise SessionError(CmResult.TEARING_DOWN, f"the session with {partner}")
@@ -216,7 +216,7 @@ class OleTxEndpoint:
         return connection
 
     async def session(self, partner: NameObject) -> Link:
-        """A session that is up, with whoever asked for it."""
+        """Waits for a session that is up, whichever side asked for it."""
         while True:
             link = self._link(partner)
             self.transport.act()
@@ -227,7 +227,7 @@ class OleTxEndpoint:
             await self.transport.released(link.session)
 
     async def ping(self, partner: NameObject) -> float:
-        """Seconds that a PING takes to a partner and its call back; the session is set up first."""
+        """The round-trip time of a PING in seconds; sets up the session first."""
         link = await self.session(partner)
         start = asyncio.get_running_loop().time()
         await link.ping()
@@ -240,7 +240,7 @@ class OleTxEndpoint:
         return self._link_of(self.transport.machine.request_session(partner, now))
 
     def _link_of(self, session: Session) -> Link:
-        """Every session has a multiplexer, whoever asked for it (E-CMP-17)."""
+        """The link of a session; each has a multiplexer, whichever side asked for it (E-CMP-17)."""
         link = self._links.get(session)
         if link is None:
             link = Link(self, session, Multiplexer(self._limits, self._budget))
@@ -250,15 +250,15 @@ class OleTxEndpoint:
     def accept(
         self, connection_type: int | None, handler: Handler, admit: Admission | None = None
     ) -> None:
-        """Run ``handler`` for every connection of a type that ``admit`` lets in.
+        """Runs ``handler`` for every connection of a type that ``admit`` accepts.
 
-        ``admit`` decides at once: messages of the connection may stand in the same boxcar. The
-        type None is all for which there is nothing else.
+        ``admit`` must not wait: messages of the connection may follow in the same boxcar. The
+        type None stands for all types without a handler of their own.
         """
         self._acceptors[connection_type] = (handler, admit)
 
     def requested(self, link: Link, raw: Connection) -> None:
-        """A partner asks for a connection."""
+        """Accepts or denies a connection that a partner requests."""
         for_any = self._acceptors.get(None, (None, None))
         handler, admit = self._acceptors.get(raw.type, for_any)
         reason: int = NOT_A_TYPE
@@ -272,13 +272,13 @@ class OleTxEndpoint:
             task.add_done_callback(self._handlers.discard)
 
     def wake_others(self) -> None:
-        """Sessions for which there is room in memory again."""
+        """Resumes the sessions for which the budget has room again."""
         for mux in self._budget.woken():
             link = self._by_mux.get(mux)
             if link is not None:
                 link.touch()
 
-    # --- what the sessions tell (LevelTwo) --------------------------------------------------------
+    # --- events of the sessions (LevelTwo) --------------------------------------------------------
 
     def session_up(self, session: Session, now: float) -> None:
         self._link_of(session).session_up(now)
@@ -315,7 +315,7 @@ class OleTxEndpoint:
 async def _handle(handler: Handler, connection: OleTxConnection) -> None:
     try:
         await handler(connection)
-    except ConnectionClosed as error:  # with its session; the handler had nothing to add
+    except ConnectionClosed as error:  # ended with its session: no fault of the handler
         log.info("%r ended: %s", connection, error)
     except Exception:
         log.exception("the handler of %r failed", connection)

@@ -1,4 +1,4 @@
-"""A session and its multiplexer, joined."""
+"""Links: each joins a session and its multiplexer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class Link:
-    """Carries effects of the multiplexer to the session, and events to the connections."""
+    """Passes the multiplexer's effects to the session, and its events to the connections."""
 
     def __init__(self, endpoint: OleTxEndpoint, session: Session, mux: Multiplexer) -> None:
         self._endpoint = endpoint
@@ -47,9 +47,9 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self.session = session
         self.mux = mux
-        #: Done when the session is up, or cannot be had.
+        #: Done when the session is up, or could not be set up.
         self.up: asyncio.Future[None] = self._loop.create_future()
-        #: The session ended in order, whoever wanted that.
+        #: True if the session was ended by a forced teardown of either side.
         self.torn_down = False
         self.touched = False
         self._draining: list[asyncio.Future[None]] = []
@@ -63,7 +63,7 @@ class Link:
 
     @property
     def usable(self) -> bool:
-        """Whether a connection may still be asked for."""
+        """True if a connection may still be opened."""
         ended = self.session.state in ENDING or self.session.state is TransportState.CLOSED
         return not ended and self.mux.state in (SessionState.STARTING, SessionState.UP)
 
@@ -83,7 +83,7 @@ class Link:
         self.touch()
 
     async def ping(self) -> None:
-        """Send a PING; its call returns when the partner has it."""
+        """Sends a PING and waits until the partner has it."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._pings.append(waiter)
         self.mux.ping()
@@ -96,7 +96,7 @@ class Link:
             self.touch()
 
     def touch(self) -> None:
-        """Send at the end of this turn of the loop, so that what belongs together goes together."""
+        """Schedules a send at the end of this turn of the loop, to share boxcars."""
         if not self.touched:
             self.touched = True
             self._loop.call_soon(self.flush)
@@ -107,7 +107,7 @@ class Link:
         self._transport.act()
 
     async def drain(self) -> None:
-        """Wait until no more boxcars wait than should, or the session is down."""
+        """Waits until few enough boxcars wait, or the session is down."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._draining.append(waiter)
         await waiter
@@ -121,7 +121,7 @@ class Link:
     # --- the multiplexer --------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Hand on what has happened and what is to be done, until there is nothing more."""
+        """Passes on events and effects until there are none left."""
         mux, deliver, next_event = self.mux, self._deliver, self.mux.next_event
         while True:
             while (event := next_event()) is not None:
@@ -144,7 +144,7 @@ class Link:
         if isinstance(event, ConnectionRequested):
             self._endpoint.requested(self, event.connection)
         elif isinstance(connection, OleTxConnection):
-            _tell(connection, event)
+            _notify(connection, event)
 
     def _perform(self, effect: Effect) -> None:
         session, machine = self.session, self._machine
@@ -161,7 +161,7 @@ class Link:
             machine.tear_down(session, kind, self._loop.time())
 
     def decide(self, raw: Connection, reason: int) -> OleTxConnection | None:
-        """Accept a connection of the partner, or deny it with a reason."""
+        """Accepts a connection of the partner, or denies it with a reason other than 0."""
         now = self._loop.time()
         if reason:
             self.mux.deny(raw, reason, now)
@@ -185,7 +185,7 @@ class Link:
                 self.up.set_result(None)
             else:
                 self.up.set_exception(error)
-                self.up.exception()  # nobody may be waiting for it
+                self.up.exception()  # marks it as retrieved: perhaps no task waits for it
         self.mux.session_down(reason=reason, now=now)
         self._fail_pings(reason)
         self.pump()
@@ -218,7 +218,7 @@ class Link:
                 ping.set_result(None)
         self.pump()
         if self._draining and self.mux.boxcars_waiting <= BOXCARS_AHEAD:
-            # A turn later, so that the next boxcar is on its way before anybody fills another.
+            # A turn later, so that the next boxcar is sent before another one is filled.
             self._loop.call_soon(self._drained)
 
     def _fail_pings(self, reason: str) -> None:
@@ -229,7 +229,7 @@ class Link:
     # --- time -------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        """A timer that rings no later than the multiplexer's next."""
+        """Sets a timer that expires no later than the multiplexer's next."""
         due = self.mux.next_timer()
         if due is not None and due < self._due:
             self._cancel_timer()
@@ -247,7 +247,7 @@ class Link:
             self._timer, self._due = None, inf
 
 
-def _tell(connection: OleTxConnection, event: Event) -> None:
+def _notify(connection: OleTxConnection, event: Event) -> None:
     if isinstance(event, Opened):
         connection.on_opened()
     elif isinstance(event, Writable):

@@ -1,4 +1,4 @@
-"""Where a partner is: from its name object to an address and a port (MS-CMPO 1.3.2)."""
+"""Resolvers: from a partner's name object to an address and a port (MS-CMPO 1.3.2)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MAPPER_PORT = 135
 _MAX_TOWERS = 4
 
 Address = tuple[str, int]
-#: The address at which a partner serves IXnRemote; ``RpcConnectionError`` if nobody knows.
+#: Returns the address at which a partner serves IXnRemote; ``RpcConnectionError`` if unknown.
 Resolver = Callable[[NameObject], Awaitable[Address]]
 
 
 class MapperResolver:
     """Asks the endpoint mapper of the partner's host for the port of its CID.
 
-    ``hosts`` has the address and mapper port of hosts that cannot be found by their name on 135.
+    ``hosts`` has the address and mapper port of hosts that cannot be found by name at port 135.
     """
 
     def __init__(self, hosts: Mapping[str, Address] | None = None, timeout_s: float = 5.0) -> None:
@@ -37,10 +37,10 @@ class MapperResolver:
         self._caller: str | None = None
 
     def calling_back(self, caller: str) -> MapperResolver:
-        """Return a resolver for a partner that has called from ``caller`` itself.
+        """A resolver for a partner that has called from the address ``caller``.
 
-        It names its host as it likes. Unless ``hosts`` says where that is, it has to be where the
-        call came from: nobody is to have this side connect to third parties.
+        A caller may claim any host name. Unless ``hosts`` has its address, it has to be that of the
+        call, so that a caller cannot make this side connect to third parties.
         """
         back = MapperResolver(timeout_s=self._timeout_s)
         back._hosts, back._caller = self._hosts, caller
@@ -63,9 +63,9 @@ async def _only_at(host: str, caller: str) -> str:
     try:
         found = await loop.getaddrinfo(host, MAPPER_PORT, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise RpcConnectionError(f"{host} is not known: {error}") from error
+        raise RpcConnectionError(f"the address of {host} cannot be resolved: {error}") from error
     if caller not in {str(place[0]) for *_, place in found}:
-        raise RpcConnectionError(f"{host} is not at {caller}, from where it called")
+        raise RpcConnectionError(f"{host} is not at {caller}, the address that the call came from")
     return caller
 
 
@@ -86,7 +86,7 @@ class FixedResolver:
 
 
 async def find_port(address: str, mapper_port: int, cid: Guid, timeout_s: float = 5.0) -> int:
-    """ept_map for IXnRemote with the CID as object UUID."""
+    """The port of a partner, by ept_map for IXnRemote with the CID as object UUID."""
     tower = epmapper.TowerOctets(Tower.tcp(SYNTAX, 0, "0.0.0.0", NDR20).to_bytes())
     asked = epmapper.MapAsked(cid, tower, ContextHandle.NULL, _MAX_TOWERS)
     client = await RpcClient.connect(

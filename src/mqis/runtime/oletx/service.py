@@ -1,4 +1,4 @@
-"""IXnRemote as a service: calls to the machine, answers back. It decides who may call."""
+"""The IXnRemote service: passes calls to the state machine, and decides who may call."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class OpenCall:
-    """A call that the machine answers later. It is the machine's token for it."""
+    """A call that the machine answers later; the machine's token for it."""
 
     incoming: IncomingCall
     answer: asyncio.Future[Any]
 
 
 class IXnRemoteService(TypedService):
-    """The eight methods. All but BuildContext are answered at once, as a rule."""
+    """The eight methods. Most calls other than BuildContext are answered at once."""
 
-    #: Stubs are octets, which take no time to decode, and the order of messages counts.
+    #: Decode all stubs at once: they are octets, and the order of messages matters.
     decoded_at_once = 1 << 32
 
     def __init__(self, transport: Transport) -> None:
@@ -73,14 +73,14 @@ class IXnRemoteService(TypedService):
         answer = self._machine.build_context(request, token, self._loop.time())
         session = self._note_caller(call, request.caller)
         if session is not None and (answer is None or answer.session is session):
-            # A call that is refused says nothing about whose session this is.
+            # A refused call does not show whose session this is.
             self._transport.identify(session, call.identity)
         if answer is not None:
             built = self.context_built(call, answer)
             self._transport.act()
             return built
         self._transport.act()
-        return self._waited(token)
+        return self._wait_for(token)
 
     def context_built(self, call: IncomingCall, answer: ContextAnswer) -> idl.ContextBuilt:
         """The answer on the wire, with a handle for the session if there is one."""
@@ -89,7 +89,7 @@ class IXnRemoteService(TypedService):
             handle = ContextHandle(self._transport.issue(answer.session, call))
         return idl.ContextBuilt(answer.guid_out, answer.bound, handle, answer.result)
 
-    async def _waited(self, token: OpenCall) -> Any:
+    async def _wait_for(self, token: OpenCall) -> Any:
         try:
             return await token.answer
         except asyncio.CancelledError:  # the caller is gone
@@ -106,7 +106,7 @@ class IXnRemoteService(TypedService):
         token = OpenCall(call, self._loop.create_future())
         answer = self._machine.negotiate_resources(session, request, token, self._loop.time())
         self._transport.act()
-        return self._waited(token) if answer is None else answer
+        return self._wait_for(token) if answer is None else answer
 
     def _send_receive(
         self, call: IncomingCall, request: idl.SendReceive
@@ -115,7 +115,7 @@ class IXnRemoteService(TypedService):
         token = OpenCall(call, self._loop.create_future())
         result = self._machine.send_receive(session, request, token, self._loop.time())
         self._transport.act()
-        return self._waited(token) if result is None else idl.Result(result)
+        return self._wait_for(token) if result is None else idl.Result(result)
 
     # --- teardown ---------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class IXnRemoteService(TypedService):
             return None
 
     def _admit_caller(self, call: IncomingCall, caller: str) -> bool:
-        """Whether there is room for whoever calls; ``RpcFault`` if it may not call at all."""
+        """Returns whether there is room for a caller; ``RpcFault`` if it may not call at all."""
         session = self._session(caller)
         self._admit(call, initiated_here=session is not None and session.initiated_here)
         return session is not None or self._transport.callers.may_ask(call.peer)

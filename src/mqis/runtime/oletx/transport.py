@@ -1,4 +1,4 @@
-"""The asyncio driver of a partner: its server, its associations, its clock. It decides nothing."""
+"""The asyncio driver of a partner: its server, its associations and its timer."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class Transport:
         self._bindings: dict[Session, Binding] = {}
         self._issued: dict[Session, tuple[AssociationGroup, Guid]] = {}
         self._identities: dict[Session, Identity] = {}
-        #: Who asked for sessions.
+        #: The addresses that asked for sessions.
         self.callers = Callers(self.machine.settings)
-        #: Calls under way: tasks while a session is set up, what is quicker when it is there.
+        #: Calls under way: tasks during the set-up of a session, faster objects after it.
         self._calls: dict[int, asyncio.Task[None] | PendingCall[Any] | asyncio.Handle] = {}
         self._released: dict[Session, asyncio.Future[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -96,7 +96,7 @@ class Transport:
     async def start(
         self, address: str, port: int = 0, registry: EndpointRegistry | None = None
     ) -> int:
-        """Listen, and register the port under the CID (3.3.3); the port."""
+        """Listens and registers the port under the CID (3.3.3); returns the port."""
         bound = await self._server.listen(address, port)
         if registry is not None:
             cid = self.machine.name.cid
@@ -105,7 +105,7 @@ class Transport:
         return bound
 
     async def close(self, grace_s: float = 1.0) -> None:
-        """Drop all sessions that are left, and stop listening."""
+        """Drops all sessions that are left, and stops listening."""
         if self._registry is not None:
             self._registry.delete(SYNTAX, self.machine.name.cid)
         for call in self._calls.values():
@@ -125,7 +125,7 @@ class Transport:
     # --- the machine ------------------------------------------------------------------------------
 
     def act(self) -> None:
-        """Do what the machine wants."""
+        """Carries out the machine's effects."""
         if self._acting:
             return
         self._acting = True
@@ -150,7 +150,7 @@ class Transport:
             self._release(effect)
 
     def _invoke(self, effect: Invoke) -> None:
-        """A call to the partner; its end goes to the machine unless it was cancelled."""
+        """Calls the partner; reports the end to the machine unless it is cancelled."""
         session = effect.session
         binding = self._bindings.get(session)
         if binding is None:
@@ -162,7 +162,7 @@ class Transport:
         ended = partial(self._ended, effect)
         try:
             call = binding.start(effect.operation, effect.request, effect.limit_s, ended)
-        except ProtocolError as error:  # told a turn later: the machine may not be done
+        except ProtocolError as error:  # reported a turn later: the machine may not be done
             self._calls[effect.call] = self._loop.call_soon(ended, error)
         else:
             self._calls[effect.call] = call
@@ -178,7 +178,7 @@ class Transport:
         self._ended(effect, outcome)
 
     def _ended(self, effect: Invoke, outcome: object) -> None:
-        """A call has its answer, or an error that says why it has none."""
+        """Reports the answer or the error of a call to the machine."""
         call, request, now = effect.call, effect.request, self._loop.time()
         del self._calls[call]
         if isinstance(outcome, Exception):
@@ -230,7 +230,7 @@ class Transport:
             released.set_result(None)
 
     async def released(self, session: Session) -> None:
-        """Wait until a session is no more."""
+        """Waits until a session has ended."""
         if session.state is not SessionState.CLOSED:
             waiter = self._released.setdefault(session, self._loop.create_future())
             await asyncio.shield(waiter)
@@ -238,7 +238,7 @@ class Transport:
     # --- context handles --------------------------------------------------------------------------
 
     def issue(self, session: Session, call: IncomingCall) -> Guid:
-        """A handle for a session, in the place of an older one."""
+        """Creates a handle for a session; an older one is revoked."""
         self.revoke(session)
         handle = call.group.create_handle(
             session,
@@ -265,7 +265,7 @@ class Transport:
     # --- who --------------------------------------------------------------------------------------
 
     def identify(self, session: Session, identity: Identity | None) -> None:
-        """Remember who called for a session."""
+        """Remembers the identity of a session's caller."""
         if identity is not None and session.state is not SessionState.CLOSED:
             self._identities[session] = identity
 
@@ -275,7 +275,7 @@ class Transport:
     # --- time -------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        """A timer that rings no later than the machine's next."""
+        """Sets a timer that expires no later than the machine's next."""
         due = self.machine.next_timer()
         if due is not None and due < self._due:
             self._cancel_timer()

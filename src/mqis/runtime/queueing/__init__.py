@@ -1,1 +1,1 @@
-"""Queue managers on sockets."""
+"""The asyncio drivers of queue managers."""

@@ -1,16 +1,16 @@
-"""The asyncio driver of one TCP connection between queue managers. It decides nothing."""
+"""The asyncio driver of one TCP connection between queue managers."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Protocol, cast
 
-#: How long the peer has to read what was last written, once this side has closed.
+#: Seconds that the peer has to read the last data after this side has closed.
 LINGER_S = 2.0
 
 
 class Owner(Protocol):
-    """What a connection needs of its endpoint."""
+    """The interface that a connection needs of its endpoint."""
 
     def made(self, connection: Connection) -> None: ...
 
@@ -20,7 +20,7 @@ class Owner(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """``number`` is the queue manager's name for it; 0 until it has one."""
+    """A TCP connection. ``number`` identifies it to the queue manager; 0 until it has one."""
 
     def __init__(self, owner: Owner, number: int = 0) -> None:
         self.number = number
@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
 
     def close(self) -> None:
-        """Close behind what was written; a peer that does not read it does not keep us."""
+        """Closes after the written data is sent; aborts if the peer does not read it in time."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.close()

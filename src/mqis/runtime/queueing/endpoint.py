@@ -1,4 +1,4 @@
-"""A queue manager's sockets: the listener, outgoing connections, the ping responder, its clock."""
+"""The driver of a queue manager: listener, outgoing connections, ping responder, timer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mqis.wire.mqqb.identifier import MessageIdentifier
 
 PORT = 1801
 PING_PORT = 3527
-#: Answers to pings, to one address and to all: their sources are easily forged.
+#: Limits on answers to pings, by address and in total: sources are easily forged.
 PINGS = RateLimit(10, 20)
 ALL_PINGS = RateLimit(500, 1000)
 
-#: The address of a machine's queue manager.
+#: Resolves a machine's name to the address of its queue manager.
 Resolver = Callable[[str], Awaitable[tuple[str, int]]]
 
 
@@ -37,7 +37,7 @@ class QueueingEndpoint:
         resolve: Resolver,
         on_news: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_news`` is called when the manager may have events, by those who take them there."""
+        """``on_news`` is called when the manager may have events, instead of ``next_event``."""
         self.manager = manager
         self._resolve = resolve
         self._on_news = on_news
@@ -60,13 +60,13 @@ class QueueingEndpoint:
         await self.close()
 
     async def listen(self, host: str, port: int = PORT) -> int:
-        """Take sessions; the port, which for 0 is one that was free."""
+        """Listens for sessions; returns the port, a free one for 0."""
         self._listener = await self._loop.create_server(lambda: Connection(self), host, port)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
 
     async def listen_ping(self, host: str, port: int = PING_PORT) -> int:
-        """Answer pings; the port, which for 0 is one that was free."""
+        """Answers pings; returns the port, a free one for 0."""
         limiter = SharedLimiter(PINGS, ALL_PINGS)
         transport, _ = await self._loop.create_datagram_endpoint(
             lambda: _Responder(self.manager, limiter), local_addr=(host, port)
@@ -78,26 +78,26 @@ class QueueingEndpoint:
     # --- the application --------------------------------------------------------------------------
 
     def send(self, machine: str, message: Message) -> MessageIdentifier:
-        """Queue a message. Those of one turn of the loop are written together."""
+        """Queues a message. Messages of one turn of the loop are written together."""
         identifier = self.manager.send(machine, message, self._loop.time(), int(time.time()))
         self.wake()
         return identifier
 
     def send_routed(self, message: Message) -> MessageIdentifier:
-        """The same for a queue by its identifier. The manager's router names next hops by machine,
-        and their addresses are looked for as all others are."""
+        """Queues a message for a queue by its identifier. The manager's router names next hops by
+        machine, whose addresses are resolved like all others."""
         identifier = self.manager.send_routed(message, self._loop.time(), int(time.time()))
         self.wake()
         return identifier
 
     def wake(self) -> None:
-        """The manager was used directly: do what it wants, once for all of this turn."""
+        """Schedules the manager's effects, once a turn; for callers that use it directly."""
         if not self._waking:
             self._waking = True
             self._loop.call_soon(self._act)
 
     async def next_event(self) -> Event:
-        """What happened next, in order; for one reader."""
+        """Waits for the next event; for one reader."""
         while (event := self.manager.next_event()) is None:
             self._news.clear()
             await self._news.wait()
@@ -106,7 +106,7 @@ class QueueingEndpoint:
         return event
 
     async def close(self, grace_s: float = 5.0) -> None:
-        """Write what open sessions take, acknowledge what came, close."""
+        """Sends what open sessions accept, acknowledges received messages, and closes."""
         if not self._open:
             return
         self._open = False
@@ -170,7 +170,7 @@ class QueueingEndpoint:
     # --- the machine ------------------------------------------------------------------------------
 
     def _act(self) -> None:
-        """Do what the machine wants, and wake who waits for it."""
+        """Carries out the manager's effects, and wakes the reader of events."""
         self._waking = False
         for effect in self.manager.effects():
             if isinstance(effect, Write):
@@ -194,14 +194,14 @@ class QueueingEndpoint:
             connection.close()
 
     def _regulate(self) -> None:
-        """Read only as long as the application takes what comes."""
+        """Pauses reading while the application does not take events."""
         if self.manager.wants_data is not self._reading:
             self._reading = not self._reading
             for connection in self._connections.values():
                 connection.pause(not self._reading)
 
     def _arm(self) -> None:
-        """A timer that rings no later than the machine's next; a bit early does no harm."""
+        """Sets a timer that expires no later than the manager's next; early does no harm."""
         due = self.manager.next_timer()
         if due is not None and due < self._due and self._open:
             self._cancel_timer()

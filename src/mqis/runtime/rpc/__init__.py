@@ -1,1 +1,1 @@
-"""DCE/RPC on asyncio: drivers for the association machines, and the services every server has."""
+"""DCE/RPC on asyncio: the drivers of associations, and the services that every server has."""

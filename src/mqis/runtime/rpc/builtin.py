@@ -1,4 +1,4 @@
-"""The services that come with every server: management, and on one port the endpoint mapper."""
+"""The built-in services: management on every server, and the endpoint mapper."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mqis.wire.rpc.tower import Tower
 
 
 class ManagementService(TypedService):
-    """rpc_mgmt_*. ``endpoint`` is called for, because the server it tells about holds this."""
+    """The methods rpc_mgmt_*. ``endpoint`` is a function, as the endpoint is made after this."""
 
     def __init__(self, endpoint: Callable[[], ServerEndpoint], principal: str = "") -> None:
         self._endpoint = endpoint
@@ -31,7 +31,7 @@ class ManagementService(TypedService):
                 mgmt.INQ_IF_IDS: self._inq_if_ids,
                 mgmt.INQ_STATS: self._inq_stats,
                 mgmt.IS_SERVER_LISTENING: lambda _call, _request: mgmt.Listening(0, 1),
-                # Nobody stops this server from outside.
+                # This server cannot be stopped by a client.
                 mgmt.STOP_SERVER_LISTENING: lambda _call, _request: mgmt.Status(
                     FaultStatus.ACCESS_DENIED
                 ),
@@ -64,7 +64,7 @@ class ManagementService(TypedService):
 
 @dataclass(slots=True)
 class _Cursor:
-    """What a lookup has not handed out yet."""
+    """The entries that a lookup has not returned yet."""
 
     rest: list[Registration]
 
@@ -115,14 +115,14 @@ class EndpointMapperService(TypedService):
     def _page(
         self, call: IncomingCall, handle: ContextHandle, found: list[Registration], size: int
     ) -> tuple[ContextHandle, Sequence[Registration]]:
-        """The next ``size`` of them, and the handle under which the rest waits."""
+        """The handle for the rest, if any, and the next ``size`` registrations."""
         cursor = _Cursor(found)
         if handle:
             kept = call.group.handle(handle.uuid, call.interface)
             if not isinstance(kept, _Cursor):  # another interface of the group made it
                 raise RpcFault(FaultStatus.CONTEXT_MISMATCH, f"handle {handle.uuid} is no lookup")
             cursor = kept
-        elif not size:  # who takes nothing gets no handle either
+        elif not size:  # a client that takes no entries gets no handle either
             return ContextHandle.NULL, ()
         page, cursor.rest = cursor.rest[:size], cursor.rest[size:]
         if cursor.rest:
@@ -134,7 +134,7 @@ class EndpointMapperService(TypedService):
         return ContextHandle.NULL, page
 
     def _free(self, call: IncomingCall, request: epmapper.HandleAsked) -> epmapper.HandleFreed:
-        """Free a lookup. Handles of other interfaces are not ours to close without rundown."""
+        """Frees a lookup. Handles of other interfaces must not be closed without rundown."""
         if request.handle:
             kept = call.group.handle(request.handle.uuid, call.interface)
             if not isinstance(kept, _Cursor):

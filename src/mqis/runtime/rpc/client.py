@@ -1,4 +1,4 @@
-"""An RPC client on asyncio: one association, calls that overlap, callbacks served."""
+"""An RPC client on asyncio: one association with overlapping calls and callbacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 
 log = logging.getLogger(__name__)
 
-#: How long the server may take to notice that this side has closed.
+#: Seconds that the server has to close after this side has closed.
 CLOSE_S = 5.0
 
 #: Answers a callback: (interface it belongs to, opnum, stub, big-endian) to the stub of the answer.
@@ -36,12 +36,12 @@ CallbackHandler = Callable[[AgreedContext, int, bytes, bool], "bytes | Awaitable
 
 
 class RpcTimeoutError(RpcConnectionError):
-    """No answer in time. Whether the call ran is not known."""
+    """No answer in time; the call may have run or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How to authenticate: the provider, the kind, the level, and whom we expect to reach."""
+    """The provider, type and level of authentication, and the expected server."""
 
     initiator: Initiator
     auth_type: int
@@ -51,7 +51,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a call returned, and how to read it."""
+    """The stub of an answer, its transfer syntax and its byte order."""
 
     stub: bytes
     transfer: SyntaxId
@@ -59,7 +59,7 @@ class Answer:
 
 
 class Outcome(Protocol):
-    """Where the end of a call goes: a future, or something that does not wait for its turn."""
+    """The receiver of a call's result: a future, or an object that is called at once."""
 
     def done(self) -> bool: ...
 
@@ -99,7 +99,7 @@ class RpcClient(asyncio.Protocol):
         max_frag: int = MAX_FRAG,
         timeout_s: float = 10.0,
     ) -> RpcClient:
-        """Connect, bind and authenticate, all within ``timeout_s``."""
+        """Connects, binds and authenticates, all within ``timeout_s``."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_s):
@@ -131,20 +131,20 @@ class RpcClient(asyncio.Protocol):
             channel = Channel(1, kind, level, context)
         self._machine.bind(interfaces, transfers=transfers, group_id=group_id, channel=channel)
         self._flush()
-        self._learn(await self._bound, interfaces)
+        self._add_contexts(await self._bound, interfaces)
 
     async def add_interface(
         self, interface: SyntaxId, transfers: Sequence[SyntaxId] = (NDR20, NDR64)
     ) -> None:
-        """Bind one more interface on the same association."""
+        """Binds one more interface on the same association."""
         async with self._binding:
             self._check_usable()
             self._bound = self._loop.create_future()
             self._machine.alter([interface], transfers)
             self._flush()
-            self._learn(await self._bound, [interface])
+            self._add_contexts(await self._bound, [interface])
 
-    def _learn(self, contexts: Sequence[AgreedContext], wanted: Sequence[SyntaxId]) -> None:
+    def _add_contexts(self, contexts: Sequence[AgreedContext], wanted: Sequence[SyntaxId]) -> None:
         self._contexts.update({context.interface: context for context in contexts})
         missing = [str(interface) for interface in wanted if interface not in self._contexts]
         if missing:
@@ -158,16 +158,16 @@ class RpcClient(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether a call could be made now."""
+        """True if a call can be made now."""
         return self._machine.closed is None and not self._leaving and not self._lost.done()
 
     @property
     def group_id(self) -> int:
-        """What another connection gives to share context handles with this one."""
+        """The group that another connection names to share context handles with this one."""
         return self._machine.group_id
 
     def offers(self, interface: SyntaxId) -> bool:
-        """Whether an interface is bound on this association."""
+        """Returns whether an interface is bound on this association."""
         return interface in self._contexts
 
     def transfer(self, interface: SyntaxId) -> SyntaxId:
@@ -183,7 +183,7 @@ class RpcClient(asyncio.Protocol):
         target: Guid | None = None,
         timeout_s: float | None = 60.0,
     ) -> Answer:
-        """Call an operation. ``RpcFault`` if it fails, ``RpcTimeoutError`` if nothing comes."""
+        """Calls an operation; ``RpcFault`` if it fails, ``RpcTimeoutError`` without an answer."""
         future: asyncio.Future[Answered] = self._loop.create_future()
         call_id = self.start(interface, opnum, stub, future, target=target)
         try:
@@ -211,7 +211,7 @@ class RpcClient(asyncio.Protocol):
         *,
         target: Guid | None = None,
     ) -> int:
-        """Call an operation without waiting; ``forget`` the number once ``outcome`` is known."""
+        """Calls an operation without waiting; ``forget`` the number once ``outcome`` is known."""
         context = self._contexts[interface]
         self._check_usable()
         call_id = self._machine.request(context, opnum, stub, target)
@@ -234,13 +234,13 @@ class RpcClient(asyncio.Protocol):
             raise RpcConnectionError("the connection is closed")
 
     def give_up(self, call_id: int) -> None:
-        """Nobody wants the answer any more."""
+        """Abandons a call; its answer is dropped."""
         if self._machine.closed is None:
             self._machine.orphan(call_id)
             self._flush()
 
     def _leave_if_idle(self) -> None:
-        """The server asked for it."""
+        """Closes the idle connection if the server has asked for it."""
         if self._leaving and not self._calls and self._transport is not None:
             self._transport.close()
 
@@ -281,7 +281,7 @@ class RpcClient(asyncio.Protocol):
             if not outcome.done():
                 outcome.set_exception(error)
         if self._bound.done() and not self._bound.cancelled():
-            self._bound.exception()  # nobody may be waiting for it any more
+            self._bound.exception()  # marks it as retrieved: perhaps no task waits for it
 
     def _flush(self) -> None:
         data = self._machine.data_to_send()
@@ -314,7 +314,7 @@ class RpcClient(asyncio.Protocol):
             future.set_result(outcome)
 
     async def _answer(self, event: CalledBack) -> None:
-        """Serve a callback; whatever goes wrong becomes a fault, not silence."""
+        """Serves a callback; every error becomes a fault, so that the server gets an answer."""
         context = self._open.get(event.call_id)
         try:
             if self._callbacks is None or context is None:

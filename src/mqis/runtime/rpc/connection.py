@@ -1,4 +1,4 @@
-"""The asyncio driver of one server connection. It decides nothing."""
+"""The asyncio driver of one server connection."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long a client has to read its last answer and close, once this side has closed.
+#: Seconds that a client has to read its last answer and close, after this side has closed.
 LINGER_S = 2.0
-#: Answers are written together until there are this many bytes of them.
+#: Answers are gathered up to this many bytes before they are written.
 WRITE_AT = 64 * 1024
 
 
-#: What a request takes once it is decoded, at most, in bytes for each byte of its stub: numbers of
-#: two bytes, which become objects.
+#: The most memory that a decoded request takes, in bytes for each byte of its stub: numbers of
+#: two bytes become objects.
 DECODED = 20
-#: Requests that take less are run without asking whether there is room for them.
+#: Requests that take less are run without a check of the memory budget.
 SMALL = 128 * 1024
 
 
 class _Running(NamedTuple):
-    """A call that is awaited: where it is counted, when it began, and what its request takes."""
+    """An awaited call: its statistics, its start time, and the memory of its request."""
 
     call: Call
     counted: OperationStatistics
@@ -55,7 +55,7 @@ class _Running(NamedTuple):
 
 
 class ServerProtocol(asyncio.Protocol):
-    """Bytes to the machine, events to the services, answers back."""
+    """Passes bytes to the machine, its events to the services, and their answers back."""
 
     def __init__(self, server: RpcServer) -> None:
         self._server = server
@@ -68,8 +68,8 @@ class ServerProtocol(asyncio.Protocol):
         self._working = False
         #: Calls that are awaited.
         self._tasks: dict[asyncio.Task[bytes], _Running] = {}
-        #: What this connection holds of the server's memory, and how much of it are requests that
-        #: were decoded and whose calls still run.
+        #: The memory charged to this connection, and the part of it that decoded requests of
+        #: running calls take.
         self._charge: Charge | None = None
         self._decoded = 0
         self._answers: dict[Call, asyncio.Future[tuple[bytes, bool]]] = {}
@@ -126,7 +126,7 @@ class ServerProtocol(asyncio.Protocol):
                 future.set_exception(gone)
 
     def pause_writing(self) -> None:
-        """The client does not read its answers: take no more calls from it."""
+        """Takes no more calls from a client that does not read its answers."""
         self._blocked = True
         self._regulate()
 
@@ -137,7 +137,7 @@ class ServerProtocol(asyncio.Protocol):
     # --- the machine ------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        """Handle what came, and what was held back, as far as the client reads its answers."""
+        """Handles new and held-back events, as long as the client reads its answers."""
         machine = self._machine
         if machine is None or self._working:
             return
@@ -165,7 +165,7 @@ class ServerProtocol(asyncio.Protocol):
             self._settle(event.call, RpcFault(event.status, "the client refused a callback"))
 
     def _run(self, call: Call) -> None:
-        """Answer a call now if its service can, else when its task is done."""
+        """Answers a call now if its service can, else when its task is done."""
         machine = self._machine
         assert machine is not None
         group = machine.group
@@ -252,7 +252,7 @@ class ServerProtocol(asyncio.Protocol):
         assert machine is not None
         assert transport is not None
         self._write()
-        if self._overdrawn():
+        if self._exceeds_memory():
             machine.too_much()
             self._write()
         if machine.closing:
@@ -272,7 +272,7 @@ class ServerProtocol(asyncio.Protocol):
     # --- memory -----------------------------------------------------------------------------------
 
     def _has_room(self, more: int) -> bool:
-        """Whether the server can spare so many bytes for this connection."""
+        """Returns whether the memory budget has ``more`` bytes for this connection."""
         charge = self._charge
         assert charge is not None
         held = charge.amount
@@ -283,11 +283,11 @@ class ServerProtocol(asyncio.Protocol):
         self._server.short_of_memory(self.peer, shortage)
         return False
 
-    def _overdrawn(self) -> bool:
-        """Charge what this connection holds now; whether that is more than there is.
+    def _exceeds_memory(self) -> bool:
+        """Charges the memory that this connection holds; returns whether it exceeds the budget.
 
-        An answer that its client does not read is held too. Nothing can be done about one that
-        does not fit but to end its connection, now and not when the client has read it.
+        Unread answers are held too. If they are too large, the connection has to end at once, not
+        when the client has read them.
         """
         machine, transport, charge = self._machine, self._transport, self._charge
         assert machine is not None
@@ -309,7 +309,7 @@ class ServerProtocol(asyncio.Protocol):
         return True
 
     def _regulate(self) -> None:
-        """Read as long as there is room for calls and the client reads its answers."""
+        """Pauses reading while there is no room for calls, or the client does not read answers."""
         transport, machine = self._transport, self._machine
         if transport is None or machine is None or self._ending or transport.is_closing():
             return
@@ -321,11 +321,11 @@ class ServerProtocol(asyncio.Protocol):
         self._paused = pause
 
     def _end(self) -> None:
-        """Close, but so that the client gets its last answer.
+        """Closes in a way that lets the client read its last answer.
 
-        A socket that is closed over unread bytes is reset, and the peer may lose what it has not
-        read. So this side says that nothing more comes, drops what it gets, and leaves when the
-        client does, or does not do so in time.
+        A socket that is closed with unread bytes is reset, and the peer may lose data that it has
+        not read. So this side sends EOF, drops what it receives, and closes when the client does,
+        or after a timeout.
         """
         transport = self._transport
         if self._ending or transport is None or transport.is_closing():
@@ -340,7 +340,7 @@ class ServerProtocol(asyncio.Protocol):
     # --- time -------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        """A timer that rings no later than the machine's next; a bit early does no harm."""
+        """Sets a timer that expires no later than the machine's next; early does no harm."""
         due = None if self._machine is None else self._machine.next_timer()
         if due is not None and due < self._due:
             self._cancel_timer()
@@ -366,13 +366,13 @@ class ServerProtocol(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Calls run, or answers are not written yet."""
+        """True if calls run, or answers are not written yet."""
         transport = self._transport
         unwritten = transport is not None and transport.get_write_buffer_size() > 0
         return bool(self._tasks) or unwritten
 
     def shut_down(self) -> None:
-        """Ask the client to leave."""
+        """Asks the client to close."""
         if self._machine is not None:
             self._machine.shut_down()
             self._flush()
@@ -388,14 +388,14 @@ def _address(transport: asyncio.BaseTransport, which: str) -> str:
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Let the kernel find out about clients that vanished without a word."""
+    """Enables TCP keep-alive, which detects clients that have vanished."""
     sock = transport.get_extra_info("socket")
     if sock is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 def _coroutine(answer: Awaitable[bytes]) -> Coroutine[Any, Any, bytes]:
-    """What a task is made of; most services give just that."""
+    """The awaitable as a coroutine, which a task needs; most services return one."""
     return answer if isinstance(answer, CoroutineType) else _awaited(answer)
 
 

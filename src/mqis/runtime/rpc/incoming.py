@@ -1,4 +1,4 @@
-"""A call as its handler sees it."""
+"""Incoming calls, as their handlers see them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from mqis.wire.rpc.syntax import SyntaxId
 
 @dataclass(slots=True)
 class IncomingCall:
-    """One call: what was asked, by whom, and the way to ask back."""
+    """One call: the request, the caller, and the means to call back."""
 
     call: Call
     group: AssociationGroup
-    #: Who calls; None for nobody, and for who is protected below the server's minimum level.
+    #: The caller; None if unknown, or if protected below the server's minimum level.
     identity: Identity | None
     addresses: Addresses
     _call_back: Callable[[Call, int, bytes], Awaitable[tuple[bytes, bool]]]
@@ -34,7 +34,7 @@ class IncomingCall:
 
     @property
     def caller(self) -> Caller:
-        """Whose account this call's handles and lookups are on."""
+        """The caller that this call's handles and lookups are charged to."""
         return Caller(self.group.id, source_of(self.peer), self.identity is None)
 
     @property
@@ -73,18 +73,18 @@ class IncomingCall:
         return self.call.cancelled
 
     async def call_back(self, opnum: int, stub: bytes) -> tuple[bytes, bool]:
-        """Call the client while it waits: its answer, and whether that is big-endian.
+        """Calls the waiting client; returns its answer, and True if that is big-endian.
 
-        Raises ``RpcFault`` if it answers with a fault, ``RpcConnectionError`` if it goes away.
+        Raises ``RpcFault`` if it answers with a fault, ``RpcConnectionError`` if it disconnects.
         """
         return await self._call_back(self.call, opnum, stub)
 
 
 class Service(Protocol):
-    """An interface and what answers it.
+    """An interface and its implementation.
 
-    ``dispatch`` gives the stub of the answer, or something to await for it; it raises
-    ``RpcFault`` to fail the call. An answer that is there at once costs no task.
+    ``dispatch`` returns the stub of the answer, or an awaitable of it; it raises
+    ``RpcFault`` to fail the call. An immediate answer costs no task.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""An RPC server on TCP: services behind one port."""
+"""An RPC server on TCP: several services on one port."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from mqis.runtime.rpc.statistics import Served
 
 log = logging.getLogger(__name__)
 
-#: How often a shortage of memory is worth a line in the log.
+#: Seconds between two log lines about a shortage of memory.
 TOLD_EVERY_S = 10.0
 
 
 def _address_of(peer: Hashable) -> Hashable:
-    """What the handles of a peer are counted under, which is (transport, address)."""
+    """The address that the handles of a peer, (transport, address), are charged to."""
     return source_of(str(peer[1])) if isinstance(peer, tuple) else peer
 
 
 class RpcServer:
-    """Listens, admits as many connections as it may, and closes with grace.
+    """Listens, admits connections up to its limits, and closes with a grace period.
 
     ``async with RpcServer(services, entropy) as server: await server.listen("127.0.0.1", 0)``
     """
@@ -54,13 +54,13 @@ class RpcServer:
         exempt: Callable[[str], bool] = lambda _peer: False,
         budgets: Budgets | None = None,
     ) -> None:
-        """``rate`` bounds the new connections of each address; those of an ``exempt`` one count
-        neither for that nor for ``max_connections_per_peer``. ``budgets`` exempt nobody; without
-        them there are as many handles as ``AssociationGroups`` has by default. Callers that are
-        protected below ``min_level`` are anonymous."""
+        """``rate`` limits the new connections of each address; ``exempt`` addresses are free of
+        that limit and of ``max_connections_per_peer``, but not of ``budgets``. Without these the
+        handles are limited by the default of ``AssociationGroups``. Callers that are protected
+        below ``min_level`` are anonymous."""
         self._memory = memory_budget() if budgets is None else budgets.memory
         handles = None if budgets is None else budgets.handles
-        self._told_at = -inf
+        self._logged_at = -inf
         self._served = {service.interface.syntax: Served(service) for service in services}
         #: Connections since the start.
         self.accepted = 0
@@ -86,7 +86,7 @@ class RpcServer:
         await self.close()
 
     async def listen(self, host: str, port: int = 0) -> int:
-        """Start listening; the port, which for 0 is one that was free."""
+        """Listens and returns the port, a free one for 0."""
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(lambda: ServerProtocol(self), host, port)
         bound: int = self._listener.sockets[0].getsockname()[1]
@@ -101,12 +101,14 @@ class RpcServer:
         return self._served[interface.syntax]
 
     def statistics(self) -> list[Served]:
-        """What was counted of each service."""
+        """The services with their counters."""
         return list(self._served.values())
 
     def admit(self, connection: ServerProtocol) -> bool:
-        """Whether one more connection is within budget."""
-        if len(self._connections) >= self._max_connections or not self._may(connection.peer):
+        """Adds a connection; returns False if it exceeds a limit."""
+        if len(self._connections) >= self._max_connections or not self._may_connect(
+            connection.peer
+        ):
             self.endpoint.statistics.refused += 1
             return False
         self._connections.add(connection)
@@ -114,8 +116,8 @@ class RpcServer:
         self.accepted += 1
         return True
 
-    def _may(self, peer: str) -> bool:
-        """Whether one address has not too many already, nor come too often."""
+    def _may_connect(self, peer: str) -> bool:
+        """Returns whether an address has not exceeded its number and rate of connections."""
         if self._exempt(peer):
             return True
         key = source_of(peer)
@@ -124,15 +126,17 @@ class RpcServer:
         return self._limiter is None or self._limiter.allows(key, time.monotonic())
 
     def charge(self, connection: ServerProtocol, *, anonymous: bool = True) -> Charge:
-        """The account of a connection's memory."""
+        """A charge for a connection's memory."""
         return Charge(self._memory, Caller(connection, source_of(connection.peer), anonymous))
 
     def short_of_memory(self, peer: str, shortage: Shortage) -> None:
-        """Log why a call or a connection is refused; not more often than once a while."""
+        """Logs a refusal for lack of memory, at most once in ``TOLD_EVERY_S``."""
         now = time.monotonic()
-        if now - self._told_at >= TOLD_EVERY_S:
-            self._told_at = now
-            log.warning("refused a call of %s: %s bytes of rpc.memory_mb", peer, shortage)
+        if now - self._logged_at >= TOLD_EVERY_S:
+            self._logged_at = now
+            log.warning(
+                "refused a call of %s for lack of memory (rpc.memory_mb): %s bytes", peer, shortage
+            )
 
     def forget(self, connection: ServerProtocol) -> None:
         if connection in self._connections:
@@ -143,7 +147,7 @@ class RpcServer:
                 del self._peers[key]
 
     async def close(self, grace_s: float = 5.0) -> None:
-        """Take no more connections, let calls end, then close what is left."""
+        """Accepts no more connections, lets calls end, then closes the rest."""
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._connections):

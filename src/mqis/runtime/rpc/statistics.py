@@ -1,4 +1,4 @@
-"""What is counted of calls, by operation."""
+"""Counters and timings of calls, by operation."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from mqis.runtime.histogram import CALL_SECONDS, Histogram
 from mqis.runtime.rpc.incoming import Service
 
-#: Of calls that are answered at once, one in so many is timed: to look at the clock twice and to
-#: find the bucket takes longer than the rest of what is counted. Calls that wait for something,
-#: such as a commit, are all timed.
+#: One in this many of the calls that are answered at once is timed: reading the clock twice and
+#: finding the bucket costs more than the other counters. Calls that wait for something, such as
+#: a commit, are all timed.
 TIMED_EVERY = 8
 
 
 class OperationStatistics:
-    """The calls of one operation: how many, and how long those that were timed took."""
+    """The number of calls of one operation, and the durations of the timed ones."""
 
     __slots__ = ("calls", "seconds")
 
@@ -24,13 +24,13 @@ class OperationStatistics:
 
 
 class Served:
-    """A service behind a port, with what was counted of it."""
+    """A service with its counters."""
 
     __slots__ = ("operations", "service")
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        #: By number; calls of others do not get this far.
+        #: By operation number; calls of unknown operations are refused before.
         self.operations = tuple(OperationStatistics() for _ in range(service.interface.operations))
 
     def name_of(self, opnum: int) -> str:
@@ -38,6 +38,6 @@ class Served:
         return str(names.get(opnum, opnum))
 
     def failures(self) -> Mapping[int, Mapping[int, int]]:
-        """By operation and result, where the service counts them."""
+        """The failures by operation and result, if the service counts them."""
         found: Mapping[int, Mapping[int, int]] = getattr(self.service, "failures", {})
         return found

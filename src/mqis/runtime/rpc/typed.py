@@ -1,4 +1,4 @@
-"""Services and clients in terms of operations instead of stubs."""
+"""Services and clients with typed requests and responses instead of stubs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Handler = Callable[[IncomingCall, Any], Any]
 
 _SYNTAXES: dict[SyntaxId, Syntax] = {NDR20: Syntax.NDR20, NDR64: Syntax.NDR64}
 _RESULTS = frozenset(int(result) for result in HResult)
-#: A byte of a stub takes up to 0.1 microseconds to decode: larger ones go to a thread, which is one
-#: for all of them, so that the loop never waits for more than one.
+#: A byte of a stub takes up to 0.1 microseconds to decode: larger stubs are decoded by one thread
+#: for all of them, so that the event loop never competes with more than one.
 DECODED_AT_ONCE = 32 * 1024
 _decoder = ThreadPoolExecutor(1, "mqis-decode")
 _NOTHING: Mapping[str, int] = {}
@@ -45,11 +45,11 @@ def interface_of(description: InterfaceDescription) -> Interface:
 
 class _Method(NamedTuple):
     operation: Operation[Any, Any]
-    #: What its handler gives, or lets be awaited.
+    #: The type that its handler returns, directly or as an awaitable.
     answer: type[Any]
     handler: Handler
     given: Callable[[Any], Mapping[str, int]]
-    #: Errors that answers told of, by their number; None: answers of this operation tell none.
+    #: Error results of answers, by code; None if its answers have no result.
     failures: dict[int, int] | None
 
     def decode(self, stub: bytes, syntax: Syntax, *, big_endian: bool) -> Any:
@@ -64,10 +64,10 @@ class _Method(NamedTuple):
 
 
 class TypedService:
-    """``Service`` whose handlers take and return the dataclasses of their operations.
+    """A ``Service`` whose handlers take and return the dataclasses of their operations.
 
     A handler is a plain function or a coroutine function of (incoming call, request). ``sizes``
-    tells what a response owes to its request, for arrays that the request sizes.
+    returns the fields of a request that determine array sizes of its response.
     """
 
     #: Bytes of the largest stub that is decoded in the event loop.
@@ -96,7 +96,7 @@ class TypedService:
 
     @property
     def failures(self) -> Mapping[int, Mapping[int, int]]:
-        """By operation: errors that its answers told of, and how often; 0 is any other error."""
+        """The counts of error results by operation and code; code 0 counts all unknown ones."""
         return {opnum: dict(method.failures or ()) for opnum, method in self._methods.items()}
 
     def dispatch(self, incoming: IncomingCall) -> bytes | Awaitable[bytes]:
@@ -105,10 +105,10 @@ class TypedService:
         if method is None:
             raise RpcFault(FaultStatus.OP_RNG_ERROR, f"no operation {call.opnum}")
         syntax = _SYNTAXES[call.context.transfer]
-        # Whoever decodes the stub drops it: a call may run for long, and has no more use for it.
+        # The stub is dropped once decoded: a call may run for long, and needs it no more.
         stub, call.stub = call.stub, b""
         if len(stub) > self.decoded_at_once:
-            return _decoded_apart(incoming, method, syntax, stub)
+            return _dispatch_in_thread(incoming, method, syntax, stub)
         request = method.decode(stub, syntax, big_endian=call.big_endian)
         given = method.given(request)
         answer = method.handler(incoming, request)
@@ -117,10 +117,10 @@ class TypedService:
         return _encoded(answer, method, syntax, given)
 
 
-async def _decoded_apart(
+async def _dispatch_in_thread(
     incoming: IncomingCall, method: _Method, syntax: Syntax, stub: bytes
 ) -> bytes:
-    """Answer a call whose stub takes so long to decode that a thread does it."""
+    """Answers a call whose large stub is decoded in a thread."""
     loop = asyncio.get_running_loop()
     decode = partial(method.decode, stub, syntax, big_endian=incoming.big_endian)
     del stub
@@ -143,7 +143,7 @@ def _method(
 
 
 def _count(failures: dict[int, int], result: int) -> None:
-    """Results that this software does not know count as 0: a peer may have chosen them."""
+    """Counts a failure; unknown results count as 0, since a peer may have chosen them."""
     if is_failure(result):
         key = result if result in _RESULTS else 0
         failures[key] = failures.get(key, 0) + 1
@@ -166,7 +166,7 @@ async def call_back(
     *,
     given: Mapping[str, int] = _NOTHING,
 ) -> R:
-    """Call an operation of the client while it waits for the answer to ``incoming``."""
+    """Calls an operation of the client while it waits for the answer to ``incoming``."""
     syntax = _SYNTAXES[incoming.transfer]
     stub = operation.request.encode(request, syntax)
     answer, big_endian = await incoming.call_back(operation.opnum, stub)
@@ -185,7 +185,7 @@ async def invoke(
     given: Mapping[str, int] = _NOTHING,
     timeout_s: float | None = 60.0,
 ) -> R:
-    """Call an operation; ``given`` holds what the response owes to the request."""
+    """Calls an operation; ``given`` has the sizes that decoding the response needs."""
     syntax = _SYNTAXES[client.transfer(description.syntax)]
     stub = operation.request.encode(request, syntax)
     answer = await client.call(

@@ -1,8 +1,8 @@
 """All-pairs next hops: SciPy's Dijkstra for the distances, one pass over the edges for the hops.
 
-Towards a fixed destination the next hop is a local matter: of the neighbours ``w`` of ``s`` with
-``cost(s, w) + distance(w, d) == distance(s, d)`` the smallest. That is the smallest first hop of
-all cheapest paths, so ties need no second search, and blocks of destinations are independent.
+For a fixed destination the next hop can be chosen locally: it is the smallest neighbour ``w`` of
+``s`` with ``cost(s, w) + distance(w, d) == distance(s, d)``. That is the smallest first hop of all
+cheapest paths, so ties need no second search, and blocks of destinations are independent.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from scipy.sparse.csgraph import dijkstra
 from mqis.protocol.routing.bulk.sitegraph import Ints, SiteGraph, Vertices
 from mqis.protocol.routing.table import UNREACHABLE
 
-#: So many destinations at a time: their rows stay in the processor's caches.
+#: Destinations per block: their rows stay in the processor's caches.
 _BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """``distance[s, d]`` and ``next_hop[s, d]``; ``UNREACHABLE`` in both where there is no way."""
+    """``distance[s, d]`` and ``next_hop[s, d]``; both ``UNREACHABLE`` if there is no route."""
 
     graph: SiteGraph
     distance: Ints
@@ -41,7 +41,7 @@ def all_pairs(graph: SiteGraph) -> Routes:
 def routes_to(graph: SiteGraph, destinations: npt.ArrayLike) -> tuple[Ints, Vertices]:
     """(distance, next hop), a row per source and a column per destination."""
     wanted = np.atleast_1d(np.asarray(destinations, dtype=np.int64))
-    # Links work both ways: the way there costs what the way back does.
+    # Links work both ways: both directions cost the same.
     far = _whole(np.ascontiguousarray(dijkstra(graph.rows.matrix, indices=wanted).T))
     hop = np.full(far.shape, UNREACHABLE, dtype=np.int32)
     for here, edge in graph.rows.slots:
@@ -55,7 +55,7 @@ def routes_to(graph: SiteGraph, destinations: npt.ArrayLike) -> tuple[Ints, Vert
 
 
 def routes_from(graph: SiteGraph, roots: npt.ArrayLike) -> tuple[Ints, Vertices]:
-    """(distance, next hop) of one table, rooted at several sites if need be, by destination."""
+    """(distance, next hop) of one table by destination; it may be rooted at several sites."""
     own = np.atleast_1d(np.asarray(roots, dtype=np.int64))
     rows = graph.rows
     far = _whole(dijkstra(rows.matrix, indices=own, min_only=True))
@@ -77,7 +77,7 @@ def routes_from(graph: SiteGraph, roots: npt.ArrayLike) -> tuple[Ints, Vertices]
 
 
 def from_roots(routes: Routes, roots: npt.ArrayLike) -> tuple[Ints, Vertices]:
-    """The same out of all pairs: of the nearest roots the smallest next hop."""
+    """The result of ``routes_from`` taken from all pairs: the smallest hop of nearest roots."""
     own = np.atleast_1d(np.asarray(roots, dtype=np.int64))
     never = np.iinfo(np.int64).max
     far = np.where(routes.distance[own] == UNREACHABLE, never, routes.distance[own])
@@ -89,6 +89,6 @@ def from_roots(routes: Routes, roots: npt.ArrayLike) -> tuple[Ints, Vertices]:
 
 
 def _whole(far: npt.NDArray[np.float64]) -> Ints:
-    """SciPy counts in floating point, exactly up to 2**53: 9,000 million of the dearest links."""
+    """Distances as integers; SciPy's floats are exact up to 2**53, 9,000 million links."""
     far[np.isinf(far)] = UNREACHABLE
     return far.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Which gate speaks for a site, and with that, from which sites its table is rooted."""
+"""The gate in charge of each site, and the sites that its table is rooted at."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from mqis.wire.guid import Guid
 if TYPE_CHECKING:
     from mqis.protocol.routing.snapshot import Snapshot
 
-#: The sites of the gate that speaks for a site; none if nobody does.
+#: The sites of the gate in charge of a site; empty if it has no gate.
 Roots = tuple[int, ...]
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Gates:
-    """Machines are numbered by the rank of their GUIDs, as sites and links are."""
+    """Gates by site. Machines, sites and links are numbered by the rank of their GUIDs."""
 
-    #: Of each site its gates, ascending.
+    #: The gates of each site, ascending.
     of_site: tuple[tuple[int, ...], ...]
-    #: Of each machine all its sites, ascending.
+    #: The sites of each machine, ascending.
     homes: tuple[tuple[int, ...], ...]
-    #: Of a (site, gate) that only links name, the links: without them it is no gate any more.
+    #: For a (site, gate) named only by links, those links: without them it is no gate any more.
     named_by: Mapping[Pair, frozenset[int]]
 
     @classmethod
     def of(cls, count: int, machine: npt.ArrayLike, site: npt.ArrayLike) -> Gates:
-        """From pairs (machine, site) that make each machine a gate of all of its sites."""
+        """Gates from pairs (machine, site); each machine is a gate of all of its sites."""
         machines, sites = (np.asarray(given).ravel().tolist() for given in (machine, site))
         members = set(zip(sites, machines, strict=True))
         last = max(machines, default=-1)
@@ -42,7 +42,7 @@ class Gates:
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> tuple[Gates, tuple[Guid, ...]]:
-        """And the machines by number: all gates of the snapshot."""
+        """The gates of a snapshot, and their machines by number."""
         index = snapshot.graph.index
         gates = sorted({gate for gates in snapshot.gates.values() for gate in gates})
         number = {gate: rank for rank, gate in enumerate(gates)}
@@ -65,7 +65,7 @@ class Gates:
         return [self._roots_of(site, (), ()) for site in range(len(self.of_site))]
 
     def roots_without(self, gates: Collection[int], links: Collection[int]) -> dict[int, Roots]:
-        """Of the sites where it makes a difference that these are not there."""
+        """The new roots of the sites that the loss of these gates and links affects."""
         touched = {site for gate in gates for site in self._sites_of.get(gate, ())}
         touched |= {site for link in links for site in self._sites_of_link.get(link, ())}
         found = {site: self._roots_of(site, gates, links) for site in touched}

@@ -1,9 +1,9 @@
-"""Routes after edges became dearer or went, from the routes before.
+"""Routes after edges became more expensive or were removed, from the routes before.
 
 Towards a destination ``d`` the next hops form a tree. A pair (s, d) changes its route exactly if
-its way uses a changed edge, that is, if it lies in the subtree above that edge in the tree of
+its path uses a changed edge, that is, if it lies in the subtree above that edge in the tree of
 ``d``; all others keep distance and next hop. So these pairs are found (``above``), get the best
-offer of the neighbours that did not change, and settle the rest among themselves.
+distance over neighbours that did not change, and then improve each other's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NEVER = np.iinfo(np.int64).max // 2
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The pairs of sites whose route is another one now, and the routes."""
+    """The pairs of sites whose route has changed, with the old and new routes."""
 
     source: Vertices
     destination: Vertices
@@ -35,12 +35,12 @@ class Changes:
 
     @property
     def unreachable(self) -> Ints:
-        """The positions of those that have no route any more."""
+        """The positions of the pairs that have no route any more."""
         return np.flatnonzero(self.new_distance == UNREACHABLE)
 
     @property
     def dearer_by(self) -> Ints:
-        """What each costs more that has a route before and after."""
+        """The additional cost of each pair that has a route before and after."""
         kept = (self.new_distance != UNREACHABLE) & (self.old_distance != UNREACHABLE)
         more: Ints = self.new_distance[kept] - self.old_distance[kept]
         return more
@@ -48,7 +48,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class EdgeCosts:
-    """New costs of some pairs of sites, none below the old one; 0 takes the edge away."""
+    """New costs of some pairs of sites, none below the old one; 0 removes the edge."""
 
     first: Vertices
     second: Vertices
@@ -56,7 +56,7 @@ class EdgeCosts:
 
 
 class Repair:
-    """Many what-ifs over the same routes; keeps what they share."""
+    """Computes many what-ifs over the same routes, with shared arrays."""
 
     def __init__(self, routes: Routes) -> None:
         self.routes = routes
@@ -66,7 +66,7 @@ class Repair:
         # A pair (s, d) is the number s * count + d from here on; flat arrays are faster to index.
         self._distance = routes.distance.reshape(-1)
         self._next_hop = routes.next_hop.reshape(-1)
-        # Of an affected pair its position plus one; nothing but zeros between two repairs.
+        # The position of an affected pair plus one; all zeros between two repairs.
         self._position = np.zeros_like(self._next_hop)
 
     def after(self, edges: EdgeCosts) -> Changes:
@@ -82,7 +82,7 @@ class Repair:
             self._position[pair] = 0
 
     def _changed_rows(self, here: Vertices, there: Vertices, cost: Ints) -> Rows:
-        """The costs with the changes; an edge that went is never worth it."""
+        """The rows with the new costs; a removed edge costs ``_NEVER``."""
         costs = self._rows.cost.copy()
         both = np.concatenate((cost, cost))
         for vertex, neighbour, new in zip(here, there, both, strict=True):
@@ -103,7 +103,7 @@ class Repair:
         begin = np.searchsorted(owner, np.arange(len(source)))
         best = _least(offer, begin)
         inner = np.flatnonzero(among >= 0)
-        _pass_on(best, among[inner], owner[inner], cost[inner])
+        _relax(best, among[inner], owner[inner], cost[inner])
         offer[inner] = np.minimum(best[among[inner]] + cost[inner], _NEVER)
         tight = (offer == best[owner]) & (offer < _NEVER)
         hop = _least(np.where(tight, near, len(rows.start)), begin)
@@ -119,9 +119,9 @@ class Repair:
 
 
 def above(pair: Ints, rows: Rows, next_hop: Vertices, position: Vertices) -> Ints:
-    """These pairs and all whose way leads through them; marks them in ``position``.
+    """Finds these pairs and all whose paths lead through them; marks them in ``position``.
 
-    ``rows`` has, among others, every site whose next hop a site can be.
+    ``rows`` lists for each site at least all sites that may have it as next hop.
     """
     count = len(rows.start) - 1
     found = [pair]
@@ -136,8 +136,8 @@ def above(pair: Ints, rows: Rows, next_hop: Vertices, position: Vertices) -> Int
     return np.concatenate(found)
 
 
-def _pass_on(best: Ints, giver: Ints, taker: Ints, cost: Ints) -> None:
-    """Let affected pairs offer their ways to each other until nobody gains any more."""
+def _relax(best: Ints, giver: Ints, taker: Ints, cost: Ints) -> None:
+    """Propagates distances among the affected pairs until none improves."""
     asked = np.arange(len(giver))
     while len(asked):
         offer = best[giver[asked]] + cost[asked]
@@ -150,5 +150,5 @@ def _pass_on(best: Ints, giver: Ints, taker: Ints, cost: Ints) -> None:
 
 
 def _least(offers: Ints, begin: Ints) -> Ints:
-    """The least of each run. Every affected site has a neighbour: it had a way to use."""
+    """The minimum of each run. No run is empty: an affected site had a route by a neighbour."""
     return np.minimum.reduceat(offers, begin) if len(begin) else offers

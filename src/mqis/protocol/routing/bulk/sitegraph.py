@@ -1,4 +1,4 @@
-"""The graph as arrays: usable links, and the cheapest of each pair in compressed sparse rows."""
+"""The graph as arrays: usable links, and the cheapest of each pair as compressed sparse rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SiteGraph:
     def of(
         cls, count: int, first: npt.ArrayLike, second: npt.ArrayLike, cost: npt.ArrayLike
     ) -> SiteGraph:
-        """From the ends and costs of all links, by site number."""
+        """A graph from the ends and costs of all links, by site number."""
         a, b, c = (np.asarray(given, dtype=np.int64) for given in (first, second, cost))
         low, high = np.minimum(a, b), np.maximum(a, b)
         usable = (low >= 0) & (high < count) & (low != high) & (c >= 1) & (c <= MAX_LINK_COST)
@@ -52,7 +52,7 @@ class SiteGraph:
 
     @cached_property
     def is_edge(self) -> npt.NDArray[np.bool_]:
-        """Which links are the cheapest of their pair."""
+        """The mask of the links that are the cheapest of their pair."""
         fresh = np.ones(len(self.link), dtype=bool)
         fresh[1:] = (np.diff(self.first) != 0) | (np.diff(self.second) != 0)
         return fresh
@@ -65,7 +65,7 @@ class SiteGraph:
 
 @dataclass(frozen=True)
 class Rows:
-    """Of vertex ``v`` the neighbours, ascending: ``neighbour[start[v]:start[v + 1]]``."""
+    """The neighbours of ``v``, ascending, are ``neighbour[start[v]:start[v + 1]]``."""
 
     start: Ints
     neighbour: Vertices
@@ -81,21 +81,21 @@ class Rows:
 
     @cached_property
     def matrix(self) -> Any:
-        """As SciPy's algorithms take it."""
+        """The sparse matrix for SciPy's algorithms."""
         count = len(self.start) - 1
         parts = self.cost.astype(np.float64), self.neighbour, self.start.astype(np.int32)
         return csr_array(parts, shape=(count, count))
 
     @cached_property
     def slots(self) -> list[tuple[Ints, Ints]]:
-        """(vertices, their edges): every vertex's last neighbour first, its first one last."""
+        """Pairs (vertices, one edge of each), from every vertex's last neighbour to its first."""
         degree = np.diff(self.start)
         slots = range(int(degree.max(initial=0)) - 1, -1, -1)
         having = ((slot, np.flatnonzero(degree > slot)) for slot in slots)
         return [(here, self.start[here] + slot) for slot, here in having]
 
     def spread(self, vertices: Ints) -> tuple[Ints, Ints]:
-        """All edges that leave these vertices: (position among ``vertices``, edge), in order."""
+        """All edges of these vertices as (position among ``vertices``, edge), in order."""
         begin = self.start[vertices]
         degree = self.start[vertices + 1] - begin
         owner = np.repeat(np.arange(len(vertices)), degree)
@@ -104,7 +104,7 @@ class Rows:
 
 
 def site_graph(snapshot: Snapshot) -> tuple[SiteGraph, tuple[Guid, ...], Sequence[Guid]]:
-    """The graph of a snapshot, its sites by number, its links by number."""
+    """The graph of a snapshot, and its sites and links by number."""
     index = snapshot.graph.index
     links = sorted(snapshot.links.values(), key=lambda link: link.id.big_endian)
     first = [index.get(link.site1, -1) for link in links]

@@ -1,7 +1,7 @@
-"""Routes from gate to gate, where gates belong to several sites or sites have none.
+"""Routes from gate to gate, for gates of several sites and sites without a gate.
 
-``hop[s, d]`` is where the gate of ``s`` sends what is for ``d``: a site; ``s`` itself if the gate
-belongs to ``d`` and delivers; ``UNREACHABLE`` if it knows no way, or if nobody is there to take it.
+``hop[s, d]`` is the site to which the gate of ``s`` sends messages for ``d``; ``s`` itself if the
+gate belongs to ``d``; ``UNREACHABLE`` if it has no route, or if the next site has no gate.
 Pairs are numbered ``s * count + d``.
 """
 
@@ -19,7 +19,7 @@ from mqis.protocol.routing.bulk.gates import Roots
 from mqis.protocol.routing.bulk.sitegraph import Ints, Rows, Vertices
 from mqis.protocol.routing.table import UNREACHABLE
 
-#: So many destinations at a time, so that memory does not fill up.
+#: Destinations per block, which bounds the memory.
 _BLOCK = 128
 
 
@@ -30,9 +30,9 @@ class Walks:
     routes: Routes
     roots: Sequence[Roots]
     hop: Vertices
-    #: Of all links on the way; UNREACHABLE if it does not arrive.
+    #: The cost of all links on the route; UNREACHABLE if it does not arrive.
     cost: Ints
-    #: Of each site those that may send to it.
+    #: For each site, the sites that may send to it.
     before: Rows
 
     @classmethod
@@ -50,12 +50,12 @@ class Walks:
         return cls(routes, roots, hop.reshape(-1), cost.reshape(-1), _before(routes, roots))
 
     def step(self, pair: Ints) -> Ints:
-        """What the first hop costs."""
+        """The costs of the first hops."""
         return entries(self.routes, self.roots, pair)[1]
 
 
 def entries(routes: Routes, roots: Sequence[Roots], pair: Ints) -> tuple[Vertices, Ints]:
-    """(hop, cost of that hop) of these pairs."""
+    """The hops of these pairs, and the costs of these hops."""
     count = routes.graph.count
     source, destination = pair // count, pair % count
     hop = routes.next_hop[source, destination].astype(np.int64)
@@ -70,7 +70,7 @@ def entries(routes: Routes, roots: Sequence[Roots], pair: Ints) -> tuple[Vertice
 
 
 def _groups(source: Ints, special: npt.NDArray[np.bool_]) -> Iterator[tuple[int, Ints]]:
-    """The positions of each special site among the sources."""
+    """Each special site, with its positions among the sources."""
     picked = np.flatnonzero(special[source])
     picked = picked[np.argsort(source[picked], kind="stable")]
     sites, begin = np.unique(source[picked], return_index=True)
@@ -79,7 +79,7 @@ def _groups(source: Ints, special: npt.NDArray[np.bool_]) -> Iterator[tuple[int,
 
 
 def _special(routes: Routes, own: Roots, site: int, destination: Ints) -> tuple[Ints, Ints]:
-    """Of a site whose gate has other sites too, or that has no gate."""
+    """Hops and costs of a site whose gate has other sites too, or that has no gate."""
     if not own:
         here = destination == site
         return np.where(here, site, UNREACHABLE), np.where(here, 0, UNREACHABLE)
@@ -91,7 +91,7 @@ def _special(routes: Routes, own: Roots, site: int, destination: Ints) -> tuple[
 
 
 def _walk(hop: Vertices, step: Ints) -> Ints:
-    """What the ways of whole columns cost: everybody looks twice as far ahead each round."""
+    """The costs of the routes of whole columns, by pointer doubling."""
     count, width = hop.shape
     source = np.arange(count)[:, np.newaxis]
     end = (hop == source) | (hop == UNREACHABLE)
@@ -107,8 +107,8 @@ def _walk(hop: Vertices, step: Ints) -> Ints:
 
 
 def walk_on(pair: Ints, hop: Vertices, step: Ints, position: Vertices, known: Ints) -> Ints:
-    """The same for some pairs: ``position`` tells which hops lead to one of them (its place among
-    them plus one) and which (0) to a pair whose cost is ``known``."""
+    """The costs of some pairs' routes. ``position`` of a hop's pair is 0 if its cost is
+    ``known``, else one more than its place among these pairs."""
     count, number = math.isqrt(len(position)), len(pair)
     arrived, gone = hop == pair // count, hop == UNREACHABLE
     onwards = np.where(gone, 0, hop).astype(np.int64) * count + pair % count

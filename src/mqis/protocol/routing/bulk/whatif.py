@@ -1,8 +1,8 @@
-"""What changes when links or gates go: which pairs of sites, by how much, who is cut off.
+"""The impact of losing links or gates: pairs of sites rerouted, more expensive or cut off.
 
-The route of a pair of sites is the one from gate to gate: the first gate of the source's site looks
-into its table, sends to the first gate of the next site, and so on. A site without a gate can
-neither send nor pass on nor receive, and the tables do not lead around it (MS-MQBR 3.1.5.3). Where
+The route of a pair of sites is the one from gate to gate: the first gate of the source's site
+consults its table, sends to the first gate of the next site, and so on. A site without a gate can
+neither send nor forward nor receive, and the tables do not avoid it (MS-MQBR 3.1.5.3). Where
 every site has a gate and no gate belongs to two, that is the least-cost path of ``allpairs``.
 """
 
@@ -25,13 +25,13 @@ from mqis.protocol.routing.table import UNREACHABLE
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What the loss of one link or gate means."""
+    """The impact of losing one link or gate."""
 
     #: The number of the link, or of the machine.
     number: int
     changed: int
     unreachable: int
-    #: Over all pairs that have a route before and after, and for the worst of them.
+    #: The additional cost of all pairs with a route before and after, and of the worst of them.
     dearer_by: int
     worst: int
 
@@ -43,7 +43,7 @@ class Impact:
 
 
 class WhatIf:
-    """Questions about one set of routes. Without ``gates`` every site has one of its own."""
+    """What-ifs over one set of routes. Without ``gates`` every site has one of its own."""
 
     def __init__(self, routes: Routes, gates: Gates | None = None) -> None:
         self._routes = routes
@@ -55,23 +55,23 @@ class WhatIf:
         self._plain = self._roots == own
 
     def without(self, links: npt.ArrayLike = (), gates: Collection[int] = ()) -> Changes:
-        """The pairs whose route changes if these links (by number) and gates are not there."""
+        """The pairs whose route changes without these links (by number) and gates."""
         given = np.atleast_1d(np.asarray(links, dtype=np.int64))
         repaired = self._repair.after(edges_without(self._graph, given))
         moved: dict[int, Roots] = {}
-        if self._gates is not None:  # a link takes the gates with it that nobody else names
+        if self._gates is not None:  # gates that only the lost links name are lost too
             moved = self._gates.roots_without(frozenset(gates), frozenset(given.tolist()))
         elif gates:
-            raise ValueError("there are no gates to leave out: give them to WhatIf")
+            raise ValueError("gates to leave out, but none known: pass gates to WhatIf")
         return repaired if self._plain and not moved else self._walked(repaired, moved)
 
     def each_link(self) -> Iterator[Impact]:
-        """A sweep: every usable link in turn, by its number."""
+        """The impact of losing each usable link, by its number."""
         for link in np.sort(self._graph.link):
             yield Impact.of(int(link), self.without([link]))
 
     def each_gate(self) -> Iterator[Impact]:
-        """The same for every gate, by the number of the machine."""
+        """The impact of losing each gate, by the number of the machine."""
         of_site = self._gates.of_site if self._gates is not None else ()
         for gate in sorted({gate for gates in of_site for gate in gates}):
             yield Impact.of(gate, self.without(gates=[gate]))
@@ -93,7 +93,7 @@ class WhatIf:
         changed = repaired.source, repaired.destination
         distance[changed], next_hop[changed] = repaired.new_distance, repaired.new_next
         try:
-            pair = self._to_look_at(repaired, moved)
+            pair = self._candidates(repaired, moved)
             new = Routes(self._graph, distance, next_hop)
             hop, step = entries(new, roots, pair)
             known_hop, known_step = self._walks.hop[pair], self._walks.step(pair)
@@ -106,8 +106,8 @@ class WhatIf:
         finally:
             distance[changed], next_hop[changed] = repaired.old_distance, repaired.old_next
 
-    def _to_look_at(self, repaired: Changes, moved: Mapping[int, Roots]) -> Ints:
-        """Pairs whose next hop may be another one: the tables changed, or the gates did."""
+    def _candidates(self, repaired: Changes, moved: Mapping[int, Roots]) -> Ints:
+        """The pairs whose next hop may have changed, because tables or gates did."""
         count = self._graph.count
         found = [np.zeros(0, dtype=np.int64)]
         holders = _holders(self._roots)
@@ -143,7 +143,7 @@ class WhatIf:
 
 
 def _holders(roots: Sequence[Roots]) -> list[list[int]]:
-    """Of each site those whose gate's table is rooted in it."""
+    """The sites, by site, whose gate's table is rooted at it."""
     found: list[list[int]] = [[] for _ in roots]
     for holder, own in enumerate(roots):
         for site in own:
@@ -152,7 +152,7 @@ def _holders(roots: Sequence[Roots]) -> list[list[int]]:
 
 
 def edges_without(graph: SiteGraph, links: Ints) -> EdgeCosts:
-    """What pairs of sites cost when these links are not there; other pairs stay out of it."""
+    """The new costs of the pairs of sites that the loss of these links affects."""
     gone = np.isin(graph.link, links)
     starts = np.flatnonzero(graph.is_edge)
     group = np.cumsum(graph.is_edge) - 1
