@@ -14,7 +14,7 @@ from functools import partial
 
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, name_key
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import Role
+from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.replication.convergence import Held
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.history import Made, Version
@@ -28,7 +28,9 @@ _OPERATION_AT = 17
 #: A request that was on its way when its authority lost its disk may be executed once more.
 _ON_ITS_WAY_S = 90.0
 #: The authority gives them, or stores them in another form.
-_OWN_VALUES: frozenset[int] = frozenset({*by_role(Role.MODIFY_TIME).values(), PropId.U_SIGN_CERT})
+_OWN_VALUES: frozenset[int] = frozenset(
+    {*by_role(PropertyRole.MODIFY_TIME).values(), PropId.U_SIGN_CERT}
+)
 
 
 @dataclass(frozen=True, slots=True)
