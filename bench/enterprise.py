@@ -15,6 +15,7 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor
@@ -54,10 +55,12 @@ def create_queue(number: int) -> Callable[[Transaction], DirectoryObject]:
     """The operation that a client's create comes down to."""
 
     def operation(transaction: Transaction) -> DirectoryObject:
-        properties: dict[int, PropVariant] = {
-            PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label(number)),
-            PropId.Q_SECURITY: _SECURITY,
-        }
+        properties: dict[int, PropVariant] = props(
+            {
+                PropId.Q_LABEL: label(number),
+                PropId.Q_SECURITY: _SECURITY,
+            }
+        )
         events = DirectoryEvents(transaction, NOW, _ENTROPY)
         return events.create(ObjectType.QUEUE, path(number), properties)
 
@@ -69,8 +72,8 @@ def create_machines(store: Store, queues: int) -> list[Guid]:
     machines = min(MACHINES, -(-queues // QUEUES_PER_MACHINE))
     with store.write() as transaction:
         events = DirectoryEvents(transaction, NOW, _ENTROPY)
-        psc = PropVariant(VarType.LPWSTR, "SERVER00000")
-        site = events.create(ObjectType.SITE, "HEADQUARTERS", {PropId.S_PSC: psc})
+        psc = "SERVER00000"
+        site = events.create(ObjectType.SITE, "HEADQUARTERS", props({PropId.S_PSC: psc}))
         events = DirectoryEvents(transaction, NOW, _ENTROPY, own_site=site.id)
         return [
             events.create(ObjectType.MACHINE, f"SERVER{number:05}", {}).id

@@ -15,7 +15,7 @@ from mqis.protocol.directory.lookup_query import Query
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.ports import Store
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop
 
 
 def _run(run: Run) -> Results:
@@ -69,10 +69,10 @@ def queues_of_machine(store: Store, large: Large) -> Callable[[], object]:
     wanted = cycle(scattered_numbers(len(large.machines)))
 
     def look_up() -> object:
-        machine = PropVariant(VarType.CLSID, large.machines[next(wanted)])
+        machine = large.machines[next(wanted)]
         query = Query.make(
             [PropId.Q_INSTANCE, PropId.Q_PATHNAME],
-            [Restriction(Relation.EQ, PropId.Q_QMID, machine)],
+            [Restriction(Relation.EQ, PropId.Q_QMID, prop(PropId.Q_QMID, machine))],
         )
         with store.read() as view:
             return list(query.rows(view))
@@ -88,8 +88,10 @@ def _scan(backend: Backend, count: int) -> Row:
 
 def scan_queues(store: Store, count: int) -> int:
     """Every queue is looked at, and none has this quota."""
-    quota = PropVariant(VarType.UI4, 7)
-    query = Query.make([PropId.Q_INSTANCE], [Restriction(Relation.EQ, PropId.Q_QUOTA, quota)])
+    quota = 7
+    query = Query.make(
+        [PropId.Q_INSTANCE], [Restriction(Relation.EQ, PropId.Q_QUOTA, prop(PropId.Q_QUOTA, quota))]
+    )
     with store.read() as view:
         assert not query.objects(view)
     return count

@@ -18,7 +18,6 @@ from bench.enterprise import NOW
 from bench.load import LoadError, Operation, Target
 from bench.member import Home, Member
 from bench.twins import Queue
-from mqis.admin.bulk import BulkTransaction
 from mqis.protocol.directory.descriptors import default_descriptor
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
@@ -36,7 +35,8 @@ from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 
 PEC, PSC, BSC = "PEC1", "PSC2", "BSC3"
@@ -64,13 +64,11 @@ def plan(directory: Path, replicas: Sequence[str], machines: int, queues: int) -
     with closing(SqliteStore(homes[PEC].store)) as store:
         found(store, "Bench", SITE, PEC)
         with store.write() as tx:
-            bulk = BulkTransaction(tx)
             machine, site = _found(tx, ObjectType.MACHINE, PEC), _found(tx, ObjectType.SITE, SITE)
             seed = seed_text(Seed(PEC, machine, keys[PEC].public))
             for name in replicas:
-                _admit(bulk, homes, name, key=keys[name], site=site, seed=seed)
-            twins.populate(bulk, site, machines, queues)
-            bulk.flush()
+                _admit(tx, homes, name, key=keys[name], site=site, seed=seed)
+            twins.populate(tx, site, machines, queues)
     homes[PEC].configure(homes.values(), role="pec", site=SITE)
     partitions = (ENTERPRISE_PARTITION, site)
     return Planned(homes[PEC], tuple(homes[name] for name in replicas), partitions)
@@ -87,22 +85,26 @@ def _admit(
 ) -> None:
     """What 'mqis join' does: the objects, the configuration, an empty store."""
     events = DirectoryEvents(tx, NOW, SystemEntropy(), own_site=site)
-    public = PropVariant(VarType.BLOB, key_list(key.public))
+    public = key_list(key.public)
     role, where, bits = "bsc", SITE, ServiceBits.BSC
     if name == PSC:
         role, where, bits = "psc", OTHER_SITE, ServiceBits.PSC
-        properties: dict[int, PropVariant] = {
-            PropId.S_PSC: PropVariant(VarType.LPWSTR, name),
-            PropId.S_PSC_SIGNPK: public,
-        }
+        properties: dict[int, PropVariant] = props(
+            {
+                PropId.S_PSC: name,
+                PropId.S_PSC_SIGNPK: public,
+            }
+        )
         site = events.create(
             ObjectType.SITE, where, properties, security=_descriptor(ObjectType.SITE)
         ).id
-    properties = {
-        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-        PropId.QM_SERVICE: PropVariant(VarType.UI4, int(bits)),
-        PropId.QM_SIGN_PKS: public,
-    }
+    properties = props(
+        {
+            PropId.QM_SITE_ID: site,
+            PropId.QM_SERVICE: int(bits),
+            PropId.QM_SIGN_PKS: public,
+        }
+    )
     machine = events.create(
         ObjectType.MACHINE, name, properties, security=_descriptor(ObjectType.MACHINE)
     )

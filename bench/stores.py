@@ -26,7 +26,7 @@ from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop
 
 WRITERS = 16
 LOOKUP = "lookup, label = x"
@@ -209,10 +209,10 @@ def reads(store: Store, ids: list[Guid]) -> dict[str, Callable[[], object]]:
 
 
 def label_query(number: int) -> Query:
-    constant = PropVariant(VarType.LPWSTR, label(number))
+    constant = label(number)
     return Query.make(
         [PropId.Q_INSTANCE, PropId.Q_PATHNAME],
-        [Restriction(Relation.EQ, PropId.Q_LABEL, constant)],
+        [Restriction(Relation.EQ, PropId.Q_LABEL, prop(PropId.Q_LABEL, constant))],
     )
 
 

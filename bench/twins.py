@@ -20,7 +20,8 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ANONYMOUS
 
 SUFFIX = "o=bench"
@@ -80,14 +81,16 @@ class Queue:
 
     def properties(self) -> dict[int, PropVariant]:
         """What its creator sends; the server adds as many again."""
-        return {
-            PropId.Q_TYPE: PropVariant(VarType.CLSID, self.type),
-            PropId.Q_LABEL: PropVariant(VarType.LPWSTR, self.label),
-            PropId.Q_JOURNAL: PropVariant(VarType.UI1, 1),
-            PropId.Q_QUOTA: PropVariant(VarType.UI4, 10_240),
-            PropId.Q_BASEPRIORITY: PropVariant(VarType.I2, 3),
-            PropId.Q_PRIV_LEVEL: PropVariant(VarType.UI4, 1),
-        }
+        return props(
+            {
+                PropId.Q_TYPE: self.type,
+                PropId.Q_LABEL: self.label,
+                PropId.Q_JOURNAL: 1,
+                PropId.Q_QUOTA: 10_240,
+                PropId.Q_BASEPRIORITY: 3,
+                PropId.Q_PRIV_LEVEL: 1,
+            }
+        )
 
     def attributes(self) -> list[tuple[str, bytes]]:
         """The same, and what a server of ours adds: an LDAP client has to send all of it."""
@@ -117,8 +120,8 @@ def fill(store: Store, machines: int, queues: int) -> list[Guid]:
     """A site, machines on which everyone may create, and queues; the machines' identifiers."""
     with store.write() as transaction:
         events = DirectoryEvents(transaction, NOW, _ENTROPY)
-        psc = PropVariant(VarType.LPWSTR, machine_name(0))
-        site = events.create(ObjectType.SITE, "HEADQUARTERS", {PropId.S_PSC: psc})
+        psc = machine_name(0)
+        site = events.create(ObjectType.SITE, "HEADQUARTERS", props({PropId.S_PSC: psc}))
         return populate(transaction, site.id, machines, queues)
 
 

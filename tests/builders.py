@@ -22,6 +22,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
 
@@ -75,7 +76,7 @@ def stored(object_type: ObjectType, values: Mapping[PropId, Value]) -> dict[int,
         for propid, default in DEFAULTS.items()
         if PROPERTIES[propid].object_type is object_type and propid not in NOT_STORED
     }
-    return defaults | {p: PropVariant(PROPERTIES[p].vt, v) for p, v in values.items()}
+    return defaults | props(values)
 
 
 def _object(

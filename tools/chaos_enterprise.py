@@ -33,6 +33,7 @@ from mqis.storage.journal.reader import journal_faults
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 
 HOST = "127.0.0.1"
@@ -312,20 +313,22 @@ def _fill(store: Store, servers: dict[str, Server], keys: dict[str, MachineKey])
                 events.create(
                     ObjectType.MACHINE,
                     server.name,
-                    {
-                        PropId.QM_MACHINE_ID: PropVariant(VarType.CLSID, server.id),
-                        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, sites[server.site]),
-                        PropId.QM_SERVICE: PropVariant(VarType.UI4, int(_BITS[server.role])),
-                        PropId.QM_SIGN_PKS: _key(keys[server.name]),
-                    },
+                    props(
+                        {
+                            PropId.QM_MACHINE_ID: server.id,
+                            PropId.QM_SITE_ID: sites[server.site],
+                            PropId.QM_SERVICE: int(_BITS[server.role]),
+                            PropId.QM_SIGN_PKS: _key(keys[server.name]),
+                        }
+                    ),
                 )
     return sites
 
 
 def _site(events: DirectoryEvents, psc: Server) -> DirectoryObject:
     known = events.transaction.find(ObjectType.SITE, psc.site)
-    name = PropVariant(VarType.LPWSTR, psc.name)
-    return known or events.create(ObjectType.SITE, psc.site, {PropId.S_PSC: name})
+    name = psc.name
+    return known or events.create(ObjectType.SITE, psc.site, props({PropId.S_PSC: name}))
 
 
 def _key(key: MachineKey) -> PropVariant:

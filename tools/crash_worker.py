@@ -38,7 +38,7 @@ from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
 
 SITE = Guid.parse("5175c4a5-0000-4000-8000-000000000001")
@@ -61,13 +61,15 @@ def queue(id_: Guid, label: str, seq: SequenceNumber) -> DirectoryObject:
         id_,
         SITE,
         seq,
-        {
-            PropId.Q_INSTANCE: PropVariant(VarType.CLSID, id_),
-            PropId.Q_PATHNAME: PropVariant(VarType.LPWSTR, f"CRASH\\{id_}"),
-            PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label),
-            PropId.Q_QMID: PropVariant(VarType.CLSID, MACHINE),
-            PropId.Q_SECURITY: PropVariant(VarType.BLOB, descriptor),
-        },
+        props(
+            {
+                PropId.Q_INSTANCE: id_,
+                PropId.Q_PATHNAME: f"CRASH\\{id_}",
+                PropId.Q_LABEL: label,
+                PropId.Q_QMID: MACHINE,
+                PropId.Q_SECURITY: descriptor,
+            }
+        ),
     )
 
 

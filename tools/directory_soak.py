@@ -54,6 +54,7 @@ from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import ColumnSet, PropertyRestriction, RestrictionSet
+from mqis.wire.mqds.values import prop, props
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.operation import Operation
@@ -179,8 +180,10 @@ class Soaker:
         """By label, which is the client's own: begin, the rows, the end of them, end."""
         label = self.queues[path].label if path else "Incoming orders"
         assert label is not None
-        constant = PropVariant(VarType.LPWSTR, label)
-        restrictions = RestrictionSet((PropertyRestriction(EQ, PropId.Q_LABEL, constant),))
+        constant = label
+        restrictions = RestrictionSet(
+            (PropertyRestriction(EQ, PropId.Q_LABEL, prop(PropId.Q_LABEL, constant)),)
+        )
         columns = ColumnSet((PropId.Q_PATHNAME, PropId.Q_LABEL, PropId.Q_QUOTA))
         begin = dscomm.LookupBegin(None, restrictions, columns, None, self._auth)
         handle = (await self._call(dscomm.LOOKUP_BEGIN, begin)).handle
@@ -241,10 +244,12 @@ class SoakError(Exception):
 
 
 def _properties(label: str) -> dict[int, PropVariant]:
-    return {
-        PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label),
-        PropId.Q_QUOTA: PropVariant(VarType.UI4, quota_of(label)),
-    }
+    return props(
+        {
+            PropId.Q_LABEL: label,
+            PropId.Q_QUOTA: quota_of(label),
+        }
+    )
 
 
 # --- the server -----------------------------------------------------------------------------------

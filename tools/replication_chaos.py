@@ -30,7 +30,8 @@ from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tools.chaos_enterprise import HOST, SERVERS, Enterprise, Server, copy_of
 
 #: What a server says when it does not know whether the authority has made a change.
@@ -160,7 +161,7 @@ class Worker:
 
 
 def _labelled(label: str) -> dict[int, PropVariant]:
-    return {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
+    return props({PropId.Q_LABEL: label})
 
 
 # --- what goes wrong ------------------------------------------------------------------------------

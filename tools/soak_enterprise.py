@@ -44,9 +44,10 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
 from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
 from mqis.config.stores import open_store
-from mqis.enterprise.collect import Collector, fetch
+from mqis.enterprise.collect import Collector
 from mqis.enterprise.control import ask
 from mqis.enterprise.example import EXAMPLE
+from mqis.enterprise.polling import fetch
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.initiator import Credentials as Secret
@@ -57,7 +58,8 @@ from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tools.chaos_enterprise import Copy, copy_of
 from tools.replication_chaos import Ledger, State
 
@@ -212,7 +214,7 @@ class Worker:
 
 
 def _labelled(label: str) -> dict[int, PropVariant]:
-    return {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
+    return props({PropId.Q_LABEL: label})
 
 
 # --- kills ----------------------------------------------------------------------------------------
@@ -260,7 +262,7 @@ class Memory:
             await asyncio.sleep(SAMPLE_S)
 
     async def _look(self, node: NodePlace) -> None:
-        told = await asyncio.to_thread(fetch, node)
+        told = await asyncio.to_thread(fetch, node.monitor_url)
         if isinstance(told, str) or (size := resident(told.pid)) is None:
             return
         now = time.monotonic()
@@ -460,15 +462,14 @@ async def _progress(load: Load, seconds: float, show: Console) -> None:
 async def _healed(run: Path, outcome: Outcome) -> float:
     """Seconds until everybody is up and lacks nothing."""
     began = time.monotonic()
-    collector = Collector(run)
+    collector = Collector.of_run(run)
     while True:
         status = await asyncio.to_thread(collector.collect)
         took = time.monotonic() - began
         if status.converged:
             return took
         if took > HEAL_S:
-            late = [f"{s.name} {s.state}, behind {s.behind}" for s in status.servers]
-            outcome.faults.append(f"not equal after {HEAL_S:.0f} s: {'; '.join(late)}")
+            outcome.faults.append(f"not in step after {HEAL_S:.0f} s: {status.summary}")
             return took
         await asyncio.sleep(0.5)
 

@@ -29,8 +29,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqsd.request import TopologyClientRequest
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 
 CLIENT, PEC, PSC = "10.0.0.7", "10.0.0.1", "10.0.1.1"
 MAPPER, DIRECTORY, QUEUES, OLETX = 135, 2103, 1801, 49_664
@@ -41,17 +42,14 @@ PARTNERS = (
     NameObject.parse("PSC1/a3afb37b-f64a-4e6c-9017-f6a96ba6f166"),
 )
 CONNECTION_TYPE = 0x101
-WAIT_S = 20.0
-
-
-def _text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
+#: Far longer than anything here takes, even on a machine that does much else.
+WAIT_S = 180.0
 
 
 async def record(directory: Path) -> Recorder:
     """Everything that is said; ``directory`` is for the servers' files."""
     recorder = Recorder()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(2 * WAIT_S):
         await enterprise(recorder, directory)
         await oletx(recorder)
     return recorder
@@ -88,7 +86,7 @@ async def enterprise(recorder: Recorder, directory: Path) -> None:
 async def change(pec: ServerAddress, psc: DirectoryServer) -> None:
     """A queue at the PEC, until the other server has it."""
     async with await DirectoryClient.connect([pec]) as client:
-        label: dict[int, PropVariant] = {PropId.Q_LABEL: _text("Orders of today")}
+        label: dict[int, PropVariant] = props({PropId.Q_LABEL: "Orders of today"})
         await client.create(ObjectType.QUEUE, QUEUE, label)
         await client.get(ObjectType.QUEUE, [PropId.Q_LABEL, PropId.Q_INSTANCE], path=QUEUE)
     there = ServerAddress(HOST, psc.ready.port)
@@ -127,16 +125,18 @@ async def _joined(pec: ServerAddress, home: Path, port: int, config: Config) -> 
     home.mkdir(parents=True)
     key = MachineKey.open(home / "key")
     first = MachineKey.open(Path(config.replication.key))
-    blob = PropVariant(VarType.BLOB, key_list(key.public))
+    blob = key_list(key.public)
     async with await DirectoryClient.connect([pec]) as client:
-        named: dict[int, PropVariant] = {PropId.S_PSC: _text("psc1"), PropId.S_PSC_SIGNPK: blob}
+        named: dict[int, PropVariant] = props({PropId.S_PSC: "psc1", PropId.S_PSC_SIGNPK: blob})
         site = await client.create(ObjectType.SITE, "Leiden", named)
         assert site is not None
-        properties: dict[int, PropVariant] = {
-            PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-            PropId.QM_SERVICE: PropVariant(VarType.UI4, 4),
-            PropId.QM_SIGN_PKS: blob,
-        }
+        properties: dict[int, PropVariant] = props(
+            {
+                PropId.QM_SITE_ID: site,
+                PropId.QM_SERVICE: 4,
+                PropId.QM_SIGN_PKS: blob,
+            }
+        )
         machine = await client.create(ObjectType.MACHINE, "psc1", properties)
         got = await client.get(ObjectType.MACHINE, [PropId.QM_MACHINE_ID], path="pec1")
         known = got[PropId.QM_MACHINE_ID].value

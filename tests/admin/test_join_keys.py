@@ -16,7 +16,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant
 
 PEC = Guid(bytes(15) + b"\x01")
 KEY = MachineKey.generate().public
@@ -42,8 +43,11 @@ class Fresh:
     def get(self, object_type: ObjectType, name: str, chosen: Sequence[PropId]) -> Shown:
         if object_type is ObjectType.SITE or name == "psc2":
             raise DirectoryError(HResult.MQDS_OBJECT_NOT_FOUND, "not here")
-        text = PropVariant(VarType.LPWSTR, "pec1")
-        return Shown(PEC, {PropId.E_PECNAME: text, PropId.E_NAME: text})
+        values: dict[PropId, PropVariant | None] = {
+            PropId.E_PECNAME: prop(PropId.E_PECNAME, "pec1"),
+            PropId.E_NAME: prop(PropId.E_NAME, "pec1"),
+        }
+        return Shown(PEC, values)
 
     def create(
         self,

@@ -19,6 +19,7 @@ from mqis.config.sections import Role
 from mqis.protocol.directory.service import Service, ServiceBits
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.mqds.propid import PropId
+from tests import waiting
 from tests.server.enterprises import (
     MACHINE,
     SITE,
@@ -66,11 +67,10 @@ async def role_of(server: DirectoryServer, name: str) -> ServiceBits | None:
 
 
 async def becomes_role(server: DirectoryServer, name: str, role: ServiceBits) -> None:
-    for _ in range(400):
-        if await role_of(server, name) is role:
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"{name} is no {role.name} at {server.ready.server}")
+    async def look() -> bool:
+        return await role_of(server, name) is role
+
+    await waiting.until(look, f"{name} is {role.name} at {server.ready.server}")
 
 
 async def two_backups(site: Site, stack: AsyncExitStack) -> dict[str, DirectoryServer]:

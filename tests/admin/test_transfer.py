@@ -23,7 +23,8 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 
 Edit = Callable[[list[dict[str, Any]]], object]
 
@@ -93,9 +94,9 @@ def test_a_restored_store_goes_on_where_it_was(file: Path, store: Store) -> None
     with store.write() as tx:
         before = tx.partition(ENTERPRISE_PARTITION)
         assert before is not None
-        name = PropVariant(VarType.LPWSTR, "Delft")
+        name = "Delft"
         events = DirectoryEvents(tx, demo.NOW, SystemEntropy())
-        site = events.create_directory_object(ObjectType.SITE, {PropId.S_PATHNAME: name})
+        site = events.create_directory_object(ObjectType.SITE, props({PropId.S_PATHNAME: name}))
         assert site.seq == before.last_seq.increment()
 
 
@@ -240,7 +241,7 @@ class TestWrongFiles:
             lines[69]["props"]["108"]["value"] = 5
 
         edited(self.file, self.target, edit)
-        self.refused("line 70, props.108.value: VT_LPWSTR wants text, got 5")
+        self.refused("line 70, props.108.value: VT_LPWSTR: wants text, got 5")
 
     def test_a_wrong_variant_type(self) -> None:
         def edit(lines: list[dict[str, Any]]) -> None:

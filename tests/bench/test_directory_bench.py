@@ -25,7 +25,7 @@ from mqis.storage.sqlite import SqliteStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop
 
 ROOT = Path(__file__).resolve().parents[2]
 SUCCESS = bytes.fromhex("300c02010165070a010004000400")
@@ -149,13 +149,13 @@ class TestCalls:
             load(served, lambda peer: peer.create(stub), 1, 5)
 
     def test_lookups_find_all_or_fail(self, served: Target[RpcPeer]) -> None:
-        wanted = PropVariant(VarType.CLSID, twins.type_of(0))
+        wanted = twins.type_of(0)
         columns = (PropId.Q_INSTANCE, PropId.Q_PATHNAME)
-        all_150 = calls.lookup(PropId.Q_TYPE, wanted, columns, 150)
+        all_150 = calls.lookup(PropId.Q_TYPE, prop(PropId.Q_TYPE, wanted), columns, 150)
         done = load(served, lambda peer: peer.look_up(all_150), 1, 0.05)
         assert done.sample.operations >= 1
 
-        too_many = calls.lookup(PropId.Q_TYPE, wanted, columns, 151)
+        too_many = calls.lookup(PropId.Q_TYPE, prop(PropId.Q_TYPE, wanted), columns, 151)
         with pytest.raises(LoadError, match="300 values instead of 302"):
             load(served, lambda peer: peer.look_up(too_many), 1, 0.05)
 

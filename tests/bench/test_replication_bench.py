@@ -23,7 +23,7 @@ from mqis.server.identity import identify
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -76,8 +76,8 @@ class TestComparing:
         with closing(self.replica(side)) as store, store.write() as tx:
             queue = tx.find(ObjectType.QUEUE, Queue(7).path)
             assert queue is not None
-            label = PropVariant(VarType.LPWSTR, "something else")
-            tx.update(queue, queue.with_properties({PropId.Q_LABEL: label}, queue.seq))
+            label = "something else"
+            tx.update(queue, queue.with_properties(props({PropId.Q_LABEL: label}), queue.seq))
         with pytest.raises(LoadError, match="queue0000007 is other"):
             side.compare()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from mqis.cli.main import app
+from tests.waiting import DEADLINE_S
 
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
@@ -32,5 +33,5 @@ def process(
         env=inherited | (env or {}),
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=DEADLINE_S,
     )

@@ -16,6 +16,7 @@ from typing import Any
 
 from mqis.server.accounts import AccountsFile
 from mqis.wire.security.sid import ADMINISTRATORS
+from tests.waiting import DEADLINE_S, wait_until
 
 #: An administrator and a user without rights, by their passwords.
 ALICE, BOB = "LAB\\alice", "LAB\\bob"
@@ -31,7 +32,6 @@ mapper_port = 0
 [security]
 domain = "LAB"
 """
-START_S = 30
 
 
 class Running:
@@ -62,15 +62,14 @@ class Running:
 
     def wait_for(self, text: str) -> None:
         """Until the log says ``text``; it is written at once, so polling is short."""
-        for _ in range(100 * START_S):
-            if text in self.log:
-                return
-            select.select([], [], [], 0.01)
-        raise AssertionError(f"no {text!r} in {self.log}")
+        try:
+            wait_until(lambda: text in self.log)
+        except AssertionError:
+            raise AssertionError(f"no {text!r} in {self.log}") from None
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(START_S)
+        return self.process.wait(DEADLINE_S)
 
 
 def prepare(directory: Path, store: Path, config: str = CONFIG) -> None:
@@ -98,7 +97,7 @@ def serving(directory: Path, *options: str) -> Iterator[Running]:
         )
     try:
         assert process.stdout is not None
-        readable, _, _ = select.select([process.stdout], [], [], START_S)
+        readable, _, _ = select.select([process.stdout], [], [], DEADLINE_S)
         line = process.stdout.readline() if readable else b""
         if not line:
             process.kill()

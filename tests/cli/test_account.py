@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from mqis.cli.account import account_app
 from mqis.runtime.authentication.account import nt_hash
 from mqis.server.accounts import AccountsFile
+from tests.waiting import DEADLINE_S
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ class Terminal:
 
     def wait_for(self, text: bytes) -> None:
         while text not in self.seen:
-            ready, _, _ = select.select([self.end], [], [], 20)
+            ready, _, _ = select.select([self.end], [], [], DEADLINE_S)
             assert ready, self.seen
             self.seen += os.read(self.end, 1000)
 

@@ -19,6 +19,7 @@ from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propertybag import encode_properties
 from mqis.wire.propvariant import PropVariant, VarType
@@ -78,11 +79,13 @@ def test_a_descriptor() -> None:
 
 def test_properties() -> None:
     bag = encode_properties(
-        {
-            PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "orders"),
-            PropId.Q_QMID: PropVariant(VarType.CLSID, GUID),
-            99: PropVariant(VarType.BLOB, b"\x01\x02"),
-        }
+        props(
+            {
+                PropId.Q_LABEL: "orders",
+                PropId.Q_QMID: GUID,
+                99: PropVariant(VarType.BLOB, b"\x01\x02"),
+            }
+        )
     )
     assert decoded("-p", "properties", bag.hex())["properties"] == {
         "99": {"vt": "VT_BLOB", "value": "0102"},

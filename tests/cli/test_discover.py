@@ -182,7 +182,7 @@ def test_a_command_finds_its_server(server: Running) -> None:
     """The name in the list resolves nowhere, so it is who answered that is connected to."""
     endpoint = f"127.0.83.4:{server.ready['discovery_port']}"
     mapper = ("--mapper-port", str(server.ready["mapper_port"]))
-    env = {"MQIS_DISCOVERY_ENDPOINTS": endpoint, "MQIS_DISCOVERY_TIMEOUT": "0.3"}
+    env = {"MQIS_DISCOVERY_ENDPOINTS": endpoint, "MQIS_DISCOVERY_TIMEOUT": "3"}
     done = process("lookup", "enterprise", "--discover", *mapper, "--json", env=env)
     assert done.returncode == 0, done.stderr
     assert [found["path"] for found in json.loads(done.stdout)] == ["Meridian"]

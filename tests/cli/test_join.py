@@ -6,8 +6,8 @@ import asyncio
 import stat
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,12 +28,11 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, BOB, PASSWORDS, Running, serving
-
-WAIT_S = 30
+from tests.waiting import until
 
 
 def edit(directory: Path, *changes: tuple[str, str]) -> None:
@@ -100,18 +99,15 @@ async def label_at(server: Running, path: str) -> object:
 
 
 async def everywhere(servers: list[Running], path: str, label: str) -> None:
-    end = time.monotonic() + WAIT_S
     for server in servers:
-        while (found := await label_at(server, path)) is None:
-            assert time.monotonic() < end, f"{path} never came to {server.directory.name}"
-            await asyncio.sleep(0.05)
+        found = await until(partial(label_at, server, path), f"{path} at {server.directory.name}")
         assert found == label
 
 
 async def create(server: Running, path: str, label: str) -> Guid | None:
     async with await connect(server) as client:
-        text = PropVariant(VarType.LPWSTR, label)
-        return await client.create(ObjectType.QUEUE, path, {PropId.Q_LABEL: text})
+        text = label
+        return await client.create(ObjectType.QUEUE, path, props({PropId.Q_LABEL: text}))
 
 
 def begin(home: Path, port: int, hosts: dict[str, int]) -> None:
@@ -199,11 +195,12 @@ async def _use(servers: list[Running]) -> None:
     assert refused.value.hresult == HResult.MQ_ERROR_QUEUE_EXISTS
     async with await connect(servers[1]) as client:
         await client.delete(ObjectType.QUEUE, path="bsc3\\orders")
-    end = time.monotonic() + WAIT_S
     for server in servers:
-        while await label_at(server, "bsc3\\orders") is not None:
-            assert time.monotonic() < end, "a deletion that did not arrive"
-            await asyncio.sleep(0.05)
+        await until(partial(_is_gone, server, "bsc3\\orders"), "a deletion everywhere")
+
+
+async def _is_gone(server: Running, path: str) -> bool:
+    return await label_at(server, path) is None
 
 
 def test_who_cannot_join(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from mqis.wire.seqnum import SequenceNumber
 from mqis.wire.writer import Writer
 from tests.builders import guid
 from tests.cli.commands import process, run
+from tests.waiting import DEADLINE_S
 
 SITE, QUEUE = guid(0x3001), guid(0x1001)
 NOON_US = 946_728_000_000_000
@@ -159,7 +160,7 @@ def test_tail_follows(directory: Path) -> None:
                 append(journal, 5, RECORDS[1])
                 seen.append(json.loads(following.stdout.readline())["lsn"])
             following.send_signal(signal.SIGINT)
-            assert following.wait(30) == 0
+            assert following.wait(DEADLINE_S) == 0
         finally:
             following.kill()
     assert seen == [1, 2, 3, 4, 5]

@@ -13,6 +13,7 @@ import pytest
 from mqis import __version__
 from mqis.config.file import ConfigError
 from tests.cli.commands import process, run
+from tests.waiting import DEADLINE_S
 
 
 def test_version() -> None:
@@ -114,7 +115,7 @@ def test_an_interrupt_is_status_130_and_imports_nothing(tmp_path: Path) -> None:
                 b'{"format":"mqis-directory","version":1,"enterprise":null,"partitions":[]}\n'
             )
             importing.send_signal(signal.SIGINT)
-            output, errors = importing.communicate(timeout=30)
+            output, errors = importing.communicate(timeout=DEADLINE_S)
         assert importing.returncode == 130
     assert output == b""
     assert b"Traceback" not in errors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from mqis.runtime import freeports
 from tests.cli.commands import process, run
+from tests.waiting import DEADLINE_S
 
 ALPHA = "ALPHA/b51996ef-c434-4f79-a288-56efd302fc8e"
 BETA = "BETA/a3afb37b-f64a-4e6c-9017-f6a96ba6f166"
@@ -28,7 +29,7 @@ class Listening:
     def stop(self) -> list[str]:
         """What it has said since it was ready."""
         self.listener.send_signal(signal.SIGTERM)
-        out, _ = self.listener.communicate(timeout=20)
+        out, _ = self.listener.communicate(timeout=DEADLINE_S)
         return out.splitlines()
 
 
@@ -46,15 +47,12 @@ def listening(name: str, partner_mapper: int, *options: str) -> Iterator[Listeni
         yield Listening(listener, int(ready[1]))
     finally:
         listener.kill()
-        listener.wait(10)
+        listener.wait(DEADLINE_S)
 
 
 @pytest.fixture
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    return freeports.free_port()
 
 
 def options(name: str, own_mapper: int, partner_mapper: int) -> list[str]:
@@ -67,7 +65,7 @@ def options(name: str, own_mapper: int, partner_mapper: int) -> list[str]:
 def test_connect_shows_the_answers(name: str, partner: str, free_port: int) -> None:
     with listening(partner, free_port, "--echo") as listener:
         mine = options(name, free_port, listener.mapper_port)
-        messages = ["--send", "0x2001:c0ffee", "--send", "7", "--wait", "1"]
+        messages = ["--send", "0x2001:c0ffee", "--send", "7", "--wait", "4"]
         done = process("oletx", "connect", partner, *mine, *messages, "--type", "0x101")
         assert done.returncode == 0, done.stderr
         said = done.stdout.decode().splitlines()

@@ -16,7 +16,7 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.views.presentation.properties import PropertyError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 from tests.cli.commands import process, run
 
 
@@ -191,8 +191,8 @@ def test_what_names_hold_does_not_act_on_the_terminal(tmp_path: Path) -> None:
     evil = "[red]\x1b[2J\ud800\u202e"
     with closing(open_store(str(path), create=True)) as store, store.write() as tx:
         events = DirectoryEvents(tx, 0, SystemEntropy())
-        name = PropVariant(VarType.LPWSTR, evil)
-        events.create_directory_object(ObjectType.SITE, {PropId.S_PATHNAME: name})
+        name = evil
+        events.create_directory_object(ObjectType.SITE, props({PropId.S_PATHNAME: name}))
     result = run("lookup", "site", "--store", path)
     assert result.exit_code == 0, result.output
     assert "[red]\\x1b[2J\\ud800\\u202e" in result.stdout

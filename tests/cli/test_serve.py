@@ -27,9 +27,11 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, BOB, CONFIG, PASSWORDS, Running, prepare, serving
+from tests.waiting import DEADLINE_S, in_time
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +101,7 @@ def test_an_end_under_load_loses_nothing(demo_store: Path, tmp_path: Path) -> No
     with serving(tmp_path, "--json") as server:
         port = server.ready["port"]
         acknowledged = asyncio.run(_create_until_it_ends(port, server.process.terminate))
-        assert server.process.wait(30) == 0
+        assert server.process.wait(DEADLINE_S) == 0
     assert len(acknowledged) >= 40
     rows = run("lookup", "queue", "--json", "--store", tmp_path / "directory.db")
     paths = {row["path"] for row in json.loads(rows.stdout)}
@@ -112,7 +114,7 @@ async def _create_until_it_ends(port: int, terminate: Callable[[], None]) -> set
     acknowledged: set[str] = set()
     initiator = PyspnegoInitiator(Secret("alice", "LAB", PASSWORDS[ALICE].decode().strip()))
     credentials = Credentials(initiator, AuthType.NTLM, AuthLevel.PRIVACY, "127.0.0.1")
-    label: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "load")}
+    label: dict[int, PropVariant] = props({PropId.Q_LABEL: "load"})
 
     async def one(number: int) -> None:
         address = ServerAddress("127.0.0.1", port)
@@ -147,7 +149,7 @@ async def _stop_while_a_call_runs(server: Running) -> None:
 
     async def never(*_args: object) -> bytes:
         called_back.set()
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
         return b""
 
     initiator = PyspnegoInitiator(Secret("alice", "LAB", "any"))
@@ -158,15 +160,15 @@ async def _stop_while_a_call_runs(server: Running) -> None:
         "127.0.0.1", port, [dscomm.SYNTAX], callbacks=never
     ) as client:
         call = asyncio.create_task(
-            invoke(client, dscomm.DSCOMM, dscomm.VALIDATE_SERVER, request, timeout_s=30)
+            invoke(client, dscomm.DSCOMM, dscomm.VALIDATE_SERVER, request, timeout_s=DEADLINE_S)
         )
-        await asyncio.wait_for(called_back.wait(), 10)
+        await in_time(called_back.wait())
         server.process.terminate()
         await asyncio.to_thread(server.wait_for, "stopping signal=SIGTERM")
         await asyncio.sleep(0.3)
         assert server.process.poll() is None
         server.process.terminate()
-        assert await asyncio.to_thread(server.process.wait, 3) == 1
+        assert await asyncio.to_thread(server.process.wait, DEADLINE_S) == 1
         with pytest.raises(ProtocolError):
             await call
 

@@ -22,7 +22,7 @@ from mqis.protocol.errors import StorageError
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 from tests.cli.commands import process, run
 
 
@@ -73,9 +73,9 @@ def test_it_builds_anew_over_an_earlier_tour(tmp_path: Path) -> None:
 def test_it_leaves_another_directory_alone(tmp_path: Path) -> None:
     store = tmp_path / "mine.db"
     with closing(open_store(str(store), create=True)) as mine, mine.write() as tx:
-        name = PropVariant(VarType.LPWSTR, "Delft")
+        name = "Delft"
         events = DirectoryEvents(tx, 0, SystemEntropy())
-        events.create_directory_object(ObjectType.SITE, {PropId.S_PATHNAME: name})
+        events.create_directory_object(ObjectType.SITE, props({PropId.S_PATHNAME: name}))
     error = run("tour", "--store", store).exception
     assert isinstance(error, StorageError)
     assert "holds another directory; name a new file with --store" in str(error)

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from mqis.config.nodes import Nodes, load_nodes
 from mqis.runtime.authentication.account import nt_hash
 from mqis.views.tracing.trace import TraceError
 from tests.cli.commands import process, run
+from tests.waiting import wait_until
 
 SECRET = "Marked-Secret-7f3a9c51"
 WRONG = "Marked-Wrong-0b64d2aa"
@@ -56,7 +56,6 @@ journal = "journal"
 [options.log]
 level = "debug"
 """
-WAIT_S = 60.0
 
 
 class Traced:
@@ -97,10 +96,7 @@ class Traced:
         return [line for line in log.splitlines() if "mqis.change: " in line and word in line]
 
     def wait_for_lines(self, word: str, *servers: str) -> None:
-        end = time.monotonic() + WAIT_S
-        while not all(self.lines(server, word) for server in servers):
-            assert time.monotonic() < end, word
-            time.sleep(0.05)
+        wait_until(lambda: all(self.lines(server, word) for server in servers), word)
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,7 @@ from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.operation import InterfaceDescription, Operation
 from mqis.wire.rpc.syntax import SyntaxId
 from mqis.wire.security.sid import EVERYONE
+from tests.waiting import DEADLINE_S
 
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ Operations = Operation[Any, Any]
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     async def in_time() -> T:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE_S):
             return await work
 
     return asyncio.run(in_time())

@@ -21,6 +21,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import SortColumn
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec
+from mqis.wire.mqds.values import props
 from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.syntax import NDR20
@@ -134,7 +135,7 @@ async def _everything(client: DirectoryClient) -> None:
     await client.create(T.QUEUE, "c14\\q", label)
     await client.set(T.QUEUE, label, path="c14\\q")
     await client.set(T.QUEUE, label, guid=ONE)
-    await client.set_machine_properties("c14", {PropId.QM_QUOTA: PropVariant(VarType.UI4, 5)})
+    await client.set_machine_properties("c14", props({PropId.QM_QUOTA: 5}))
     await client.set_security(T.QUEUE, 4, b"sd", path="c14\\q")
     await client.set_security(T.QUEUE, 4, b"sd", guid=ONE)
     await client.get(T.QUEUE, [LABEL], path="c14\\q")
@@ -200,9 +201,7 @@ class TestNumbers:
                 await _every_event(client.events)
                 await client.add(QueueManager(computer_name="c", site_identifier_list=(ONE,)))
                 await client.write(QueueManager(computer_name="c", journal_quota=5))
-                await client.set(
-                    T.MACHINE, {PropId.QM_QUOTA: PropVariant(VarType.UI4, 5)}, path="c14"
-                )
+                await client.set(T.MACHINE, props({PropId.QM_QUOTA: 5}), path="c14")
             assert "S_DSQMSetMachineProperties" not in peer.names
 
         run(main())
@@ -267,7 +266,7 @@ FAILING: dict[str, tuple[Use, Operations, Callable[[Any, int], Any]]] = {
         lambda r, code: dscomm.SecurityGot(bytes(r.length), 0, bytes(r.signature_size), code),
     ),
     "set_machine_properties": (
-        lambda c: c.set_machine_properties("c14", {PropId.QM_MACHINE_TYPE: text("x")}),
+        lambda c: c.set_machine_properties("c14", props({PropId.QM_MACHINE_TYPE: "x"})),
         dscomm.QM_SET_MACHINE_PROPERTIES,
         lambda _r, code: dscomm.Result(code),
     ),

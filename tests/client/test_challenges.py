@@ -23,6 +23,7 @@ from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType as T
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.operation import Operation
@@ -170,9 +171,7 @@ class TestDuringCalls:
                 async with connected(peer.address, signer=lambda digest: digest) as client:
                     await asyncio.gather(
                         *(
-                            client.set_machine_properties(
-                                "c14", {PropId.QM_QUOTA: PropVariant(VarType.UI4, number)}
-                            )
+                            client.set_machine_properties("c14", props({PropId.QM_QUOTA: number}))
                             for number in range(5)
                         )
                     )
@@ -191,7 +190,7 @@ class TestDirectoryServer:
         with store.write() as transaction:
             found = transaction.find(T.MACHINE, machine)
             assert found is not None
-            keys: dict[int, PropVariant] = {PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, blob)}
+            keys: dict[int, PropVariant] = props({PropId.QM_SIGN_PKS: blob})
             transaction.update(found, found.with_properties(keys, found.seq))
         return store
 

@@ -12,6 +12,7 @@ from mqis.client import (
 from mqis.client import elements as e
 from mqis.client.mapping import python_name
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import text
 from tests.client.reading import (
@@ -49,8 +50,11 @@ class TestConversions:
 
     @pytest.mark.req("MQDS-3.2.6.3.4-02")
     def test_the_gates_of_a_site(self) -> None:
-        gates = PropVariant(VarType.VECTOR_CLSID, (ONE, TWO))
-        assert read_values("Site", {PropId.S_GATES: gates}).site_gate_identifier_list == (ONE, TWO)
+        gates = (ONE, TWO)
+        assert read_values("Site", props({PropId.S_GATES: gates})).site_gate_identifier_list == (
+            ONE,
+            TWO,
+        )
 
     @pytest.mark.req("MQDS-3.2.6.3.1-06")
     @pytest.mark.parametrize("nothing", [VarType.EMPTY, VarType.NULL])
@@ -78,12 +82,12 @@ class TestConversions:
     @pytest.mark.req("MQDS-3.2.6.3.1-07")
     @pytest.mark.parametrize(("bits", "truth"), [(0x10, True), (0x1F, True), (0x0F, False)])
     def test_remote_access_is_a_bit(self, bits: int, truth: bool) -> None:
-        values = {PropId.QM_SERVICE: PropVariant(VarType.UI4, bits)}
+        values = props({PropId.QM_SERVICE: bits})
         machine = read_values("QueueManager", values, ["RemoteAccessServer"])
         assert machine.remote_access_server is truth
 
     def server_type(self, bits: int, flag: PropVariant | None) -> object:
-        values: dict[int, PropVariant] = {PropId.QM_SERVICE: PropVariant(VarType.UI4, bits)}
+        values: dict[int, PropVariant] = props({PropId.QM_SERVICE: bits})
         if flag is not None:
             values[PropId.QM_SERVICE_DSSERVER] = flag
         return read_values("QueueManager", values, ["DirectoryServerType"]).directory_server_type

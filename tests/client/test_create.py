@@ -24,6 +24,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import NEW, OK, Line, Scripted, guid_of, run, scripted_event
 from tests.client.samples import KINDS, ONE, SAMPLES, THREE, TWO, guid, populated, properties
@@ -130,10 +131,12 @@ class TestTables:
     def test_only_what_is_both_listed_and_populated_goes(self) -> None:
         queue = Queue(pathname="c14\\q", label="Orders", quota=5, base_priority=1)
         request = sent(queue, ["Label", "Quota", "Journaling"])
-        assert sent_properties(request) == {
-            PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "Orders"),
-            PropId.Q_QUOTA: PropVariant(VarType.UI4, 5),
-        }
+        assert sent_properties(request) == props(
+            {
+                PropId.Q_LABEL: "Orders",
+                PropId.Q_QUOTA: 5,
+            }
+        )
 
     @pytest.mark.req("MQDS-3.2.6.1.1-05")
     def test_names_that_no_table_has_are_passed_over(self) -> None:
@@ -336,7 +339,7 @@ class TestConversions:
     @pytest.mark.req("MQDS-3.2.6.1.1.2-01")
     def test_operating_systems(self, system: OperatingSystemType, number: int) -> None:
         request = sent(replace(MACHINE, operating_system_type=system))
-        assert sent_properties(request)[PropId.QM_OS] == PropVariant(VarType.UI4, number)
+        assert sent_properties(request)[PropId.QM_OS] == prop(PropId.QM_OS, number)
 
     @pytest.mark.req("MQDS-3.2.6.1.2-03")
     @pytest.mark.parametrize(("truth", "number"), [(True, 1), (False, 0)])
@@ -359,15 +362,17 @@ class TestConversions:
     )
     def test_privacy_levels(self, level: PrivacyLevel, number: int) -> None:
         request = sent(Queue(pathname="c\\q", privacy_level=level))
-        assert sent_properties(request)[PropId.Q_PRIV_LEVEL] == PropVariant(VarType.UI4, number)
+        assert sent_properties(request)[PropId.Q_PRIV_LEVEL] == prop(PropId.Q_PRIV_LEVEL, number)
 
     @pytest.mark.req("MQDS-3.2.6.1.3-02")
     def test_flags_of_a_site(self) -> None:
         site = Site(name="Leiden", migrated_from_msmq10=False, foreign_site=True)
-        assert sent_properties(sent(site)) == {
-            PropId.S_NT4_STUB: PropVariant(VarType.UI2, 0),
-            PropId.S_FOREIGN: PropVariant(VarType.UI1, 1),
-        }
+        assert sent_properties(sent(site)) == props(
+            {
+                PropId.S_NT4_STUB: 0,
+                PropId.S_FOREIGN: 1,
+            }
+        )
 
 
 class TestAnswers:

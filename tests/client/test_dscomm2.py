@@ -12,6 +12,7 @@ from mqis.testing.security import SharedSecret
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType as T
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.bodies import AlterContext, Bind
 from mqis.wire.security.descriptor import SecurityDescriptor
@@ -250,7 +251,7 @@ def test_who_may_connect_may_not_do_everything() -> None:
         machine = view.find(T.MACHINE, "ams-app1")
     assert queue is not None
     assert machine is not None
-    label = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "mine")}
+    label = props({PropId.Q_LABEL: "mine"})
 
     async def main() -> None:
         settings = DirectorySettings(anonymous_in_everyone=False)
@@ -268,9 +269,7 @@ def test_who_may_connect_may_not_do_everything() -> None:
                 client.get_machine_security(T.QUEUE, 4, queue.id),
                 client.set_security(T.QUEUE, 4, _descriptor(), path=queue.path),
                 client.set_security(T.QUEUE, 4, _descriptor(), guid=queue.id),
-                client.set_machine_properties(
-                    "ams-app1", {PropId.QM_QUOTA: PropVariant(VarType.UI4, 5)}
-                ),
+                client.set_machine_properties("ams-app1", props({PropId.QM_QUOTA: 5})),
                 client.computer_sites("ams-app1"),
                 client.get_extended(T.QUEUE, PropId.Q_OBJ_SECURITY, path=queue.path),
                 client.get_extended(T.QUEUE, PropId.Q_OBJ_SECURITY, guid=queue.id),

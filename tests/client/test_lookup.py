@@ -26,6 +26,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import PropertyRestriction, SortColumn
+from mqis.wire.mqds.values import prop
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import (
@@ -302,8 +303,8 @@ class TestFilters:
         request = asked(Queue, [equal("Label", "x"), Filter("Quota", Operator.LESS_THAN, 5)])
         assert request.restriction is not None
         assert request.restriction.restrictions == (
-            PropertyRestriction(4, PropId.Q_LABEL, text("x")),
-            PropertyRestriction(0, PropId.Q_QUOTA, PropVariant(VarType.UI4, 5)),
+            PropertyRestriction(4, PropId.Q_LABEL, prop(PropId.Q_LABEL, "x")),
+            PropertyRestriction(0, PropId.Q_QUOTA, prop(PropId.Q_QUOTA, 5)),
         )
         assert asked(Queue, []).restriction is None
 

@@ -25,6 +25,7 @@ from mqis.client.results import DirectoryOperationResult, Outcome
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import NOTHING, Line, run, scripted_event, text
 from tests.client.reading import (
@@ -249,7 +250,7 @@ class TestProperties:
             Queue,
             [equal("Pathname", "c14\\q")],
             ["Quota", "Label"],
-            both(giving({PropId.Q_LABEL: text("Orders")})),
+            both(giving(props({PropId.Q_LABEL: "Orders"}))),
         )
         assert peer.only(dscomm.GET_PROPS).ids == (PropId.Q_QUOTA, PropId.Q_LABEL)
         assert (outcome.status, outcome.value) == (SUCCESS, Queue(label="Orders"))

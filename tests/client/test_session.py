@@ -19,11 +19,15 @@ from mqis.client import (
     equal,
 )
 from mqis.client.results import DirectoryOperationResult
-from mqis.client.servers import MAPPER_PORT, PREDEFINED_PORT
+from mqis.client.servers import (
+    MAPPER_PORT,
+    LogonRefusedError,
+    is_logon_refused,
+)
 from mqis.client.session import SessionSettings
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
@@ -39,6 +43,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.rpc.bodies import AlterContext, Bind, Request
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.security.sid import Sid
@@ -109,8 +114,7 @@ class TestBinding:
                     assert client.server == address
 
         run(main())
-        assert PREDEFINED_PORT == 2879
-        assert ServerAddress.parse(f"dir1:{PREDEFINED_PORT}") == ServerAddress("dir1", 2879)
+        assert ServerAddress.parse("dir1:2879") == ServerAddress("dir1", 2879)
 
     @pytest.mark.parametrize("transfer", [NDR20, NDR64])
     @pytest.mark.req("MQDS-2.2-51")
@@ -129,7 +133,7 @@ class TestBinding:
                 connected(tap.address) as client,
             ):
                 got = await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="c14\\q")
-                assert got == {PropId.Q_LABEL: text("Orders")}
+                assert got == props({PropId.Q_LABEL: "Orders"})
             ((_, bind),) = tap.of(Bind)
             proposed = {e.context_id: e.transfers for e in bind.contexts}
             assert set(proposed.values()) == {(NDR20,), (NDR64,)}
@@ -197,6 +201,8 @@ class TestServers:
             with pytest.raises(NoServerError) as failure:
                 await DirectoryClient.connect(known)
             assert all(str(server) in str(failure.value) for server in dead)
+            assert len(failure.value.errors) == len(dead)
+            assert not is_logon_refused(failure.value)
             assert known.current == dead[0]
             async with events_at(known) as events:
                 outcome = await events.read_directory(Queue, [equal("Identifier", ONE)])
@@ -452,10 +458,10 @@ class TestTrouble:
     def test_a_call_that_is_not_answered(self) -> None:
         async def main() -> None:
             async def never(_call: object, _request: object) -> None:
-                await asyncio.sleep(60)
+                await asyncio.sleep(3600)
 
             lines = {dscomm.GET_PROPS: never}
-            async with Scripted(lines) as peer, events_at(peer.address, timeout_s=0.1) as events:
+            async with Scripted(lines) as peer, events_at(peer.address, timeout_s=1.0) as events:
                 outcome = await events.read_directory(Queue, [equal("Pathname", "c14\\q")])
                 assert outcome.status is DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 
@@ -502,3 +508,24 @@ def test_interfaces(uuid: Guid, number: int) -> None:
     description = dscomm.DSCOMM if uuid == DSCOMM else dscomm2.DSCOMM2
     assert description.syntax.uuid == uuid
     assert description.opnums == number
+
+
+# --- a refused logon ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (RpcFault(FaultStatus.ACCESS_DENIED), True),
+        (BindFaultError(FaultStatus.SEC_PKG_ERROR), True),
+        (BindFaultError(FaultStatus.PROTO_ERROR), False),
+        (LogonRefusedError("x"), True),
+        # A peer may write what it likes; the error's class counts.
+        (RpcConnectionError("the server closed: fault access_denied"), False),
+        (NoServerError("no directory server answers; x: fault sec_pkg_error"), False),
+        (NoServerError.of([("a", OSError("gone")), ("b", LogonRefusedError("x"))]), True),
+        (NoServerError.of([("fault access_denied", RpcConnectionError("gone"))]), False),
+    ],
+)
+def test_a_refused_logon_is_known_by_its_class(error: Exception, refused: bool) -> None:
+    assert is_logon_refused(error) is refused

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import DEADLINE_S
+
 ROOT = Path(__file__).parents[2]
 #: Every document that people read, not the tables and the generated ones beside them.
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -57,7 +59,9 @@ def words(line: str) -> list[list[str]]:
     return [part for part in found if part]
 
 
-def run(script: str, directory: Path, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+def run(
+    script: str, directory: Path, timeout_s: float = 2 * DEADLINE_S
+) -> subprocess.CompletedProcess[str]:
     """A script with the ``mqis`` of this Python first on its path."""
     command = Path(sys.executable).with_name("mqis")
     if not command.exists():

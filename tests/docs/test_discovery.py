@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import re
-import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from mqis.config.file import load
+from mqis.runtime.freeports import free_ports
 from tests.docs.documents import blocks, run, text_of
 
 TEXT = text_of("discovery.md")
 
 
-def free_port(kind: socket.SocketKind) -> str:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
 def test_the_example_runs(tmp_path: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("wants the addresses of Linux")
-    port = free_port(socket.SOCK_DGRAM)
-    script = blocks(TEXT, "sh")[0].replace("1135", free_port(socket.SOCK_STREAM))
+    port, mapper = free_ports(2)  # of the system's own one might be taken meanwhile
+    script = blocks(TEXT, "sh")[0].replace("1135", str(mapper))
     script = re.sub(r"(--discovery [0-9.]+)", rf"\1:{port}", script)
     script = script.replace("discover --network", f"discover --port {port} --network")
     script = re.sub(r"'(127\S+) (127\S+)'", rf"'\1:{port} \2:{port}'", script)

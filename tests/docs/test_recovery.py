@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.documents import blocks, run, text_of
+from tests.waiting import DEADLINE_S
 
 SECTIONS = ("Backup and restore", "Replacing a lost server", "Doctor")
 
@@ -26,7 +27,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
     script = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n" + scripts().replace(
         "127.0.0.", f"{net}."
     )
-    done = run(f"export COLUMNS=200\n{script}", tmp_path, timeout_s=240)
+    done = run(f"export COLUMNS=200\n{script}", tmp_path, timeout_s=3 * DEADLINE_S)
     text, log = done.stdout, done.stderr
     for line in (
         "it holds secrets (accounts.toml, signing.key): who can read it can act as this server",

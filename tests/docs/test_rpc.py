@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.waiting import in_time
+
 DOC = Path(__file__).resolve().parents[2] / "docs" / "rpc.md"
 
 
@@ -34,6 +36,6 @@ def test_the_walk_through_runs(
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
 
-    asyncio.run(asyncio.wait_for(both(), 10))
+    asyncio.run(in_time(both()))
 
     assert capsys.readouterr().out.strip() == "SumGiven(total=6)"

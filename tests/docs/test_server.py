@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 from mqis.config.file import load
+from mqis.runtime.freeports import free_ports
 from tests.docs.documents import blocks, run, text_of
 
 TEXT = text_of("server.md")
@@ -13,9 +13,8 @@ TEXT = text_of("server.md")
 
 def test_the_example_runs(tmp_path: Path) -> None:
     script = blocks(TEXT, "sh")[0]
-    with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
-        for fixed, probe in (("2879", a), ("1135", b)):
-            script = script.replace(fixed, str(probe.getsockname()[1]))
+    for fixed, port in zip(("2879", "1135"), free_ports(2), strict=True):
+        script = script.replace(fixed, str(port))
     done = run(script, tmp_path)
     text = done.stdout
     assert "created queue ams-app1\\hello (" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,19 @@ from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.sections import Role
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
-from mqis.enterprise.first import found_pec
+from mqis.enterprise.first import found_pec, journal_local_changes
 from mqis.enterprise.launch import SERVERS
 from mqis.enterprise.plan import Plan, PlanError, parse_plan
 from mqis.enterprise.setup import administrator, make_accounts
+from mqis.protocol.directory.objects import Scope
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.replication.changes import deletion
 from mqis.server.accounts import AccountsFile
+from mqis.storage.memory import MemoryStore
 from mqis.wire.journal import RecordState
+from mqis.wire.journal.body import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.security.sid import ADMINISTRATORS
 
 PLAN = """
@@ -104,7 +111,8 @@ def test_a_configuration_follows_the_plan_and_keeps_what_others_changed(
     promoted = text.replace('role = "bsc"', 'role = "psc"').replace("burst = 20", "burst = 30")
     path.write_text(promoted, encoding="utf-8")
     moved = replace(place, queue_port=12_345)
-    write_config(plan, nodes.with_node(moved), moved)
+    others = tuple(node for node in nodes.nodes if node.name != moved.name)
+    write_config(plan, replace(nodes, nodes=(*others, moved)), moved)
     second = load(path)
     assert second.replication.port == 12_345
     assert dict(second.hosts.entries)["del-dir2"] == "127.77.1.2:12345"
@@ -137,3 +145,21 @@ def test_the_first_server_is_founded_once_and_written_down(tmp_path: Path, plan:
             assert next(iter(view.objects(ObjectType.ENTERPRISE))) == enterprise
     finally:
         again.close()
+
+
+def test_a_deletion_during_the_founding_is_written_down_with_scope_and_type(
+    tmp_path: Path, plan: Plan
+) -> None:
+    """As replication writes it: a deletion without them could not be rebuilt."""
+    nodes = nodes_in(tmp_path)
+    found_pec(plan, nodes)
+    with closing(open_store(nodes.named("del-dir1").store)) as founded, founded.read() as view:
+        network = next(iter(view.objects(ObjectType.CN)))
+    store = MemoryStore()
+    with store.write() as tx:
+        journal_local_changes(tx, [OwnChange(ChangeKind.DELETE, network)], 0)
+    with store.read() as view:
+        [(_, record)] = view.outbox(0, 2)
+    body = decode_body(record)
+    assert isinstance(body, DirectoryChange)
+    assert body.properties == deletion(ObjectType.CN, Scope.ENTERPRISE)

@@ -18,12 +18,12 @@ from mqis.enterprise.control import ControlServer, ask
 from mqis.enterprise.recovery import recover
 from mqis.enterprise.states import State, Supervised, load_states
 from mqis.enterprise.supervisor import Patience, Supervisor, lock_of
+from tests.waiting import DEADLINE_S, until
 
 READY = 'echo \'{"event": "ready"}\''
 SERVES = f"{READY}; exec sleep 1000"
 #: Ends as soon as it is told to.
-QUICK = Patience(quick_s=60.0, pause_s=0.01, longest_s=0.04, give_up_after=4, grace_s=5.0)
-WAIT_S = 20.0
+QUICK = Patience(quick_s=60.0, pause_s=0.01, longest_s=0.04, give_up_after=4, grace_s=DEADLINE_S)
 
 
 def place(home: Path, name: str, role: str = "psc") -> NodePlace:
@@ -54,11 +54,7 @@ class Case:
         return self.supervisor.children[name].state
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        for _ in range(int(WAIT_S / 0.01)):
-            if holds():
-                return
-            await asyncio.sleep(0.01)
-        raise AssertionError(f"{self.supervisor.supervision}")
+        await until(holds)
 
 
 def test_a_server_is_ready_when_it_says_so_and_ends_when_told(tmp_path: Path) -> None:
@@ -278,5 +274,5 @@ def test_servers_that_outlived_their_supervisor_are_ended(tmp_path: Path) -> Non
         assert recover(tmp_path) == [
             f"a: process {orphan.pid} outlived its supervisor, and was ended"
         ]
-        assert orphan.wait(10) == -signal.SIGTERM
+        assert orphan.wait(DEADLINE_S) == -signal.SIGTERM
     assert recover(tmp_path) == []

@@ -24,6 +24,7 @@ from mqis.runtime.rpc.typed import invoke
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from tests.waiting import DEADLINE_S, until
 
 ROOT = Path(__file__).resolve().parents[2]
 SYNTAXES = [pytest.param(NDR20, id="ndr20"), pytest.param(NDR64, id="ndr64")]
@@ -95,7 +96,7 @@ def test_samples_and_conversation_use_every_operation() -> None:
         env={"COLUMNS": "140", "PATH": ""},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         check=False,
     )
 
@@ -126,12 +127,12 @@ def test_serve_and_call_are_two_processes() -> None:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=DEADLINE_S,
             check=False,
         )
     finally:
         serving.terminate()
-        serving.wait(10)
+        serving.wait(DEADLINE_S)
 
     assert done.returncode == 0, done.stderr
     assert "NDR20, integrity; I am EXAMPLE\\alice" in done.stdout
@@ -143,7 +144,7 @@ def test_without_a_server_one_line_says_so() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         check=False,
     )
 
@@ -219,9 +220,7 @@ def test_a_client_that_leaves_is_cleaned_up_after() -> None:
             await other.call(idl.OPEN_PILE, idl.PileAsked(1))
             await other.call(idl.OPEN_PILE, idl.PileAsked(1))
             assert host.service.open_piles == 2
-        async with asyncio.timeout(5):
-            while host.service.open_piles:  # the server hears of it a moment later
-                await asyncio.sleep(0.01)
+        await until(lambda: not host.service.open_piles)  # the server hears of it a moment later
         assert host.service.rundowns == 2
 
     play(scene)

@@ -23,9 +23,9 @@ from mqis.wire.mqds.propid import PropId
 from tests.cli.running import Running
 from tests.interop import mqds_impacket as mqds
 from tests.plugins.stores import PostgresSchema, PostgresServer
+from tests.waiting import DEADLINE_S, wait_until
 
 #: A server that hangs is caught by this; a slow machine is not.
-PATIENCE_S = 20.0
 
 CONFIG = """
 [server]
@@ -62,7 +62,7 @@ class Client:
 
     def __init__(self, server: Running) -> None:
         self._dce = mqds.connect(server.ready["port"])
-        self._dce.get_rpc_transport().get_socket().settimeout(PATIENCE_S)
+        self._dce.get_rpc_transport().get_socket().settimeout(DEADLINE_S)
         call = mqds.S_DSValidateServer()
         call["pguidEnterpriseId"] = bytes(16)
         call["dwContext"] = 7
@@ -118,7 +118,7 @@ def stopped(server: PostgresServer) -> Iterator[None]:
 def asked(server: Running, path: str) -> tuple[int, str]:
     """Status and text of a document of the monitoring endpoint."""
     port = server.ready["monitoring_port"]
-    with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)) as connection:
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
@@ -132,13 +132,12 @@ def health(server: Running) -> tuple[int, list[str]]:
 
 def until_healthy(server: Running, *, healthy: bool) -> list[str]:
     """Ask /health until it is, or is not; what it said last."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
+
+    def look() -> tuple[list[str]] | None:
         status, problems = health(server)
-        if (status == 200) is healthy:
-            return problems
-        time.sleep(0.05)
-    raise AssertionError(f"/health still says {problems}")
+        return (problems,) if (status == 200) is healthy else None
+
+    return wait_until(look, f"/health says {healthy=}")[0]
 
 
 class Stalls:
@@ -164,8 +163,8 @@ class Stalls:
     def _work(self) -> None:
         while not self._end.wait(0.02):
             began = time.monotonic()
-            with socket.create_connection(("127.0.0.1", self._port), PATIENCE_S) as connection:
-                connection.settimeout(PATIENCE_S)
+            with socket.create_connection(("127.0.0.1", self._port), DEADLINE_S) as connection:
+                connection.settimeout(DEADLINE_S)
                 connection.sendall(b"GET /nothing HTTP/1.0\r\n\r\n")
                 try:
                     connection.recv(64)

@@ -6,12 +6,13 @@ import socket
 import struct
 from types import TracebackType
 
+from tests.waiting import DEADLINE_S
+
 BIND, BIND_ACK, BIND_NAK, ALTER, ALTER_RESP, AUTH3 = 11, 12, 13, 14, 15, 16
 REQUEST, RESPONSE, FAULT = 0, 2, 3
 NTLM = 10
 CONNECT, PACKET, INTEGRITY, PRIVACY = 2, 4, 5, 6
 _NDR20 = bytes.fromhex("045d888aeb1cc9119fe808002b10486002000000")
-_WAIT_S = 20
 
 
 def trailer(level: int, token: bytes, context_id: int = 0, kind: int = NTLM) -> bytes:
@@ -47,7 +48,7 @@ class Line:
     """One connection to a server."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), _WAIT_S)
+        self.socket = socket.create_connection(("127.0.0.1", port), DEADLINE_S)
         self._calls = 1
 
     def __enter__(self) -> Line:

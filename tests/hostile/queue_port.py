@@ -20,6 +20,7 @@ from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.mqqb.securityheader import SecurityHeader, SenderIdType
 from mqis.wire.mqqb.userheader import UserHeader
 from mqis.wire.reader import Reader
+from tests.waiting import DEADLINE_S
 
 #: Far from what a server numbers its own messages with.
 _numbers = count(7)
@@ -65,7 +66,7 @@ class QueuePort:
         return made
 
     async def packet(self) -> Packet:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE_S):
             head = await self.reader.readexactly(BASE_SIZE)
             base = BaseHeader.decode(Reader(head))
             return decode_framed(

@@ -14,13 +14,13 @@ from uuid import UUID
 from impacket.dcerpc.v5.ndr import NDRCALL
 
 from tests.interop import mqds_impacket as mqds
+from tests.waiting import DEADLINE_S
 
 FIRST, LAST = 1, 2
 REQUEST, RESPONSE, FAULT, BIND, BIND_ACK = 0, 2, 3, 11, 12
 MAX_FRAG = 5840
 TOO_BUSY, NO_MEMORY = 0x1C01_0014, 0x1C00_001B
 OK, INSUFFICIENT_RESOURCES = 0, 0xC00E_0027
-TIMEOUT_S = 60
 
 _NDR20 = UUID("8a885d04-1ceb-11c9-9fe8-08002b104860").bytes_le + struct.pack("<I", 2)
 
@@ -53,7 +53,7 @@ class Attacker:
     """One connection, bound to dscomm; from any address of loopback that is asked for."""
 
     def __init__(self, port: int, source: str = "127.0.0.1") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S, (source, 0))
+        self.socket = socket.create_connection(("127.0.0.1", port), DEADLINE_S, (source, 0))
         self._buffer = b""
         self.socket.sendall(bind())
         kind, _, _ = self._pdu()

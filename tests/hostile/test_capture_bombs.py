@@ -23,6 +23,7 @@ from mqis.protocol.capture.limits import Limits
 from mqis.wire.pcap.captured import LinkType
 from mqis.wire.pcap.classic import write_pcap
 from mqis.wire.pcap.file import walk_capture
+from tests.waiting import DEADLINE_S
 
 HERE, THERE = b"\x0a\0\0\1", b"\x0a\0\0\2"
 SYN, ACK = 0x02, 0x10
@@ -176,7 +177,11 @@ def test_lengths_that_lie_take_no_memory(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
     command = [sys.executable, "-m", "mqis.cli.main", "capture", str(tmp_path), "--json", "--all"]
     done = subprocess.run(
-        command, check=False, capture_output=True, timeout=60, preexec_fn=_no_more_than(2 << 30)
+        command,
+        check=False,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        preexec_fn=_no_more_than(2 << 30),
     )
     assert done.returncode == 0, done.stderr
     told = [json.loads(line) for line in done.stdout.splitlines()]

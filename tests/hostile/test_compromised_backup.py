@@ -24,9 +24,11 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sddl import parse_sddl
 from tests.server.enterprises import MACHINE, QUEUE, SITE, Site, client_of, create_soon, text
+from tests.waiting import in_time
 
 ENTERPRISE, LINK = ObjectType.ENTERPRISE, ObjectType.ROUTINGLINK
 OK, DENIED = int(HResult.MQ_OK), int(HResult.MQ_ERROR_ACCESS_DENIED)
@@ -66,21 +68,25 @@ def there(events: DirectoryEvents, kind: ObjectType, name: str) -> DirectoryObje
 
 def rogue_machine(events: DirectoryEvents) -> object:
     site = there(events, SITE, "Leiden").id
-    properties: dict[int, PropVariant] = {
-        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-        PropId.QM_SERVICE: number(2),
-        PropId.QM_SIGN_PKS: blob(OWN_KEY),
-    }
+    properties: dict[int, PropVariant] = props(
+        {
+            PropId.QM_SITE_ID: site,
+            PropId.QM_SERVICE: 2,
+            PropId.QM_SIGN_PKS: OWN_KEY,
+        }
+    )
     return events.create(MACHINE, "rogue", properties)
 
 
 def link(events: DirectoryEvents) -> object:
     delft, leiden = (there(events, SITE, name).id for name in ("Delft", "Leiden"))
-    properties: dict[int, PropVariant] = {
-        PropId.L_NEIGHBOR1: PropVariant(VarType.CLSID, delft),
-        PropId.L_NEIGHBOR2: PropVariant(VarType.CLSID, leiden),
-        PropId.L_ACTUAL_COST: number(1),
-    }
+    properties: dict[int, PropVariant] = props(
+        {
+            PropId.L_NEIGHBOR1: delft,
+            PropId.L_NEIGHBOR2: leiden,
+            PropId.L_ACTUAL_COST: 1,
+        }
+    )
     return events.create(LINK, None, properties)
 
 
@@ -149,7 +155,7 @@ def test_a_compromised_backup_cannot_take_the_enterprise_over(tmp_path: Path) ->
                 other = await client.get(SITE, [PropId.S_PSC], path="Delft")
             return attacks, work, [str(f[PropId.S_PSC].value) for f in (found, other)]
 
-    attacks, work, authorities = asyncio.run(asyncio.wait_for(attack(), 120))
+    attacks, work, authorities = asyncio.run(in_time(attack()))
     assert attacks == dict.fromkeys(ATTACKS, DENIED)
     assert work == dict.fromkeys(WORK, OK)
     assert authorities == ["psc2", "pec1"]

@@ -23,6 +23,7 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection
 from pathlib import Path
+from threading import Event
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -36,13 +37,16 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.remote import User, connect
 from mqis.client.servers import ServerAddress
 from mqis.views.console.places import Places
+from mqis.web.connections import Bounded
 from mqis.web.serving import running_console
 from mqis.web.settings import Settings
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
+from tests.waiting import DEADLINE_S
 from tests.web.asking import Visitor, eventually
 from tests.web.enterprise import (
     ALICE,
@@ -53,7 +57,6 @@ from tests.web.enterprise import (
     Enterprise,
 )
 
-START_S = 60
 SECRET_PATH, SECRET_LABEL = "ams-app1\\salaries", "who earns what"
 #: Authenticated users may read it, but not its permissions.
 SHY_PATH = "ams-app1\\shy"
@@ -114,7 +117,7 @@ def enterprise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enterprise]
 
 async def create(enterprise: Enterprise, path: str, label: str, sddl: str) -> str:
     address = ServerAddress("127.0.0.1", enterprise.servers[PEC].ready.port)
-    properties: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
+    properties: dict[int, PropVariant] = props({PropId.Q_LABEL: label})
     async with await connect([address], User("alice", "LAB"), ALICES_PASSWORD) as client:
         descriptor = parse_sddl(sddl).to_bytes()
         made = await client.create(ObjectType.QUEUE, path, properties, descriptor)
@@ -136,7 +139,7 @@ def console_process(run: Path, *options: str) -> Iterator[tuple[subprocess.Popen
         )
     assert process.stdout is not None
     try:
-        assert select.select([process.stdout], [], [], START_S)[0]
+        assert select.select([process.stdout], [], [], DEADLINE_S)[0]
         told = json.loads(process.stdout.readline())
         yield process, told["url"], Path(told["token_file"])
     finally:
@@ -221,7 +224,7 @@ def test_an_old_token_opens_nothing(attacked: Attacked) -> None:
         assert ask(port, f"/?token={attacked.token}")[0] == 403
         assert file.exists()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(START_S) == 0
+        assert process.wait(DEADLINE_S) == 0
         assert not file.exists()
 
 
@@ -477,18 +480,20 @@ def test_silent_connections_keep_nobody_out(attacked: Attacked, sent: bytes) -> 
     """More than the console has places, none of which ever asks for anything."""
     with ExitStack() as stack:
         for _ in range(300):
-            raw = stack.enter_context(socket.create_connection(("127.0.0.1", attacked.port), 30))
+            raw = stack.enter_context(
+                socket.create_connection(("127.0.0.1", attacked.port), DEADLINE_S)
+            )
             raw.sendall(sent)
         assert attacked.visitor().get("/login").status == 200
 
 
 def connected(url: str) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port_of(url)), START_S)
+    return socket.create_connection(("127.0.0.1", port_of(url)), DEADLINE_S)
 
 
 def ends(raw: socket.socket) -> bool:
     """Whether the console cuts it off."""
-    raw.settimeout(START_S)
+    raw.settimeout(DEADLINE_S)
     try:
         while raw.recv(1 << 16):
             pass
@@ -525,23 +530,32 @@ def test_who_sends_a_byte_now_and_then_is_cut_off(enterprise: Enterprise) -> Non
 
 
 def trickle(raw: socket.socket) -> None:
-    end = time.monotonic() + START_S
+    end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end:
         raw.sendall(b"y")
         time.sleep(0.05)
 
 
 @pytest.mark.req("SEC-7-09")
-def test_who_reads_nothing_is_cut_off(enterprise: Enterprise) -> None:
+def test_who_reads_nothing_is_cut_off(
+    enterprise: Enterprise, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A large file, asked for again and again, never read."""
+    lost, connection_lost = Event(), Bounded.connection_lost
+
+    def losing(connection: Bounded, error: Exception | None) -> None:
+        connection_lost(connection, error)
+        lost.set()
+
     bounds = {"read_s": 0.2, "requests_per_address": 10_000}
     with bounded(enterprise, **bounds) as url, socket.socket() as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        raw.settimeout(START_S)
+        raw.settimeout(DEADLINE_S)
         raw.connect(("127.0.0.1", port_of(url)))
         head = b"GET /static/cytoscape.min.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        monkeypatch.setattr(Bounded, "connection_lost", losing)
         raw.sendall(head * 40)
-        time.sleep(2)
+        assert lost.wait(DEADLINE_S), "never cut off"
         assert received(raw) < 40 * 300_000
 
 
@@ -627,7 +641,7 @@ def test_silent_connections_count_before_tls_is_agreed_on(
     with running_console(settings) as url, ExitStack() as stack:
         silent = [stack.enter_context(connected(url)) for _ in range(8)]
         silent[-1].sendall(b"GET / HTTP/1.1\r\n\r\n")
-        connection = HTTPSConnection("127.0.0.1", port_of(url), timeout=START_S, context=context)
+        connection = HTTPSConnection("127.0.0.1", port_of(url), timeout=DEADLINE_S, context=context)
         with closing(connection):
             connection.request("GET", f"/login?{urlsplit(url).query}")
             answer = connection.getresponse()

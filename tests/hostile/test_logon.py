@@ -22,12 +22,12 @@ from tests.hostile.plain_rpc import Line
 from tests.interop import mqds_impacket as mqds
 from tests.interop.mqds_impacket import LPWSTR_, ask, put_properties, variant
 from tests.runtime.authentication.handmade import EOL, Client, av, negotiate
+from tests.waiting import DEADLINE_S
 
 ALICE = ("alice", "rabbit hole")
 QUEUE, LABEL = 1, 108
 VICTIM = "ams-app1\\orders"
 OK, ACCESS_DENIED = 0, 0xC00E0025
-WAIT_S = 20
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def port_of(running: Running) -> int:
 def stock_client(port: int, user: tuple[str, str], level: int) -> DCERPC_v5:
     """impacket, connected and bound."""
     way = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{port}]")
-    way.set_connect_timeout(WAIT_S)
+    way.set_connect_timeout(DEADLINE_S)
     way.set_credentials(*user, "LAB")
     dce = way.get_dce_rpc()
     dce.set_auth_level(level)
@@ -100,7 +100,7 @@ class Relay:
 
     def __init__(self, server_port: int, level: int) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(WAIT_S)
+        self._listener.settimeout(DEADLINE_S)
         self.port: int = self._listener.getsockname()[1]
         self.server = Line(server_port)
         self._level = level
@@ -110,7 +110,7 @@ class Relay:
     def _relay(self) -> None:
         client, _ = self._listener.accept()
         with client:
-            client.settimeout(WAIT_S)
+            client.settimeout(DEADLINE_S)
             bind = rpc.read_pdu(client)
             assert rpc.kind_of(bind) == rpc.BIND
             self.server.send(rpc.with_level(bind, self._level))
@@ -120,7 +120,7 @@ class Relay:
             self.server.send(rpc.with_level(auth3, self._level))
 
     def close(self) -> None:
-        self._thread.join(WAIT_S)
+        self._thread.join(DEADLINE_S)
         self._listener.close()
         self.server.socket.close()
 
@@ -132,7 +132,7 @@ def test_an_administrators_logon_at_privacy_is_not_relayed_to_a_bind_at_connect(
     relay = Relay(port_of(lenient), rpc.CONNECT)
     try:
         stock_client(relay.port, ALICE, rpc.PRIVACY).disconnect()
-        relay._thread.join(WAIT_S)
+        relay._thread.join(DEADLINE_S)
         answer = relay.server.call(3, renaming("relayed").getData())
         assert rpc.result_of(answer) == ACCESS_DENIED
     finally:
@@ -149,7 +149,7 @@ def test_a_relayed_logon_cannot_sign(lenient: Running, level: int) -> None:
     relay = Relay(port_of(lenient), level)
     try:
         stock_client(relay.port, ALICE, rpc.PRIVACY).disconnect()
-        relay._thread.join(WAIT_S)
+        relay._thread.join(DEADLINE_S)
         stub = renaming("relayed").getData()
         padded = stub + bytes(-len(stub) % 16)
         body = struct.pack("<IHH", len(padded), 0, 3) + padded

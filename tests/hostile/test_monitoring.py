@@ -14,9 +14,9 @@ from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.runtime.http import MAX_CONNECTIONS, MAX_CONNECTIONS_PER_ADDRESS
 from tests.cli.running import CONFIG, prepare, serving
+from tests.waiting import DEADLINE_S
 
 MONITORED = f"{CONFIG}\n[monitoring]\nenabled = true\nport = 0\n"
-PATIENCE_S = 60
 HALF = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "
 
 
@@ -36,14 +36,14 @@ def held(stack: ExitStack, port: int, number: int, source: str, sent: bytes) -> 
     """Connections that stay open, and what they send at most is half a request."""
     made = []
     for _ in range(number):
-        raw = socket.create_connection(("127.0.0.1", port), PATIENCE_S, source_address=(source, 0))
+        raw = socket.create_connection(("127.0.0.1", port), DEADLINE_S, source_address=(source, 0))
         made.append(stack.enter_context(raw))
         raw.sendall(sent)
     return made
 
 
 def health(port: int, source: str = "127.0.0.1") -> int:
-    connection = HTTPConnection("127.0.0.1", port, PATIENCE_S, source_address=(source, 0))
+    connection = HTTPConnection("127.0.0.1", port, DEADLINE_S, source_address=(source, 0))
     with closing(connection):
         connection.request("GET", "/health")
         return connection.getresponse().status
@@ -71,7 +71,7 @@ def test_an_address_has_so_many_connections_to_monitoring(port: int) -> None:
 
 
 def is_cut_off(raw: socket.socket) -> bool:
-    raw.settimeout(PATIENCE_S)
+    raw.settimeout(DEADLINE_S)
     try:
         return raw.recv(1) == b""
     except ConnectionError:

@@ -30,12 +30,13 @@ from tests.runtime.oletx.endpoints import (
     BETA,
     DOMAIN,
     PASSWORD,
+    PATIENT,
     TYPE,
     couple,
     echo,
-    run,
     security,
 )
+from tests.waiting import run, until
 
 BLOB = bytes.fromhex("08000000 01000000")
 #: An address that did not call.
@@ -104,9 +105,7 @@ def test_a_partner_is_called_back_at_the_address_that_it_called_from(
             monkeypatch.setattr(resolver, "MAPPER_PORT", port)
             async with OleTxEndpoint(ALPHA) as endpoint, stranger(endpoint) as client:
                 await invoke(client, idl.IXN_REMOTE, idl.POKE_W, poke("127.0.0.1", cid(1)))
-                async with asyncio.timeout(10):
-                    while not came:
-                        await asyncio.sleep(0.01)
+                await until(lambda: came)
 
     run(scene())
 
@@ -114,12 +113,12 @@ def test_a_partner_is_called_back_at_the_address_that_it_called_from(
 @pytest.mark.req("SEC-10-03")
 def test_one_address_does_not_take_all_sessions() -> None:
     async def attack() -> None:
-        silent = await asyncio.start_server(lambda _r, _w: asyncio.sleep(60), "127.0.0.1", 0)
+        silent = await asyncio.start_server(lambda _r, _w: asyncio.sleep(3600), "127.0.0.1", 0)
         async with silent:
             port = silent.sockets[0].getsockname()[1]
             hosts = MapperResolver({"GAMMA": ("127.0.0.1", port)})
             async with (
-                OleTxEndpoint(ALPHA, resolver=hosts) as victim,
+                OleTxEndpoint(ALPHA, resolver=hosts, settings=PATIENT) as victim,
                 stranger(victim) as client,
             ):
                 results = [

@@ -30,9 +30,11 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tests.admin.test_promote import Threaded, psc_of
 from tests.server.enterprises import Site, client_of, until
+from tests.waiting import in_time
 
 ADMINISTRATORS: dict[str, object] = {"administrators": ["S-1-5-32-544"], "domain": "LAB"}
 PASSWORD = "without any rights"
@@ -47,8 +49,8 @@ async def _build(directory: Path) -> Site:
             await site.join(pec, "bsc3", "bsc", "Leiden", psc="psc2")
             async with site.serving("bsc3") as backup:
                 async with client_of(psc) as client:
-                    label = PropVariant(VarType.LPWSTR, "there")
-                    await client.create(ObjectType.QUEUE, "psc2\\q", {PropId.Q_LABEL: label})
+                    label = "there"
+                    await client.create(ObjectType.QUEUE, "psc2\\q", props({PropId.Q_LABEL: label}))
                 await until(backup, "psc2\\q", "there")
     site.write("pec1", server={"role": "pec", "site": "Delft"}, security=ADMINISTRATORS)
     AccountsFile(site.homes["pec1"] / "accounts.toml").add("bob", PASSWORD, domain="LAB")
@@ -57,7 +59,7 @@ async def _build(directory: Path) -> Site:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    return asyncio.run(asyncio.wait_for(_build(tmp_path_factory.mktemp("enterprise")), 60))
+    return asyncio.run(in_time(_build(tmp_path_factory.mktemp("enterprise"))))
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ def test_nobody_takes_a_role_without_the_right_to_give_it(site: Site, backup: Pa
             assert refused.value.hresult == HResult.MQ_ERROR_ACCESS_DENIED
             assert await psc_of(pec, "Leiden") == "psc2"
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))
     assert backup.read_bytes() == before
 
 
@@ -115,7 +117,7 @@ class Impostor:
         self.changes = 0
 
     def get(self, _kind: ObjectType, _name: str, _chosen: Sequence[PropId]) -> _Found:
-        return _Found(Guid.NULL, {PropId.S_PSC: PropVariant(VarType.LPWSTR, self.psc)})
+        return _Found(Guid.NULL, props({PropId.S_PSC: self.psc}))
 
     def set(self, *_given: object) -> None:
         self.changes += 1
@@ -146,7 +148,7 @@ def test_a_server_that_an_impostor_promoted_decides_nothing(site: Site, backup: 
             assert server.ready.partitions == ()
             assert await psc_of(pec, "Leiden") == "psc2"
 
-    asyncio.run(asyncio.wait_for(attack(), 60))
+    asyncio.run(in_time(attack()))
 
 
 @pytest.mark.req("SEC-10-06")

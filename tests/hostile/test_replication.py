@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,12 +27,12 @@ from mqis.wire.mqdsrp.messages import (
 )
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.seqnum import SequenceNumber
+from tests import waiting
 from tests.hostile.queue_port import QueuePort, Tap, again, unsigned
 from tests.server.enterprises import (
     MACHINE,
     QUEUE,
     SITE,
-    WAIT_S,
     Site,
     client_of,
     create_soon,
@@ -56,13 +56,6 @@ async def two_servers(site: Site, tap: Tap | None = None) -> AsyncIterator[list[
             yield [pec, psc]
         if tap is not None:
             await tap.close()
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    end = asyncio.get_running_loop().time() + WAIT_S
-    while not condition():
-        assert asyncio.get_running_loop().time() < end
-        await asyncio.sleep(0.02)
 
 
 async def guid_of(server: DirectoryServer, kind: ObjectType, name: str) -> Guid:
@@ -92,7 +85,7 @@ def test_two_forged_packets_do_not_wedge_a_partition(tmp_path: Path) -> None:
             forged = [unsigned(liar, "psc2", message) for message in (beat, purged)]
             await attacker.send(*forged)
             counters = _node(psc).replication.counters
-            await eventually(lambda: counters.sync0_started > 0)
+            await waiting.until(lambda: counters.sync0_started > 0)
             await create_soon(pec, "pec1\\after", "two")
             await until(psc, "pec1\\after", "two")
             await until(psc, "pec1\\before", "one")
@@ -123,7 +116,7 @@ def test_a_recorded_change_request_is_not_executed_again(tmp_path: Path) -> None
             delivered = _delivered(pec)
             attacker = await QueuePort.open(site.ports["pec1"], recorded.header.source)
             await attacker.send(again(recorded))
-            await eventually(lambda: _delivered(pec) > delivered)
+            await waiting.until(lambda: _delivered(pec) > delivered)
             await create_soon(psc, "pec1\\fence", "decided after the replay")
             await attacker.close()
             assert await label_of(pec, "pec1\\gone") is None
@@ -187,7 +180,7 @@ def test_who_does_not_sign_or_is_unknown_is_refused_and_logged(
             address = "127.0.0.1"
             await attacker.send(*(unsigned(liar, "pec1", alive) for _ in range(500)))
             await attacker.send(unsigned(liar, "pec1", alive, signature=b"\x01" * 128))
-            await eventually(lambda: bool(logged("the signature is wrong")))
+            await waiting.until(lambda: bool(logged("the signature is wrong")))
             assert _node(pec).queue.statistics.refused >= 501
             assert logged(f"refused from psc2 at {address}: not signed")
             assert logged(f"refused from psc2 at {address}: the signature is wrong")
@@ -217,7 +210,7 @@ def test_what_replication_refuses_is_logged_with_peer_and_reason(
             attacker = await QueuePort.open(site.ports["pec1"], liar)
             await attacker.send(unsigned(liar, "pec1", purged))
             wanted = "this server is the authority of the partition"
-            await eventually(lambda: wanted in caplog.text)
+            await waiting.until(lambda: wanted in caplog.text)
             await attacker.close()
         [line] = [m for m in caplog.messages if wanted in m]
         assert line.startswith("refused from psc2 at 127.0.0.1: ")

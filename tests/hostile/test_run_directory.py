@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqis.enterprise.example import EXAMPLE
+from tests.waiting import DEADLINE_S
 
 REFUSED = b"others can write in this directory"
 
@@ -20,7 +21,7 @@ def up(run: Path) -> subprocess.CompletedProcess[bytes]:
         [sys.executable, "-m", "mqis.cli.main", "up", "--run", str(run)],
         check=False,
         capture_output=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         stdin=subprocess.DEVNULL,
         cwd=run.parent,
     )

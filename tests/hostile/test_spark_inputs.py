@@ -32,6 +32,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.journal import SegmentHeader, walk
 from mqis.wire.journal.layout import HEADER_SIZE, encode_record
 from mqis.wire.journal.record import JournalRecord, RecordKind, RecordState
+from tests.waiting import DEADLINE_S
 
 SECRET = "the password of the operator"
 HEADER = json.dumps(
@@ -93,7 +94,7 @@ def test_a_pipe_and_a_device_do_not_stop_a_task_for_ever(tmp_path: Path) -> None
         [sys.executable, "-c", script, str(tmp_path)],
         check=False,
         capture_output=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)),
     )
     assert done.returncode == 0, done.stderr

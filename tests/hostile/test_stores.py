@@ -18,9 +18,8 @@ import pytest
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from tests.cli.commands import run
-from tests.cli.running import serving
+from tests.cli.running import Running, serving
 from tests.hostile.databases import (
-    PATIENCE_S,
     Client,
     Stalls,
     health,
@@ -31,6 +30,7 @@ from tests.hostile.databases import (
 )
 from tests.interop.mqds_impacket import disconnect_all
 from tests.plugins.stores import PostgresSchema, PostgresServer
+from tests.waiting import DEADLINE_S, PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
@@ -71,11 +71,17 @@ def refused(home: Path) -> str:
     """Start a server that must not start; what it says."""
     command = [sys.executable, "-m", "mqis.cli.main", "serve"]
     done = subprocess.run(
-        command, cwd=home, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command, cwd=home, capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
     assert done.returncode == 1, done.stdout
     assert "ready" not in done.stdout
     return done.stderr
+
+
+def seconds_until_503(server: Running) -> float:
+    began = time.monotonic()
+    assert health(server)[0] == 503
+    return time.monotonic() - began
 
 
 # --- a database that hangs ------------------------------------------------------------------------
@@ -94,7 +100,7 @@ def test_a_database_that_hangs_does_not_freeze_the_server(
                 assert client.read(name) == FAILED
             assert client.create() == FAILED
             server.wait_for("the store does not answer, calls fail until it does")
-        assert stalls.longest_s < PATIENCE_S / 2, "the event loop stood still"
+        assert stalls.longest_s < 10 * PATIENCE, "the event loop stood still"
         until_healthy(server, healthy=True)
         assert client.read() == "MQ_OK"
         assert server.log.count("the store does not answer, calls fail until it does") == 1
@@ -112,9 +118,8 @@ def test_health_says_why_while_the_database_hangs(
             (problem,) = until_healthy(server, healthy=False)
             assert problem.startswith("the store does not answer since ")
             assert problem.endswith(": no answer within 2 s")
-            began = time.monotonic()
-            assert health(server)[0] == 503
-            assert time.monotonic() - began < 1.0, "known, and yet waited for"
+            fastest = min(seconds_until_503(server) for _ in range(5))
+            assert fastest < 1.0, "known, and yet waited for"
         assert until_healthy(server, healthy=True) == []
         assert "127.0.0.1" not in problem, "names of computers are for the log"
 
@@ -134,10 +139,10 @@ def test_sigterm_ends_a_server_whose_database_hangs(
             time.sleep(0.3)  # so that its calls wait for the database
             began = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
-            server.process.wait(PATIENCE_S)
+            server.process.wait(DEADLINE_S)
             seconds = time.monotonic() - began
-            caller.join(PATIENCE_S)
-        assert seconds < 5.0
+            caller.join(DEADLINE_S)
+        assert seconds < 20 * PATIENCE
         print(f"ended after {seconds:.2f} s")
 
 

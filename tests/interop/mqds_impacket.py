@@ -27,6 +27,8 @@ from impacket.dcerpc.v5.rpcrt import (
 )
 from impacket.uuid import uuidtup_to_bin
 
+from tests.waiting import DEADLINE_S
+
 __all__ = ["NULL", "DCERPCException"]
 
 DSCOMM = uuidtup_to_bin(("77df7a80-f298-11d0-8358-00a024c480a8", "1.0"))
@@ -43,7 +45,7 @@ def connect(
 ) -> DCERPC_v5:
     """Connected and bound; the accounts of these tests have their names as passwords."""
     way = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{port}]")
-    way.set_connect_timeout(10)
+    way.set_connect_timeout(DEADLINE_S)
     way.set_credentials(name, name, "LAB")
     dce = way.get_dce_rpc()
     dce.set_auth_level(level)

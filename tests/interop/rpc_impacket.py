@@ -23,6 +23,7 @@ from impacket.dcerpc.v5.rpcrt import (
 from examples.shapes.host import DOMAIN, PASSWORD, USER
 from examples.shapes.interface import SYNTAX
 from mqis.wire.rpc.syntax import SyntaxId
+from tests.waiting import DEADLINE_S
 
 NDR64 = ("71710533-BEBA-4937-8319-B5DBEF9CCC36", "1.0")
 NDR20 = ("8a885d04-1ceb-11c9-9fe8-08002b104860", "2.0")
@@ -48,7 +49,7 @@ def connect(
 ) -> DCERPC_v5:
     """Connected, not bound."""
     way = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{port}]")
-    way.set_connect_timeout(10)
+    way.set_connect_timeout(DEADLINE_S)
     way.set_credentials(USER, password, DOMAIN)
     dce = way.get_dce_rpc()
     dce.set_auth_level(level)

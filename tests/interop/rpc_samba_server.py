@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.waiting import DEADLINE_S
+
 DCERPCD = Path("/usr/libexec/samba/samba-dcerpcd")
 SMBD = Path("/usr/sbin/smbd")
 ADDRESS, PORT = "127.0.0.1", 135
@@ -41,7 +43,7 @@ def _listening() -> bool:
 
 
 @contextmanager
-def samba_server(directory: Path, start_s: float = 15.0) -> Iterator[tuple[str, int]]:
+def samba_server(directory: Path, start_s: float = DEADLINE_S) -> Iterator[tuple[str, int]]:
     """Where Samba's endpoint mapper listens, for as long as the block takes."""
     missing = [str(path) for path in (DCERPCD, SMBD) if not path.exists()]
     if missing:
@@ -86,5 +88,5 @@ def samba_server(directory: Path, start_s: float = 15.0) -> Iterator[tuple[str, 
         for process in processes:
             process.terminate()
         for process in processes:
-            process.wait(10)
+            process.wait(DEADLINE_S)
         log.close()

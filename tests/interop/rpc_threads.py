@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TypeVar
 
+from tests.waiting import DEADLINE_S
+
 T = TypeVar("T")
 
 
 @contextmanager
-def in_thread(server: AbstractAsyncContextManager[T], start_s: float = 10.0) -> Iterator[T]:
+def in_thread(server: AbstractAsyncContextManager[T], start_s: float = DEADLINE_S) -> Iterator[T]:
     """Enter ``server`` on a loop of its own; leave it at the end."""
     started: list[T] = []
     failed: list[BaseException] = []
@@ -45,6 +47,6 @@ def in_thread(server: AbstractAsyncContextManager[T], start_s: float = 10.0) -> 
         yield started[0]
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(20)
+        thread.join(DEADLINE_S)
     if failed:
         raise failed[0]

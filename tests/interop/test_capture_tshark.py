@@ -23,7 +23,8 @@ from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.wire.pcap.file import decode_capture
 from mqis.wire.rpc.header import PacketType
 from tests.protocol.capture.recordings import enterprise
-from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, echo, until
+from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, echo
+from tests.waiting import in_time, until
 
 pytestmark = pytest.mark.interop
 
@@ -145,7 +146,7 @@ def test_what_dumpcap_writes_of_a_session_on_loopback(tmp_path: Path) -> None:
             if not line:
                 pytest.skip(f"no capture without privilege: {said}")
             said += line
-        asyncio.run(asyncio.wait_for(_session(ports), 30))
+        asyncio.run(in_time(_session(ports)))
         time.sleep(0.5)  # packets on their way through the kernel
         capturing.send_signal(signal.SIGINT)
         said += capturing.stderr.read()

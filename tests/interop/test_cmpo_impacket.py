@@ -26,6 +26,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from tests.interop.rpc_threads import in_thread
 from tests.runtime.oletx.endpoints import ALPHA, BETA
+from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.interop
 
@@ -171,7 +172,7 @@ def ours() -> Iterator[Partners]:
 
 def bound_to(port: int) -> DCERPC_v5:
     way = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{port}]")
-    way.set_connect_timeout(10)
+    way.set_connect_timeout(DEADLINE_S)
     dce = way.get_dce_rpc()
     dce.connect()
     dce.bind(IXN_REMOTE)

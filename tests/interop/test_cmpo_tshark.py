@@ -15,7 +15,8 @@ from mqis.wire.rpc.header import PacketType
 from mqis.wire.rpc.syntax import NDR20
 from tests.interop.rpc_pcap import Conversation, Recorder, recorded
 from tests.interop.test_rpc_tshark import Capture
-from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, echo, until
+from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, echo
+from tests.waiting import in_time, until
 
 pytestmark = pytest.mark.interop
 
@@ -44,7 +45,7 @@ def recorded_session(first: int) -> Recorder:
             await until(lambda: not b.transport.machine.sessions)
         return [*to_a.conversations, *to_b.conversations]
 
-    conversations = asyncio.run(asyncio.wait_for(scene(), 30))
+    conversations = asyncio.run(in_time(scene()))
     for number, conversation in enumerate(conversations):
         conversation.client_port = 40_000 + number
     return Recorder(0, conversations)

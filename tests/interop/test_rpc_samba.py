@@ -23,6 +23,7 @@ from mqis.wire.rpc.tower import Tower
 from tests.interop.rpc_echo import DOMAIN, PASSWORD, USER, EchoService, echo_server
 from tests.interop.rpc_samba_server import Unavailable, samba_server
 from tests.interop.rpc_threads import in_thread
+from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.interop
 
@@ -45,7 +46,7 @@ def run(*arguments: str) -> dict[str, str]:
         env=os.environ | {"PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=2 * DEADLINE_S,
         check=False,
     )
     if done.returncode == SKIPPED:
@@ -153,7 +154,9 @@ def echoed(smbtorture: list[str], echo_port: int) -> dict[str, tuple[str, set[ob
         running[options] = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-    outputs = {options: process.communicate(timeout=60)[0] for options, process in running.items()}
+    outputs = {
+        options: process.communicate(timeout=DEADLINE_S)[0] for options, process in running.items()
+    }
     return {options: (output, set(EchoService.seen)) for options, output in outputs.items()}
 
 
@@ -174,7 +177,7 @@ def test_torture_with_a_wrong_password(smbtorture: list[str], echo_port: int, op
         echo_command(smbtorture, echo_port, options, "wrong"),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         check=False,
     )
 

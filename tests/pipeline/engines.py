@@ -25,11 +25,11 @@ from mqis.lab.generate import Plan, generate
 from mqis.pipeline.java import java_home
 from mqis.runtime.freeports import free_port
 from mqis.wire.journal import RecordKind, RecordState, Whole, segment_header, walk
+from tests.waiting import DEADLINE_S, wait_until
 
 SCRIPT = Path(__file__).with_name("engine_script.py")
 SMALL = Plan(sites=3, machines=6, queues=20, changes=50, seed=11)
 COLUMNS = ("server", "difference", "cause", "type", "id", "partition", "seq", "source", "target")
-STARTED_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,11 @@ def environment() -> dict[str, str]:
 
 
 def wait_for(log: Path, text: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + STARTED_S
-    while text not in log.read_text("utf-8", "replace"):
+    def looked() -> bool:
         assert process.poll() is None, log.read_text("utf-8", "replace")
-        assert time.monotonic() < deadline, log.read_text("utf-8", "replace")
-        time.sleep(0.2)
+        return text in log.read_text("utf-8", "replace")
+
+    wait_until(looked, f"{text} in {log}")
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def daemon(directory: Path, name: str, ready: str, *arguments: str) -> Iterator[
         yield
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(DEADLINE_S)
 
 
 @pytest.fixture
@@ -181,11 +181,12 @@ def test_a_stream_that_is_killed_loses_and_repeats_nothing(small: Path, tmp_path
     wanted = records_of(enterprise / "journals")
     second = follow(enterprise, tables, log)
     try:
-        deadline = time.monotonic() + STARTED_S
-        while kept(tables) != wanted:
+
+        def looked() -> bool:
             assert second.poll() is None, log.read_text("utf-8", "replace")
-            assert time.monotonic() < deadline, f"{len(kept(tables))} of {len(wanted)}"
-            time.sleep(0.5)
+            return kept(tables) == wanted
+
+        wait_until(looked, "every record in the tables")
     finally:
         kill(second)
 

@@ -21,6 +21,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
@@ -30,7 +31,7 @@ from mqis.wire.mqdsrp.messages import (
     SyncReply,
     encode_message,
 )
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 from mqis.wire.writer import Writer
 from tests.strategies.mqdsrp import changes, messages
@@ -124,12 +125,12 @@ def change(
     )
 
 
-LABEL = (PropId.Q_LABEL, PropVariant(VarType.LPWSTR, "orders"))
-QUOTA = (PropId.Q_QUOTA, PropVariant(VarType.UI4, 1 << 31))
-SECURITY = (PropId.Q_SECURITY, PropVariant(VarType.BLOB, b"\0\0\1"))
-OWN = (PropId.Q_INSTANCE, PropVariant(VarType.CLSID, ID))
-SITES = (PropId.QM_SITE_IDS, PropVariant(VarType.VECTOR_CLSID, (ID, PARTITION)))
-WIDE = (PropId.Q_LABEL, PropVariant(VarType.LPWSTR, "Aufträge"))
+LABEL = pair(PropId.Q_LABEL, "orders")
+QUOTA = pair(PropId.Q_QUOTA, 1 << 31)
+SECURITY = pair(PropId.Q_SECURITY, b"\0\0\1")
+OWN = pair(PropId.Q_INSTANCE, ID)
+SITES = pair(PropId.QM_SITE_IDS, (ID, PARTITION))
+WIDE = pair(PropId.Q_LABEL, "Aufträge")
 CREATE = change(Command.CREATE, OWN, LABEL, QUOTA, SECURITY, path="m\\orders")
 DELETE = change(Command.DELETE, *deletion(ObjectType.QUEUE, Scope.SITE))
 REPLY = SyncReply(
@@ -166,7 +167,7 @@ def test_the_ordinary_is_decoded_side_by_side(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("label", ["l" * 1200, "ä" * 1200], ids=["many at once", "one by one"])
 def test_a_body_is_not_copied_for_every_change_in_it(label: str) -> None:
     """A full synchronisation has thousands: with copies it would be more than a batch can hold."""
-    one = change(Command.SYNC, (PropId.Q_LABEL, PropVariant(VarType.LPWSTR, label)))
+    one = change(Command.SYNC, pair(PropId.Q_LABEL, label))
     reply = replace(REPLY, changes=(one,) * 1000)
     made = list(bodies._decoded(batch_of([of_message(reply)]), False))
     assert sum(batch.num_rows for batch in made) == 1000

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mqis.lab.generate import GenerateError, Plan, generate
-from mqis.lab.generate.records import Way, fixed_of
 from mqis.storage.journal.reader import journal_faults
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
@@ -21,6 +20,7 @@ from mqis.wire.journal import (
     walk,
 )
 from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.patterns import RecordPattern, fixed_of
 from mqis.wire.mqdsrp.messages import Operation, SyncReply
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
@@ -110,7 +110,7 @@ def test_patterns_make_the_records_that_encoding_makes() -> None:
     record = JournalRecord(
         5, RecordKind.MESSAGE, RecordState.REFUSED, "peer", message, 9, 3, reason="why", body=b"ab"
     )
-    way = Way.of(replace(record, body=b""))
+    way = RecordPattern.of(replace(record, body=b""))
     assert way.record(8, 5, 77, b"ab") == encode_record(8, record)
     change = replace(
         record, kind=RecordKind.CHANGE, state=RecordState.APPLIED, seq=SequenceNumber(4), body=b""

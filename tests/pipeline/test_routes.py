@@ -22,7 +22,8 @@ from mqis.protocol.routing.table import build_table, roots_of
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.seqnum import SequenceNumber
 
@@ -34,22 +35,10 @@ def guid(number: int) -> Guid:
 
 
 def made(kind: ObjectType, number: int, partition: Guid, **values: Any) -> DirectoryObject:
-    properties: dict[int, PropVariant] = {
-        PropId[name]: variant(value) for name, value in values.items()
-    }
+    properties: dict[int, PropVariant] = props(
+        {PropId[name]: value for name, value in values.items()}
+    )
     return DirectoryObject(kind, guid(number), partition, SequenceNumber(number), properties)
-
-
-def variant(value: Any) -> PropVariant:
-    if isinstance(value, str):
-        return PropVariant(VarType.LPWSTR, value)
-    if isinstance(value, bytes):
-        return PropVariant(VarType.BLOB, value)
-    if isinstance(value, Guid):
-        return PropVariant(VarType.CLSID, value)
-    if isinstance(value, tuple):
-        return PropVariant(VarType.VECTOR_CLSID, value)
-    return PropVariant(VarType.UI4, value)
 
 
 SITES = {name: 10 + index for index, name in enumerate("ABCDEF")}

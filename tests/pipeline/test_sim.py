@@ -27,7 +27,7 @@ from mqis.sim.steps import Backup, Restore
 from mqis.sim.trace import Trace
 from mqis.sim.world import _EPOCH, World
 from mqis.storage.journal import Appender, Journal
-from mqis.storage.journal.retention import retain
+from mqis.storage.journal.keeping import retain
 from mqis.storage.memory import MemoryStore
 from tests.pipeline import messages
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
+from threading import Thread
 from typing import Any, Protocol
 
 import psycopg
@@ -24,6 +25,7 @@ from mqis.protocol.ports import Store
 from mqis.storage.memory import MemoryStore
 from mqis.storage.postgres import CLAIM_CLASS, PostgresStore
 from mqis.storage.sqlite import SqliteStore
+from tests.waiting import DEADLINE_S, wait_until
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "postgres.sh"
 NOT_INSTALLED = 3
@@ -69,14 +71,27 @@ class PostgresSchema:
     def open(self) -> PostgresStore:
         return PostgresStore(self.conninfo)
 
-    def claim_by_force(self) -> PostgresStore:
-        """End the session of whoever has claimed the store, and take its place."""
-        self.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' "
-            f"AND classid::bigint = {CLAIM_CLASS} AND objid::int = (SELECT oid::int FROM "
-            "pg_namespace WHERE nspname = current_schema())"
+    def claim_by_force(self) -> psycopg.Connection[Any]:
+        """Ends the session of whoever has claimed the store, and holds the claim in its place.
+
+        It is next in line when that session ends, so that the other cannot be quicker.
+        """
+        claims = (
+            f"FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = {CLAIM_CLASS} AND "
+            "objid::int = (SELECT oid::int FROM pg_namespace WHERE nspname = current_schema())"
         )
-        return PostgresStore(self.conninfo, claim=True)
+        lock = (
+            f"SELECT pg_advisory_lock({CLAIM_CLASS}, oid::int) FROM pg_namespace "
+            "WHERE nspname = current_schema()"
+        )
+        claiming = psycopg.connect(self.conninfo, autocommit=True)
+        waiting = Thread(target=claiming.execute, args=(lock.encode(),))
+        waiting.start()
+        wait_until(lambda: self.execute(f"SELECT pid {claims} AND NOT granted"))
+        self.execute(f"SELECT pg_terminate_backend(pid) {claims} AND granted")
+        waiting.join(DEADLINE_S)
+        assert not waiting.is_alive()
+        return claiming
 
     def execute(self, sql: str, *parameters: object) -> list[Any]:
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
@@ -107,7 +122,9 @@ class PostgresServer:
 
     def _script(self, action: str) -> subprocess.CompletedProcess[str]:
         command = [str(SCRIPT), action, str(self.directory)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=DEADLINE_S
+        )
 
     def new_schema(self) -> PostgresSchema:
         name = f"store{next(self._numbers)}"

@@ -10,11 +10,12 @@ from mqis.protocol.security.access import AccessResult, Reason, Token, access_ch
 from mqis.protocol.security.masks import Rights, generic_mapping
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security import sid as well_known
-from mqis.wire.security.acl import AceFlags, AceType, Acl, ObjectAce, OpaqueAce, allow, deny
+from mqis.wire.security.acl import AceFlags, AceType, Acl, ObjectAce, OpaqueAce, allow
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import Sid
 from mqis.wire.writer import Writer
+from tests.security_values import deny
 from tests.strategies.security import ALICE, BOB, PRINCIPALS, STAFF, guids, tokens
 
 QUEUE = generic_mapping(ObjectType.QUEUE)

@@ -19,12 +19,12 @@ from mqis.protocol.security.masks import (
     UserRights,
     generic_mapping,
     map_descriptor,
-    map_generic,
 )
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.security.acl import AceFlags, AceType, Acl, ObjectAce, OpaqueAce, allow, audit
+from mqis.wire.security.acl import AceFlags, AceType, Acl, ObjectAce, OpaqueAce, allow
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import EVERYONE
+from tests.security_values import audit
 from tests.strategies.security import masks
 
 #: The enumerations as the specification has them, sums worked out.
@@ -157,12 +157,13 @@ def test_values(rights: type[IntFlag], expected: dict[str, int]) -> None:
 def test_generic_rights(
     object_type: ObjectType, read: int, write: int, execute: int, everything: int
 ) -> None:
-    assert map_generic(0x80000000, object_type) == read
-    assert map_generic(0x40000000, object_type) == write
-    assert map_generic(0x20000000, object_type) == execute
-    assert map_generic(0x10000000, object_type) == everything
-    assert map_generic(0xC0000001, object_type) == read | write | 1
-    assert map_generic(0x0FFFFFFF, object_type) == 0x0FFFFFFF
+    mapping = generic_mapping(object_type)
+    assert mapping.map(0x80000000) == read
+    assert mapping.map(0x40000000) == write
+    assert mapping.map(0x20000000) == execute
+    assert mapping.map(0x10000000) == everything
+    assert mapping.map(0xC0000001) == read | write | 1
+    assert mapping.map(0x0FFFFFFF) == 0x0FFFFFFF
 
 
 @pytest.mark.parametrize("object_type", [ObjectType.ROUTINGLINK, ObjectType.DELETEDOBJECT])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
-from time import monotonic, sleep
 
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
@@ -18,16 +17,9 @@ from mqis.storage.journal.reader import records
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from tests.waiting import DEADLINE_S, wait_until
 
 RECORD = JournalRecord(0, RecordKind.CHANGE, RecordState.LOCAL)
-DEADLINE_S = 10.0
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = monotonic() + DEADLINE_S
-    while not holds():
-        assert monotonic() < deadline
-        sleep(0.005)
 
 
 def held(directory: Path) -> list[int]:
@@ -50,8 +42,8 @@ def test_records_follow_their_commits(store: Store, tmp_path: Path) -> None:
         try:
             lsns = await asyncio.gather(*(writer.submit(append) for _ in range(20)))
             assert sorted(lsns) == list(range(1, 21))
-            await asyncio.to_thread(eventually, lambda: held(tmp_path) == list(range(1, 21)))
-            await asyncio.to_thread(eventually, lambda: waiting(store) == [])
+            await asyncio.to_thread(wait_until, lambda: held(tmp_path) == list(range(1, 21)))
+            await asyncio.to_thread(wait_until, lambda: waiting(store) == [])
             await writer.submit(append)
         finally:
             await writer.close()
@@ -102,7 +94,7 @@ def test_what_an_earlier_process_left_is_copied_at_the_start(tmp_path: Path) -> 
         transaction.append(RECORD)
     with closing(Journal(tmp_path, "PSC1", Guid.NULL)) as journal:
         thread = JournalThread(Appender(store, journal))
-        eventually(lambda: waiting(store) == [])
+        wait_until(lambda: waiting(store) == [])
         thread.close()
     assert held(tmp_path) == [1]
 
@@ -134,15 +126,15 @@ def test_it_goes_on_when_there_is_room_again() -> None:
         pause_s=0.001,
         retry_s=0.01,
     )
-    eventually(lambda: appender.attempts >= 3)
+    wait_until(lambda: appender.attempts >= 3)
     assert told == ["no room left"], "once, not at every attempt"
     assert thread.failed
     appender.full = False
-    eventually(lambda: told == ["no room left", None])
+    wait_until(lambda: told == ["no room left", None])
     assert not thread.failed
     before = appender.attempts
     thread.wake()
-    eventually(lambda: appender.attempts > before)
+    wait_until(lambda: appender.attempts > before)
     thread.close()
 
 

@@ -18,6 +18,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import SITE, partition, queue, tombstone, user
 from tests.plugins.stores import Database
+from tests.waiting import DEADLINE_S, in_time
 
 QUEUE = ObjectType.QUEUE
 
@@ -65,11 +66,11 @@ class Gate:
 
     def __call__(self, _transaction: Transaction) -> None:
         self.running.set()
-        assert self.opened.wait(10)
+        assert self.opened.wait(DEADLINE_S)
 
     async def closed(self, writer: GroupCommitWriter) -> asyncio.Task[None]:
         task = asyncio.create_task(writer.submit(self))
-        await asyncio.to_thread(self.running.wait, 10)
+        await asyncio.to_thread(self.running.wait, DEADLINE_S)
         return task
 
 
@@ -137,7 +138,7 @@ def test_stop_iteration_is_an_error_as_any_other(store: Store) -> None:
 
     async def run() -> list[int | BaseException]:
         writer = GroupCommitWriter(store)
-        outcomes = await asyncio.wait_for(gathered(writer, run_out, take_number), 10)
+        outcomes = await in_time(gathered(writer, run_out, take_number))
         await writer.close()
         return outcomes
 
@@ -200,7 +201,7 @@ def test_loops_of_two_threads(store: Store) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(DEADLINE_S)
         assert not thread.is_alive()
     asyncio.run(writer.close())
     assert last_number(store) == 40
@@ -300,7 +301,7 @@ def test_the_operation_of_a_cancelled_task_is_durable(store: Store) -> None:
             await task
         gate.opened.set()
         await first
-        assert await asyncio.wait_for(other, 10) == 2
+        assert await in_time(other) == 2
         await writer.close()
 
     asyncio.run(run())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -25,10 +24,11 @@ from mqis.server.restoremark import mark_of
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
+from tests import waiting
 
 QUEUE, MACHINE, SITE = ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE
-WAIT_S = 20
 NAMES = ("pec1", "psc2", "bsc3", "bsc4")
 _BITS = {"psc": 4, "bsc": 2}
 
@@ -93,10 +93,12 @@ class Site:
         """What 'mqis join' does, through the same calls."""
         home = self.home(name)
         key = MachineKey.open(home / "signing.key")
-        blob = PropVariant(VarType.BLOB, key_list(key.public))
+        blob = key_list(key.public)
         async with client_of(pec) as client:
             if role == "psc":
-                keys: dict[int, PropVariant] = {PropId.S_PSC: text(name), PropId.S_PSC_SIGNPK: blob}
+                keys: dict[int, PropVariant] = props(
+                    {PropId.S_PSC: name, PropId.S_PSC_SIGNPK: blob}
+                )
                 site_id = await client.create(SITE, site, keys)
             else:
                 site_id = await id_of(client, SITE, site)
@@ -104,11 +106,13 @@ class Site:
             machine = await client.create(
                 MACHINE,
                 name,
-                {
-                    PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site_id),
-                    PropId.QM_SERVICE: PropVariant(VarType.UI4, _BITS[role]),
-                    PropId.QM_SIGN_PKS: blob,
-                },
+                props(
+                    {
+                        PropId.QM_SITE_ID: site_id,
+                        PropId.QM_SERVICE: _BITS[role],
+                        PropId.QM_SIGN_PKS: blob,
+                    }
+                ),
             )
             if machine is None:
                 machine = await id_of(client, MACHINE, name)
@@ -153,10 +157,7 @@ class Site:
             return mark_of(view)
 
     async def settled(self, condition: Callable[[], bool]) -> None:
-        end = asyncio.get_running_loop().time() + WAIT_S
-        while not condition():
-            assert asyncio.get_running_loop().time() < end
-            await asyncio.sleep(0.05)
+        await waiting.until(condition)
 
 
 @asynccontextmanager
@@ -169,20 +170,21 @@ async def client_of(server: DirectoryServer) -> AsyncIterator[DirectoryClient]:
 async def id_of(client: DirectoryClient, kind: ObjectType, name: str) -> Guid:
     """Once it is there: what another server decided comes a moment later."""
     propid = {SITE: PropId.S_SITEID, MACHINE: PropId.QM_MACHINE_ID}[kind]
-    for _ in range(400):
+
+    async def look() -> Guid | None:
         try:
             found = (await client.get(kind, [propid], path=name))[propid].value
         except DirectoryError:
-            await asyncio.sleep(0.05)
-        else:
-            assert isinstance(found, Guid)
-            return found
-    raise AssertionError(f"no {kind.label} {name}")
+            return None
+        assert isinstance(found, Guid)
+        return found
+
+    return await waiting.until(look, f"{kind.label} {name}")
 
 
 async def create(server: DirectoryServer, path: str, label: str) -> None:
     async with client_of(server) as client:
-        await client.create(QUEUE, path, {PropId.Q_LABEL: text(label)})
+        await client.create(QUEUE, path, props({PropId.Q_LABEL: label}))
 
 
 async def label_of(server: DirectoryServer, path: str) -> str | None:
@@ -194,18 +196,20 @@ async def label_of(server: DirectoryServer, path: str) -> str | None:
 
 
 async def until(server: DirectoryServer, path: str, label: str | None) -> None:
-    end = asyncio.get_running_loop().time() + WAIT_S
-    while await label_of(server, path) != label:
-        assert asyncio.get_running_loop().time() < end, path
-        await asyncio.sleep(0.05)
+    async def look() -> bool:
+        return await label_of(server, path) == label
+
+    await waiting.until(look, f"{path} with {label!r}")
 
 
 async def create_soon(server: DirectoryServer, path: str, label: str) -> None:
     """An authority that asks the others first says so; it is tried again."""
-    end = asyncio.get_running_loop().time() + WAIT_S
-    while True:
+
+    async def attempt() -> bool:
         try:
-            return await create(server, path, label)
+            await create(server, path, label)
         except DirectoryError:
-            assert asyncio.get_running_loop().time() < end
-            await asyncio.sleep(0.1)
+            return False
+        return True
+
+    await waiting.until(attempt, f"{path} created")

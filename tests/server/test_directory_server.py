@@ -34,13 +34,14 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc import epmapper
 from mqis.wire.rpc.tower import Tower
 from mqis.wire.security.sid import ADMINISTRATORS
 
-LABEL: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "x")}
+LABEL: dict[int, PropVariant] = props({PropId.Q_LABEL: "x"})
 
 
 @pytest.fixture(scope="module")
@@ -314,7 +315,7 @@ def test_who_controls_a_new_machine(config: Config, policy: str, allowed: bool) 
 
     async def look(server: DirectoryServer) -> None:
         async with await logged_on(server.ready.port, "root", "pw")() as root:
-            made = await root.create(ObjectType.MACHINE, "new1", {PropId.QM_OS: _os(0x400)})
+            made = await root.create(ObjectType.MACHINE, "new1", props({PropId.QM_OS: 0x400}))
             assert isinstance(made, Guid)
             got = await root.get(ObjectType.MACHINE, [PropId.QM_SITE_ID], guid=made)
             sites = [e.id async for e in root.sites(pathname="Amsterdam")]
@@ -323,10 +324,6 @@ def test_who_controls_a_new_machine(config: Config, policy: str, allowed: bool) 
             assert await may_create(emil, "new1\\q") is allowed
 
     serving(with_values(config, security={"machine_policy": policy}), look)
-
-
-def _os(value: int) -> PropVariant:
-    return PropVariant(VarType.UI4, value)
 
 
 def test_accounts_that_others_may_read_are_refused(config: Config) -> None:

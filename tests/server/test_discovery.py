@@ -24,9 +24,10 @@ from mqis.server.directory_server import DirectoryServer, ServeError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqsd.reply import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
-from mqis.wire.propvariant import PropVariant, VarType
+from tests.waiting import in_time
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def serving(config: Config, work: Callable[[DirectoryServer], Awaitable[None]]) 
         async with DirectoryServer(config, grace_s=1) as server:
             await work(server)
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(in_time(run()))
 
 
 async def ask(server: DirectoryServer, request: TopologyClientRequest) -> TopologyServerReply:
@@ -103,12 +104,12 @@ def test_it_follows_its_directory(config: Config, monkeypatch: pytest.MonkeyPatc
         request, _ = request_of(config.store.url)
         directory = server._directory
         assert directory is not None
-        service = PropVariant(VarType.UI4, 2)
+        service = 2
 
         def promote(events: DirectoryEvents) -> None:
             machine = events.transaction.find(ObjectType.MACHINE, "ams-app1")
             assert machine is not None
-            events.update_directory_object(machine, {PropId.QM_SERVICE: service})
+            events.update_directory_object(machine, props({PropId.QM_SERVICE: service}))
 
         await directory.change(promote)
         while len((await ask(server, request)).servers) != 3:

@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from time import monotonic, sleep
 from typing import Any, TypeVar
 
 import pytest
@@ -40,9 +39,10 @@ from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeRequest, decode_message
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from tests.server.test_replication_serve import (
     MACHINE,
@@ -54,10 +54,10 @@ from tests.server.test_replication_serve import (
     text,
     with_values,
 )
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 CN, USER, LINK = ObjectType.CN, ObjectType.USER, ObjectType.ROUTINGLINK
-WAIT_S = 20.0
 
 
 class Enterprise:
@@ -112,10 +112,12 @@ class Enterprise:
             made = await client.create(
                 MACHINE,
                 "bsc3",
-                {
-                    PropId.QM_SERVICE: PropVariant(VarType.UI4, 2),
-                    PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, key_list(key)),
-                },
+                props(
+                    {
+                        PropId.QM_SERVICE: 2,
+                        PropId.QM_SIGN_PKS: key_list(key),
+                    }
+                ),
             )
         open_store(str(home / "d.db"), create=True).close()
         config = with_values(
@@ -146,11 +148,7 @@ class Enterprise:
             return view.find(kind, path)
 
     def wait(self, look: Callable[[], T | None]) -> T:
-        end = monotonic() + WAIT_S
-        while (found := look()) is None:
-            assert monotonic() < end
-            sleep(0.02)
-        return found
+        return wait_until(look)
 
     def everywhere(self, kind: ObjectType, path: str) -> DirectoryObject:
         for server in (self.psc, self.bsc):
@@ -225,13 +223,13 @@ def unique(asked: DirectoryServer, name: str) -> str:
 
 
 def network(name: str) -> dict[int, PropVariant]:
-    return {PropId.CN_NAME: text(name), PropId.CN_PROTOCOLID: PropVariant(VarType.UI1, 1)}
+    return props({PropId.CN_NAME: name, PropId.CN_PROTOCOLID: 1})
 
 
 def user(name: str) -> dict[int, PropVariant]:
     certificate = demo.self_made_certificate(name)
-    digest = PropVariant(VarType.VECTOR_CLSID, (Guid(digest_of(certificate)),))
-    return {PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, certificate), PropId.U_DIGEST: digest}
+    digest = (Guid(digest_of(certificate)),)
+    return props({PropId.U_SIGN_CERT: certificate, PropId.U_DIGEST: digest})
 
 
 @pytest.mark.req("MQDS-3.1.4.4-08", "MQDS-3.1.4.4-11")
@@ -243,14 +241,16 @@ def test_enterprise_wide_objects_are_the_pecs_to_create(
     ends = [enterprise.site("Delft"), enterprise.site("Leiden")]
     ends = ends if asked is enterprise.psc else ends[::-1]
     every: dict[ObjectType, dict[int, PropVariant]] = {
-        SITE: {PropId.S_PSC: text("nobody")},
+        SITE: props({PropId.S_PSC: "nobody"}),
         CN: network(name),
         USER: user(name),
-        LINK: {
-            PropId.L_NEIGHBOR1: PropVariant(VarType.CLSID, ends[0]),
-            PropId.L_NEIGHBOR2: PropVariant(VarType.CLSID, ends[1]),
-            PropId.L_COST: PropVariant(VarType.UI4, 7),
-        },
+        LINK: props(
+            {
+                PropId.L_NEIGHBOR1: ends[0],
+                PropId.L_NEIGHBOR2: ends[1],
+                PropId.L_COST: 7,
+            }
+        ),
     }
     properties = every[kind]
     path = name if kind in (SITE, CN) else None
@@ -276,7 +276,7 @@ def test_a_queue_goes_to_the_site_of_its_computer(
 ) -> None:
     path = "pec1\\" + unique(asked, "far")
     guid, request = enterprise.asks(
-        asked, lambda c: c.create(QUEUE, path, {PropId.Q_LABEL: text("x")})
+        asked, lambda c: c.create(QUEUE, path, props({PropId.Q_LABEL: "x"}))
     )
     assert request.partition == request.change.partition == enterprise.site("Delft")
     made = enterprise.find(enterprise.pec, QUEUE, path)
@@ -286,14 +286,12 @@ def test_a_queue_goes_to_the_site_of_its_computer(
 
 @pytest.mark.req("MQDS-3.1.4.4-09", "MQDS-3.1.4.4-10")
 def test_a_backup_asks_even_about_its_own_site(enterprise: Enterprise) -> None:
-    values: dict[int, PropVariant] = {PropId.Q_LABEL: text("x")}
+    values: dict[int, PropVariant] = props({PropId.Q_LABEL: "x"})
     _, request = enterprise.asks(enterprise.bsc, lambda c: c.create(QUEUE, "bsc3\\near", values))
     assert request.partition == enterprise.site("Leiden")
     assert request.psc == "psc2"
     assert enterprise.find(enterprise.psc, QUEUE, "bsc3\\near") is not None
-    leiden: dict[int, PropVariant] = {
-        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, enterprise.site("Leiden"))
-    }
+    leiden: dict[int, PropVariant] = props({PropId.QM_SITE_ID: enterprise.site("Leiden")})
     _, request = enterprise.asks(enterprise.bsc, lambda c: c.create(MACHINE, "near1", leiden))
     assert request.partition == enterprise.site("Leiden")
     assert enterprise.find(enterprise.psc, MACHINE, "near1") is not None
@@ -304,9 +302,7 @@ def test_a_machine_goes_to_the_site_that_it_names(
     enterprise: Enterprise, asked: DirectoryServer
 ) -> None:
     name = unique(asked, "m")
-    delft: dict[int, PropVariant] = {
-        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, enterprise.site("Delft"))
-    }
+    delft: dict[int, PropVariant] = props({PropId.QM_SITE_ID: enterprise.site("Delft")})
     _, request = enterprise.asks(asked, lambda client: client.create(MACHINE, name, delft))
     assert request.partition == enterprise.site("Delft")
     assert enterprise.find(enterprise.pec, MACHINE, name) is not None
@@ -315,7 +311,7 @@ def test_a_machine_goes_to_the_site_that_it_names(
 @pytest.mark.req("MQDS-3.1.4.4-07")
 def test_what_the_authority_says_is_final(enterprise: Enterprise) -> None:
     """Here the name is free, there it is taken: nothing is created here."""
-    values: dict[int, PropVariant] = {PropId.Q_LABEL: text("x")}
+    values: dict[int, PropVariant] = props({PropId.Q_LABEL: "x"})
     enterprise.asks(enterprise.psc, lambda c: c.create(QUEUE, "pec1\\taken", values))
     copy = enterprise.wait(lambda: enterprise.find(enterprise.psc, QUEUE, "pec1\\taken"))
     directory = enterprise.psc._directory
@@ -355,7 +351,7 @@ def test_a_create_is_propagated(enterprise: Enterprise, kind: ObjectType) -> Non
 def new_queue(enterprise: Enterprise, path: str) -> DirectoryObject:
     async def create() -> None:
         async with client_of(enterprise.pec) as client:
-            await client.create(QUEUE, path, {PropId.Q_LABEL: text("x")})
+            await client.create(QUEUE, path, props({PropId.Q_LABEL: "x"}))
 
     enterprise.run(create())
     return enterprise.everywhere(QUEUE, path)
@@ -388,7 +384,7 @@ def test_a_delete_is_forwarded_and_propagated(
 def test_a_site_is_the_pecs_to_delete(enterprise: Enterprise) -> None:
     async def create() -> None:
         async with client_of(enterprise.pec) as client:
-            await client.create(SITE, "Gouda", {PropId.S_PSC: text("x")})
+            await client.create(SITE, "Gouda", props({PropId.S_PSC: "x"}))
 
     enterprise.run(create())
     site = enterprise.everywhere(SITE, "Gouda")
@@ -412,7 +408,7 @@ def test_an_update_is_forwarded_and_propagated(
 ) -> None:
     queue = new_queue(enterprise, "pec1\\" + unique(asked, f"set{by_path}"))
     target: dict[str, Any] = {"path": queue.path} if by_path else {"guid": queue.id}
-    values: dict[int, PropVariant] = {PropId.Q_LABEL: text(unique(asked, "new"))}
+    values: dict[int, PropVariant] = props({PropId.Q_LABEL: unique(asked, "new")})
     _, request = enterprise.asks(asked, lambda client: client.set(QUEUE, values, **target))
     assert (request.change.command, request.change.guid) == (Command.UPDATE, queue.id)
     assert request.partition == enterprise.site("Delft")
@@ -429,7 +425,7 @@ def test_an_update_is_forwarded_and_propagated(
 
 @pytest.mark.req("MQDS-3.1.4.9-03", "MQDS-3.1.4.10-05")
 def test_a_site_is_the_pecs_to_change(enterprise: Enterprise, asked: DirectoryServer) -> None:
-    values: dict[int, PropVariant] = {PropId.S_INTERVAL1: PropVariant(VarType.UI2, 3)}
+    values: dict[int, PropVariant] = props({PropId.S_INTERVAL1: 3})
     _, request = enterprise.asks(asked, lambda c: c.set(SITE, values, path="Delft"))
     assert (request.partition, request.change.guid) == (Guid.NULL, enterprise.site("Delft"))
     change = enterprise.propagated(
@@ -470,7 +466,7 @@ def test_another_machine_changes_where_its_site_is_decided(
     enterprise: Enterprise, asked: DirectoryServer
 ) -> None:
     kind = unique(asked, "type")
-    values: dict[int, PropVariant] = {PropId.QM_MACHINE_TYPE: text(kind)}
+    values: dict[int, PropVariant] = props({PropId.QM_MACHINE_TYPE: kind})
     _, request = enterprise.asks(asked, lambda c: c.set_machine_properties("pec1", values))
     assert request.change.command is Command.UPDATE
     assert request.partition == enterprise.site("Delft")
@@ -480,7 +476,8 @@ def test_another_machine_changes_where_its_site_is_decided(
     change = enterprise.propagated(
         enterprise.pec,
         lambda c: (
-            c.guid == made.id and dict(c.properties).get(PropId.QM_MACHINE_TYPE) == text(kind)
+            c.guid == made.id
+            and dict(c.properties).get(PropId.QM_MACHINE_TYPE) == prop(PropId.QM_MACHINE_TYPE, kind)
         ),
     )
     assert (change.command, change.seq) == (Command.UPDATE, made.seq)

@@ -15,11 +15,13 @@ from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import ManagementService
 from mqis.runtime.rpc.server import RpcServer
 from mqis.server.directory_server import DirectoryServer
+from tests.waiting import until
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def admitted(port: int, count: int) -> int:
-    """How many of so many connections are not hung up on."""
-    streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
+async def admitted(streams: list[Streams]) -> int:
+    """How many of the connections are not hung up on."""
     kept = 0
     for reader, writer in streams:
         try:
@@ -44,7 +46,9 @@ def test_so_many_connections_of_one_address_at_once(loopback_is_free: bool, expe
         )
         async with server:
             port = await server.listen("127.0.0.1", 0)
-            assert await admitted(port, 5) == expected
+            streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+            await until(lambda: server.endpoint.statistics.refused == 5 - expected)
+            assert await admitted(streams) == expected
             assert server.endpoint.statistics.refused == 5 - expected
 
     asyncio.run(run())

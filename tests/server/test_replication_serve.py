@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from shutil import copyfile
@@ -33,10 +33,11 @@ from mqis.wire.hresult import HResult
 from mqis.wire.journal import RecordKind
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
+from tests.waiting import until
 
 QUEUE, MACHINE, SITE = ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE
-WAIT_S = 20
 
 
 def text(value: str) -> PropVariant:
@@ -74,20 +75,22 @@ async def joined(pec: DirectoryServer, home: Path, port: int, role: str = "psc")
     home.mkdir()
     key = MachineKey.open(home / "key")
     pec_key = MachineKey.open(Path(pec.config.replication.key))
-    blob = PropVariant(VarType.BLOB, key_list(key.public))
+    blob = key_list(key.public)
     async with client_of(pec) as client:
         site = await client.create(
-            SITE, "Leiden", {PropId.S_PSC: text("psc2"), PropId.S_PSC_SIGNPK: blob}
+            SITE, "Leiden", props({PropId.S_PSC: "psc2", PropId.S_PSC_SIGNPK: blob})
         )
         assert site is not None
         machine = await client.create(
             MACHINE,
             "psc2",
-            {
-                PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-                PropId.QM_SERVICE: PropVariant(VarType.UI4, 4),
-                PropId.QM_SIGN_PKS: blob,
-            },
+            props(
+                {
+                    PropId.QM_SITE_ID: site,
+                    PropId.QM_SERVICE: 4,
+                    PropId.QM_SIGN_PKS: blob,
+                }
+            ),
         )
         assert machine is not None
         known = (await client.get(MACHINE, [PropId.QM_MACHINE_ID], path="pec1")).popitem()[1].value
@@ -125,13 +128,6 @@ async def label(server: DirectoryServer, path: str) -> str | None:
         return str(got[PropId.Q_LABEL].value)
 
 
-async def until(look: Callable[[], Awaitable[bool]]) -> None:
-    end = asyncio.get_running_loop().time() + WAIT_S
-    while not await look():
-        assert asyncio.get_running_loop().time() < end
-        await asyncio.sleep(0.02)
-
-
 async def becomes(server: DirectoryServer, path: str, value: str | None) -> None:
     async def look() -> bool:
         return await label(server, path) == value
@@ -147,9 +143,9 @@ def test_an_update_by_path_is_propagated(tmp_path: Path) -> None:
             config = await joined(pec, tmp_path / "psc2", ports[1])
             async with DirectoryServer(config, grace_s=1) as psc, client_of(pec) as client:
                 assert (psc.ready.role, psc.ready.partitions) == ("psc", ("Leiden",))
-                await client.create(QUEUE, "pec1\\q", {PropId.Q_LABEL: text("before")})
+                await client.create(QUEUE, "pec1\\q", props({PropId.Q_LABEL: "before"}))
                 await becomes(psc, "pec1\\q", "before")
-                await client.set(QUEUE, {PropId.Q_LABEL: text("after")}, path="pec1\\q")
+                await client.set(QUEUE, props({PropId.Q_LABEL: "after"}), path="pec1\\q")
                 await becomes(psc, "pec1\\q", "after")
 
     asyncio.run(run())
@@ -161,17 +157,17 @@ def test_a_change_for_another_authority_is_forwarded_and_answered(tmp_path: Path
         async with DirectoryServer(pec_config(tmp_path / "pec1", ports), grace_s=1) as pec:
             config = await joined(pec, tmp_path / "psc2", ports[1])
             async with DirectoryServer(config, grace_s=1) as psc, client_of(psc) as client:
-                made = await client.create(QUEUE, "pec1\\q", {PropId.Q_LABEL: text("mine")})
+                made = await client.create(QUEUE, "pec1\\q", props({PropId.Q_LABEL: "mine"}))
                 assert await label(pec, "pec1\\q") == "mine", "acknowledged before it was made"
                 await becomes(psc, "pec1\\q", "mine")
                 got = await client.get(QUEUE, [PropId.Q_INSTANCE], path="pec1\\q")
                 assert got[PropId.Q_INSTANCE].value == made
                 with pytest.raises(DirectoryError) as refused:
-                    await client.create(SITE, "Delft", {PropId.S_PSC: text("x")})
+                    await client.create(SITE, "Delft", props({PropId.S_PSC: "x"}))
                 assert refused.value.hresult == HResult.MQ_ERROR_QUEUE_EXISTS
             with pytest.raises(DirectoryError) as dead:
                 async with client_of(pec) as client:
-                    await client.create(QUEUE, "psc2\\q", {PropId.Q_LABEL: text("")})
+                    await client.create(QUEUE, "psc2\\q", props({PropId.Q_LABEL: ""}))
             assert dead.value.hresult in (
                 HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER,
                 HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE,
@@ -186,7 +182,7 @@ def test_the_journal_has_what_happened(tmp_path: Path) -> None:
         journal = tmp_path / "journal"
         config = with_values(config, replication={"journal": str(journal)})
         async with DirectoryServer(config, grace_s=1) as pec, client_of(pec) as client:
-            await client.create(QUEUE, "pec1\\q", {PropId.Q_LABEL: text("")})
+            await client.create(QUEUE, "pec1\\q", props({PropId.Q_LABEL: ""}))
         kinds = [entry.record.kind for entry in records(journal)]
         assert RecordKind.CHANGE in kinds
 
@@ -205,7 +201,7 @@ def test_a_restored_authority_gets_back_what_the_others_have(tmp_path: Path) -> 
         copyfile(file, backup)
         async with DirectoryServer(second, grace_s=1) as psc:
             async with DirectoryServer(config, grace_s=1) as pec, client_of(pec) as client:
-                await client.create(QUEUE, "pec1\\late", {PropId.Q_LABEL: text("kept")})
+                await client.create(QUEUE, "pec1\\late", props({PropId.Q_LABEL: "kept"}))
                 await becomes(psc, "pec1\\late", "kept")
             for part in ("-wal", "-shm"):
                 Path(f"{file}{part}").unlink(missing_ok=True)
@@ -213,7 +209,7 @@ def test_a_restored_authority_gets_back_what_the_others_have(tmp_path: Path) -> 
             async with DirectoryServer(config, grace_s=1, restored=True) as pec:
                 await becomes(pec, "pec1\\late", "kept")
                 async with client_of(pec) as client:
-                    await client.set(QUEUE, {PropId.Q_LABEL: text("new")}, path="pec1\\late")
+                    await client.set(QUEUE, props({PropId.Q_LABEL: "new"}), path="pec1\\late")
                 await becomes(psc, "pec1\\late", "new")
 
     asyncio.run(run())

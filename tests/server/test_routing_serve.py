@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -36,24 +36,18 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import SyncRequest, encode_message
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
-from tests.server.test_replication_serve import client_of, pec_config, text, until, with_values
+from tests.server.test_replication_serve import client_of, pec_config, with_values
+from tests.waiting import DEADLINE_S, until
 
 LINK, MACHINE, SITE = ObjectType.ROUTINGLINK, ObjectType.MACHINE, ObjectType.SITE
 ROUTING = ServiceBits.ROUTING
 HOST = "127.0.0.1"
 #: A private queue of plain machines.
 QUEUE = 20
-
-
-def clsid(value: Guid) -> PropVariant:
-    return PropVariant(VarType.CLSID, value)
-
-
-def service_bits(bits: int) -> PropVariant:
-    return PropVariant(VarType.UI4, bits)
 
 
 def service_of(server: DirectoryServer) -> ReplicationService:
@@ -68,13 +62,6 @@ def transport(server: DirectoryServer) -> Transport:
 def refused(server: DirectoryServer) -> int:
     counted = transport(server)
     return counted.refused - counted.duplicates
-
-
-async def eventually(look: Callable[[], bool]) -> None:
-    async def looked() -> bool:
-        return look()
-
-    await until(looked)
 
 
 def find(server: DirectoryServer, kind: ObjectType, path: str) -> Guid:
@@ -118,46 +105,50 @@ class Row:
         self.b = await self._join("psc2", "Leiden")
         self.c = await self._join("psc3", "Gouda")
         async with client_of(self.a) as client:
-            bits = service_bits(ServiceBits.PEC | ROUTING)
-            await client.set(MACHINE, {PropId.QM_SERVICE: bits}, path="pec1")
+            bits = ServiceBits.PEC | ROUTING
+            await client.set(MACHINE, props({PropId.QM_SERVICE: bits}), path="pec1")
             for site, gate in (("Delft", "pec1"), ("Leiden", "psc2"), ("Gouda", "psc3")):
-                gates = PropVariant(VarType.VECTOR_CLSID, (find(self.a, MACHINE, gate),))
-                await client.set(SITE, {PropId.S_GATES: gates}, path=site)
+                gates = (find(self.a, MACHINE, gate),)
+                await client.set(SITE, props({PropId.S_GATES: gates}), path=site)
             for ends in (("Delft", "Leiden"), ("Leiden", "Gouda")):
                 first, second = (find(self.a, SITE, name) for name in ends)
-                cost = PropVariant(VarType.UI4, 1)
+                cost = 1
                 await client.create(
                     LINK,
                     None,
-                    {
-                        PropId.L_NEIGHBOR1: clsid(first),
-                        PropId.L_NEIGHBOR2: clsid(second),
-                        PropId.L_COST: cost,
-                    },
+                    props(
+                        {
+                            PropId.L_NEIGHBOR1: first,
+                            PropId.L_NEIGHBOR2: second,
+                            PropId.L_COST: cost,
+                        }
+                    ),
                 )
         a, c = find(self.a, MACHINE, "pec1"), find(self.a, MACHINE, "psc3")
-        await eventually(lambda: next_hop(self.a, c) == "psc2")
-        await eventually(lambda: next_hop(self.b, c) == "psc3" and next_hop(self.b, a) == "pec1")
-        await eventually(lambda: next_hop(self.c, a) == "psc2")
+        await until(lambda: next_hop(self.a, c) == "psc2")
+        await until(lambda: next_hop(self.b, c) == "psc3" and next_hop(self.b, a) == "pec1")
+        await until(lambda: next_hop(self.c, a) == "psc2")
 
     async def _join(self, name: str, site: str) -> DirectoryServer:
         home = self._home / name
         home.mkdir()
-        blob = PropVariant(VarType.BLOB, key_list(MachineKey.open(home / "key").public))
+        blob = key_list(MachineKey.open(home / "key").public)
         pec_key = MachineKey.open(self._home / "pec1" / "key").public
         async with client_of(self.a) as client:
-            values: dict[int, PropVariant] = {PropId.S_PSC: text(name), PropId.S_PSC_SIGNPK: blob}
+            values: dict[int, PropVariant] = props({PropId.S_PSC: name, PropId.S_PSC_SIGNPK: blob})
             site_id = await client.create(SITE, site, values)
             assert site_id is not None
-            bits = service_bits(ServiceBits.PSC | ROUTING)
+            bits = ServiceBits.PSC | ROUTING
             machine = await client.create(
                 MACHINE,
                 name,
-                {
-                    PropId.QM_SITE_ID: clsid(site_id),
-                    PropId.QM_SERVICE: bits,
-                    PropId.QM_SIGN_PKS: blob,
-                },
+                props(
+                    {
+                        PropId.QM_SITE_ID: site_id,
+                        PropId.QM_SERVICE: bits,
+                        PropId.QM_SIGN_PKS: blob,
+                    }
+                ),
             )
         url = f"sqlite:{home / 'd.db'}"
         open_store(url, create=True).close()
@@ -206,7 +197,7 @@ async def plain_machine(
 
 async def add_plain(server: DirectoryServer, name: str, site: str) -> Guid:
     async with client_of(server) as client:
-        values: dict[int, PropVariant] = {PropId.QM_SITE_ID: clsid(find(server, SITE, site))}
+        values: dict[int, PropVariant] = props({PropId.QM_SITE_ID: find(server, SITE, site)})
         made = await client.create(MACHINE, name, values)
     assert made is not None
     return made
@@ -226,7 +217,7 @@ def test_a_message_is_relayed_until_the_directory_has_no_link(
             before = refused(row.c)
             message = Message(b"hello", queue=PrivateQueue(target, QUEUE))
             sent = service_of(row.a).driver.endpoint.send_routed(message)
-            await eventually(lambda: refused(row.c) > before)
+            await until(lambda: refused(row.c) > before)
             assert transport(row.b).relayed == 1
             assert f"relayed {sent} of {sent.source} for {target} to psc3, hop 1" in caplog.text
             assert refused(row.c) == before + 1, "it has no such queue"
@@ -234,13 +225,13 @@ def test_a_message_is_relayed_until_the_directory_has_no_link(
             ends = frozenset({find(row.a, SITE, "Delft"), find(row.a, SITE, "Leiden")})
             async with client_of(row.a) as client:  # the PEC, which decides about links
                 await client.delete(LINK, guid=row.links()[ends])
-            await eventually(lambda: next_hop(row.a, target) is None)
+            await until(lambda: next_hop(row.a, target) is None)
             a = find(row.c, MACHINE, "pec1")
-            await eventually(lambda: next_hop(row.b, a) is None and next_hop(row.c, a) is None)
+            await until(lambda: next_hop(row.b, a) is None and next_hop(row.c, a) is None)
             assert next_hop(row.b, target) == "psc3", "the other link is still there"
 
             kept = service_of(row.a).driver.endpoint.send_routed(message)
-            await eventually(lambda: f"{kept} for {target} waits: no route" in caplog.text)
+            await until(lambda: f"{kept} for {target} waits: no route" in caplog.text)
             assert transport(row.b).relayed == 1
             restarts = [service_of(s).driver.statistics.restarts for s in (row.a, row.b, row.c)]
             assert restarts == [0, 0, 0]
@@ -261,11 +252,11 @@ def test_plain_machines_send_through_servers_and_do_not_replicate(
             target = await add_plain(row.c, "desk3", "Gouda")
             for server in (row.a, row.b, row.c):
                 for name in ("desk1", "desk3"):
-                    await eventually(partial(knows, server, name))
+                    await until(partial(knows, server, name))
             desk1 = await stack.enter_async_context(plain_machine(row.a, "desk1", row.ports))
             desk3 = await stack.enter_async_context(plain_machine(row.a, "desk3", row.ports))
             desk1.send_routed(Message(b"hello", queue=PrivateQueue(target, QUEUE)))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(DEADLINE_S):
                 while not isinstance(event := await desk3.next_event(), Arrived):
                     pass
             assert (event.body, event.hops) == (b"hello", 3)
@@ -281,7 +272,7 @@ def test_plain_machines_send_through_servers_and_do_not_replicate(
             desk1.send("pec1", Message(body))
             notice = PrivateQueue(find(row.a, MACHINE, "pec1"), NOTIFY_QUEUE_ID)
             desk1.send("pec1", Message(b"", queue=notice))
-            await eventually(lambda: refused(row.a) == before + 2)
+            await until(lambda: refused(row.a) == before + 2)
             assert (driver.statistics.notices, driver.statistics.restarts) == (0, 0)
             assert driver.statistics.refusals == seen, "replication did not even see it"
             assert "refused from desk1 at 127.0.0.1: " in caplog.text
@@ -302,7 +293,7 @@ def knows(server: DirectoryServer, name: str) -> bool:
 
 async def greeted(server: DirectoryServer, ports: dict[str, int]) -> bool:
     """Whether a plain machine gets a session."""
-    async with asyncio.timeout(20), plain_machine(server, "desk1", ports) as desk:
+    async with asyncio.timeout(DEADLINE_S), plain_machine(server, "desk1", ports) as desk:
         desk.send("pec1", Message(b"let me in"))
         while True:
             event = await desk.next_event()
@@ -329,8 +320,8 @@ def test_the_routing_bit_decides_who_gets_a_session(tmp_path: Path) -> None:
             await add_plain(server, "desk1", "Delft")
             assert not await greeted(server, ports)
             for bits, may in ((9, True), (8, False)):
-                await client.set(MACHINE, {PropId.QM_SERVICE: service_bits(bits)}, path="pec1")
-                await eventually(partial(forwards, server, may))
+                await client.set(MACHINE, props({PropId.QM_SERVICE: bits}), path="pec1")
+                await until(partial(forwards, server, may))
                 assert await greeted(server, ports) is may
 
     asyncio.run(run())
@@ -341,7 +332,7 @@ def test_a_configuration_without_routes_has_the_stricter_rule(tmp_path: Path) ->
         config, ports = one_server(tmp_path, route=False)
         async with DirectoryServer(config, grace_s=1) as server, client_of(server) as client:
             await add_plain(server, "desk1", "Delft")
-            await client.set(MACHINE, {PropId.QM_SERVICE: service_bits(9)}, path="pec1")
+            await client.set(MACHINE, props({PropId.QM_SERVICE: 9}), path="pec1")
             assert service_of(server).routing is None
             assert not await greeted(server, ports)
 

@@ -17,9 +17,9 @@ from mqis.sim.violation import Violation
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeRequest, SyncRequest, encode_message
-from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import SITE, guid, partition, queue, tombstone
 
@@ -176,7 +176,7 @@ NOW = 5000.0
 def request(number: int = 1, *, label: str = "a") -> ChangeRequest:
     change = DirectoryChange(
         Command.UPDATE, None, guid(7), SITE, MIN, MIN, MIN,
-        ((PropId.Q_LABEL, PropVariant(VarType.LPWSTR, label)),),
+        (pair(PropId.Q_LABEL, label),),
     )  # fmt: skip
     return ChangeRequest(SITE, SITE, number, "BSC", "PSC", change)
 
@@ -288,4 +288,4 @@ def test_a_site_only_queue_is_compared_under_its_number_too() -> None:
     wrong = queue(7, seq=5, label="x", others=hidden)
     with pytest.raises(Violation, match="replicas equal"):
         look(history, store(wrong), replace(PSC, name="OTHER", id=Guid(bytes(16)), site=guid(9)))
-    assert PropVariant(VarType.UI1, 0) == wrong.properties[PropId.Q_SCOPE]
+    assert prop(PropId.Q_SCOPE, 0) == wrong.properties[PropId.Q_SCOPE]

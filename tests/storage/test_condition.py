@@ -13,6 +13,7 @@ from mqis.storage.condition import UNREACHABLE, StoreCondition
 from mqis.storage.postgres import PostgresStore
 from tests.builders import partition, queue
 from tests.plugins.stores import Database, PostgresSchema, SqliteFile
+from tests.waiting import DEADLINE_S
 
 
 @pytest.fixture
@@ -132,9 +133,9 @@ def test_a_statement_in_an_event_loop_is_given_up(postgres_schema: PostgresSchem
 
         async def hold() -> None:
             with store.reading() as rows:
-                rows.run("SELECT 1 FROM pg_sleep(30)")
+                rows.run(f"SELECT 1 FROM pg_sleep({2 * DEADLINE_S:g})")
 
         began = time.monotonic()
         with pytest.raises(StoreUnavailable, match=r"no answer within 0\.5 s"):
             asyncio.run(hold())
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < DEADLINE_S

@@ -49,6 +49,7 @@ from tests.builders import (
 )
 from tests.plugins.stores import Database
 from tests.strategies.directory import directory_objects, partition_states, tombstones, variants
+from tests.waiting import DEADLINE_S
 
 QUEUE, USER, SITES = ObjectType.QUEUE, ObjectType.USER, ObjectType.SITE
 
@@ -564,7 +565,7 @@ def run_together(*threads: Thread) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(DEADLINE_S)
         assert not thread.is_alive()
 
 

@@ -10,7 +10,6 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from mqis.admin.bulk import BulkTransaction
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
 from mqis.storage.database import DatabaseStore
@@ -340,30 +339,6 @@ def test_records_come_back(store: Store, found: JournalRecord) -> None:
         lsn = transaction.append(found)
         assert transaction.outbox(0, ALL) == [(lsn, found)]
         raise UndoError
-
-
-def test_an_import_passes_them_on(store: Store) -> None:
-    with store.write() as transaction:
-        transaction.put_partition(partition(SITE))
-        transaction.bury(tombstone(1, seq=1))
-    with store.write() as transaction:
-        bulk = BulkTransaction(transaction)
-        bulk.put_partition(partition(OTHER_SITE))
-        bulk.drop_partition(SITE)
-        assert bulk.purge(SITE, SequenceNumber.MAX) == 1
-        bulk.put_state("f", b"k", b"v")
-        bulk.put_state("f", b"l", b"v")
-        bulk.drop_state("f", b"l")
-        assert bulk.state("f", b"k") == b"v"
-        assert bulk.states("f") == [(b"k", b"v")]
-        assert [bulk.append(record(1)), bulk.append(record(2))] == [1, 2]
-        bulk.trim_outbox(1)
-        assert bulk.outbox(0, ALL) == [(2, record(2))]
-        bulk.flush()
-    with store.read() as view:
-        assert view.partitions() == [partition(OTHER_SITE)]
-        assert view.states("f") == [(b"k", b"v")]
-    assert waiting(store) == [(2, 2)]
 
 
 # --- damage ---------------------------------------------------------------------------------------

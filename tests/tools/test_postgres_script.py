@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.plugins.stores import SCRIPT, PostgresServer
+from tests.waiting import DEADLINE_S
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(SCRIPT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
 
 
 @pytest.mark.parametrize("arguments", [(), ("start",), ("restart", "x"), ("start", "x", "y")])

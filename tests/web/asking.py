@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import unescape
 from http.client import HTTPConnection, HTTPMessage
 from urllib.parse import urlencode, urlsplit
 
+from tests.waiting import DEADLINE_S, wait_until
 from tests.web.enterprise import ALICE, ALICES_PASSWORD, PEC
-
-WAIT_S = 60
 
 
 def eventually(look: Callable[[], bool]) -> None:
     """Replication and sockets take their time; how much is not what is tested."""
-    end = time.monotonic() + WAIT_S
-    while not look():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(look)
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ class Visitor:
     def ask(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Answer:
-        connection = HTTPConnection(self.host, self.port, timeout=20)
+        connection = HTTPConnection(self.host, self.port, timeout=DEADLINE_S)
         sent = dict(headers or {})
         if self.cookies:
             sent["Cookie"] = self.cookie

@@ -34,13 +34,14 @@ from mqis.server.identity import seed_text
 from mqis.server.replication import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
+from tests.waiting import DEADLINE_S
 
 ALICE, ALICES_PASSWORD = "LAB\\alice", "rabbit hole"
 BOB, BOBS_PASSWORD = "LAB\\bob", "builder"
 PEC, PSC = "ams-dir1", "ber-dir1"
-WAIT_S = 30
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class Enterprise:
         self._thread = Thread(target=self._loop.run_forever, daemon=True)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(DEADLINE_S)
 
     def start(self) -> None:
         self._thread.start()
@@ -70,7 +71,7 @@ class Enterprise:
         for name in list(self.servers):
             self.stop_server(name)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(WAIT_S)
+        self._thread.join(DEADLINE_S)
 
     def stop_server(self, name: str) -> None:
         self.run(self.servers.pop(name).__aexit__())
@@ -79,7 +80,7 @@ class Enterprise:
 
     async def create_queue(self, path: str, label: str) -> str:
         """As an administrator somewhere else would, over RPC; its identifier."""
-        properties: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
+        properties: dict[int, PropVariant] = props({PropId.Q_LABEL: label})
         user = User("alice", "LAB")
         async with await connect([self._address(PEC)], user, ALICES_PASSWORD) as client:
             made = await client.create(ObjectType.QUEUE, path, properties)
@@ -140,9 +141,7 @@ class Enterprise:
     def _joining(self, store: Store, pec: Config, port: int) -> Config:
         """What 'mqis join' would have done at the time: the directory knows the key of the PSC."""
         config = self._config(PSC, "psc", port)
-        key = PropVariant(
-            VarType.BLOB, key_list(MachineKey.open(Path(config.replication.key)).public)
-        )
+        key = key_list(MachineKey.open(Path(config.replication.key)).public)
         pec_key = MachineKey.open(Path(pec.replication.key)).public
         with store.write() as tx:
             events = DirectoryEvents(tx, demo.NOW, SystemEntropy())
@@ -152,8 +151,8 @@ class Enterprise:
             assert machine is not None
             assert site is not None
             assert first is not None
-            events.update_directory_object(machine, {PropId.QM_SIGN_PKS: key})
-            events.update_directory_object(site, {PropId.S_PSC_SIGNPK: key})
+            events.update_directory_object(machine, props({PropId.QM_SIGN_PKS: key}))
+            events.update_directory_object(site, props({PropId.S_PSC_SIGNPK: key}))
         open_store(config.store.url, create=True).close()
         joined: dict[str, object] = {
             "pec": PEC,

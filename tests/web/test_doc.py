@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from tests.docs.documents import commands, run, text_of
+from tests.waiting import DEADLINE_S
 from tests.web.asking import Visitor
 
 TEXT = text_of("console.md")
-WAIT_S = 60
 
 
 def test_the_example_runs(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
             visitor = Visitor(line.split()[-1])
             assert "cost 30" in visitor.get("/map?from=ams-desk1&to=chi-app1").text
             process.send_signal(signal.SIGTERM)
-            _, told = process.communicate(timeout=WAIT_S)
+            _, told = process.communicate(timeout=DEADLINE_S)
         finally:
             process.kill()
     assert process.returncode == 0, told

@@ -21,6 +21,7 @@ from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 from mqis.views.console.places import Places
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleError, Settings
+from tests.waiting import DEADLINE_S
 from tests.web.asking import Visitor, eventually
 from tests.web.enterprise import ALICE, PEC
 
@@ -292,7 +293,7 @@ def status(last: int, counters: dict[str, float] | None = None) -> bytes:
 
 def stream(url: str) -> tuple[HTTPConnection, HTTPResponse]:
     visitor = Visitor(url)
-    connection = HTTPConnection(visitor.host, visitor.port, timeout=20)
+    connection = HTTPConnection(visitor.host, visitor.port, timeout=DEADLINE_S)
     connection.request("GET", "/live", headers={"Cookie": visitor.cookie})
     return connection, connection.getresponse()
 

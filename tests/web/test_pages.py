@@ -72,8 +72,8 @@ def test_the_overview_counts_and_names(visitor: Visitor) -> None:
     text = visitor.get("/").text
     assert "Meridian" in text
     assert re.search(r"20 machines\b", text)
-    assert f"{PEC} PEC Amsterdam answers" in text
-    assert f"{PSC} PSC Berlin answers" in text
+    assert f"{PEC} PEC Amsterdam up" in text
+    assert f"{PSC} PSC Berlin up" in text
 
 
 def test_the_matrix_has_every_partition_at_every_server(visitor: Visitor) -> None:

@@ -1,4 +1,4 @@
-"""What pages are made of, apart from any page: the matrix, and the search in a journal."""
+"""What pages are made of, apart from any page: the search in a journal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 from mqis.storage.journal.files import segment_name
 from mqis.views.console import journal
 from mqis.views.console.journal import Filter, journal_page, record_page
-from mqis.views.console.places import Place, PlacesError
-from mqis.views.console.polling import Polled
-from mqis.views.console.replication import Lag, Watch
+from mqis.views.console.places import PlacesError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,
@@ -23,70 +20,6 @@ from mqis.wire.journal import (
     SegmentHeader,
     encode_record,
 )
-
-P = "00000000-0000-0000-0000-000000000000"
-
-
-def polled(
-    name: str, last: int | None, *, authority: bool = False, state: str = "normal"
-) -> Polled:
-    place = Place(name, monitor="http://127.0.0.1:1")
-    if last is None:
-        return Polled(place, None, False, "does not answer")
-    numbers = f"{last:016x}", f"{0:016x}", f"{0:016x}"
-    partition = PartitionStatus(P, "enterprise", "a", authority, *numbers, state, 0)
-    return Polled(place, ServerStatus(name, "", "", "", 1, 1.0, (partition,), (), {}), True)
-
-
-def test_a_replica_is_measured_by_its_authority() -> None:
-    servers = [
-        polled("a", 20, authority=True),
-        polled("b", 20),
-        polled("c", 17),
-        polled("d", 21),
-        polled("e", 20, state="sync0"),
-        polled("f", None),
-    ]
-    found = Watch().matrix(servers)
-    cells = {cell.server: cell for cell in found.rows[0].cells}
-    lags = [cells[name].lag for name in "abcdef"]
-    assert lags == [
-        Lag.AUTHORITY,
-        Lag.LEVEL,
-        Lag.BEHIND,
-        Lag.AHEAD,
-        Lag.SYNCHRONISING,
-        Lag.UNKNOWN,
-    ]
-    assert cells["c"].text == "3 behind"
-    assert cells["d"].text == "1 ahead"
-    assert cells["e"].text == "gets everything"
-    assert found.sentence == (
-        "f does not answer; c: 3 changes behind; synchronisation is under way for enterprise"
-    )
-    assert not found.good
-
-
-def test_without_the_authority_the_farthest_is_the_measure() -> None:
-    found = Watch().matrix([polled("b", 20), polled("c", 17)])
-    assert [cell.lag for cell in found.rows[0].cells] == [Lag.LEVEL, Lag.BEHIND]
-
-
-def test_it_is_told_since_when_a_replica_is_behind() -> None:
-    now = 100.0
-    watch = Watch(lambda: now)
-    late = [polled("a", 20, authority=True), polled("b", 19)]
-    assert watch.matrix(late).rows[0].cells[1].text == "1 behind"
-    now = 107.0
-    assert watch.matrix(late).rows[0].cells[1].text == "1 behind for 7 s"
-    level = Watch(lambda: now).matrix([late[0], polled("b", 20)])
-    assert level.good
-    assert watch.matrix([late[0], polled("b", 20)]).good
-    now = 120.0
-    assert watch.matrix(late).rows[0].cells[1].text == "1 behind", "it caught up in between"
-
-
-# --- journal --------------------------------------------------------------------------------------
 
 OBJECT = Guid(b"o" * 16)
 

@@ -18,12 +18,11 @@ from mqis.wire.security.acl import (
     OpaqueAce,
     PlainAce,
     allow,
-    audit,
     decode_ace,
-    deny,
 )
 from mqis.wire.security.sid import ADMINISTRATORS, EVERYONE
 from mqis.wire.writer import Writer
+from tests.security_values import audit, deny
 from tests.strategies.security import acls, object_aces, opaque_aces, plain_aces
 
 PROPERTY = Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a")

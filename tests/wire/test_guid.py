@@ -102,3 +102,9 @@ def test_repr_can_be_evaluated_and_pickle_keeps_it() -> None:
     guid = Guid.parse(TEXT)
     assert repr(guid) == f"Guid.parse('{TEXT}')"
     assert pickle.loads(pickle.dumps(guid)) == guid
+
+
+@pytest.mark.parametrize("octets", [bytes(16), b"\xff" * 16, bytes(range(16))])
+def test_version_4_is_what_uuid_makes_of_the_same_bytes(octets: bytes) -> None:
+    expected = uuid.UUID(bytes=Guid(octets).big_endian, version=4)
+    assert str(Guid.version_4(octets)) == str(expected)

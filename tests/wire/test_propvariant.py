@@ -69,7 +69,8 @@ def packed(variant: PropVariant) -> bytes:
 
 def tagged(variant: PropVariant) -> bytes:
     writer = Writer()
-    variant.encode_tagged(writer)
+    writer.u16(variant.vt)
+    variant.encode(writer)
     return writer.getvalue()
 
 

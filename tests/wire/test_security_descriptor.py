@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mqis.wire.errors import WireError
 from mqis.wire.reader import Reader
-from mqis.wire.security.acl import AceFlags, Acl, allow, audit
+from mqis.wire.security.acl import AceFlags, Acl, allow
 from mqis.wire.security.descriptor import Control, SecurityDescriptor
 from mqis.wire.security.sid import (
     ADMINISTRATORS,
@@ -20,6 +20,7 @@ from mqis.wire.security.sid import (
     USERS,
     Sid,
 )
+from tests.security_values import audit, has_null_sacl
 from tests.strategies.security import descriptors
 
 INHERIT = AceFlags.OBJECT_INHERIT | AceFlags.CONTAINER_INHERIT
@@ -107,7 +108,7 @@ def test_null_absent_and_empty_lists_differ() -> None:
     for sd in (absent, null, empty):
         assert SecurityDescriptor.from_bytes(sd.to_bytes()) == sd
     null_sacl = parsed("01 00 1080 00000000 00000000 00000000 00000000")
-    assert null_sacl.has_null_sacl
+    assert has_null_sacl(null_sacl)
     assert not null_sacl.has_null_dacl
 
 

@@ -81,17 +81,11 @@ def test_bytes_that_are_no_sid(octets: str, offset: int) -> None:
 
 
 def test_well_known() -> None:
-    assert str(well_known.NULL) == "S-1-0-0"
     assert str(well_known.EVERYONE) == "S-1-1-0"
-    assert str(well_known.LOCAL) == "S-1-2-0"
     assert str(well_known.CREATOR_OWNER) == "S-1-3-0"
-    assert str(well_known.CREATOR_GROUP) == "S-1-3-1"
     assert str(well_known.OWNER_RIGHTS) == "S-1-3-4"
     assert str(well_known.NETWORK) == "S-1-5-2"
-    assert str(well_known.INTERACTIVE) == "S-1-5-4"
-    assert str(well_known.SERVICE) == "S-1-5-6"
     assert str(well_known.ANONYMOUS) == "S-1-5-7"
-    assert str(well_known.ENTERPRISE_DOMAIN_CONTROLLERS) == "S-1-5-9"
     assert str(well_known.PRINCIPAL_SELF) == "S-1-5-10"
     assert str(well_known.AUTHENTICATED_USERS) == "S-1-5-11"
     assert str(well_known.LOCAL_SYSTEM) == "S-1-5-18"

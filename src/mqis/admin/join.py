@@ -28,7 +28,8 @@ from mqis.wire.mqds.address import AddressList, AddressType, TaAddress
 from mqis.wire.mqds.keys import MqdsPublicKey, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop, props
+from mqis.wire.propvariant import PropVariant
 
 SITE, MACHINE = ObjectType.SITE, ObjectType.MACHINE
 _BITS = {Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
@@ -182,10 +183,12 @@ def _site_of_a_psc(directory: Directory, wanted: Wanted) -> Guid:
     """A new site with this server as its authority, or the one that it has already."""
     found = _find(directory, SITE, wanted.site, [PropId.S_PSC])
     if found is None:
-        properties: dict[int, PropVariant] = {
-            PropId.S_PSC: PropVariant(VarType.LPWSTR, wanted.name),
-            PropId.S_PSC_SIGNPK: PropVariant(VarType.BLOB, key_list(wanted.key)),
-        }
+        properties: dict[int, PropVariant] = props(
+            {
+                PropId.S_PSC: wanted.name,
+                PropId.S_PSC_SIGNPK: key_list(wanted.key),
+            }
+        )
         created = directory.create(SITE, wanted.site, properties, None)
         found_id = created or directory.id_of(SITE, wanted.site)
         if found_id is None:
@@ -235,14 +238,16 @@ def _machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
 
 def _new_machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
     """With its key: the PEC may change nothing of it once it is there, if it is a PSC."""
-    properties: dict[int, PropVariant] = {
-        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-        PropId.QM_SERVICE: PropVariant(VarType.UI4, int(_BITS[wanted.role])),
-        PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, key_list(wanted.key)),
-    }
+    properties: dict[int, PropVariant] = props(
+        {
+            PropId.QM_SITE_ID: site,
+            PropId.QM_SERVICE: int(_BITS[wanted.role]),
+            PropId.QM_SIGN_PKS: key_list(wanted.key),
+        }
+    )
     if wanted.address:
         addresses = AddressList((TaAddress.ip(wanted.address),))
-        properties[PropId.QM_ADDRESS] = PropVariant(VarType.BLOB, addresses.to_bytes())
+        properties[PropId.QM_ADDRESS] = prop(PropId.QM_ADDRESS, addresses.to_bytes())
     try:
         created = directory.create(MACHINE, wanted.name, properties, None)
     except DirectoryError as error:

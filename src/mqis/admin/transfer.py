@@ -22,7 +22,6 @@ from pathlib import Path
 from time import time
 from typing import BinaryIO
 
-from mqis.admin.bulk import BulkTransaction
 from mqis.protocol.directory.export_format import (
     MAX_LINE,
     ORDER,
@@ -47,7 +46,8 @@ from mqis.protocol.ports import Change, Store, Transaction
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
 #: (done, total): lines for an export, bytes for an import.
@@ -216,8 +216,8 @@ class _Create:
 
     def __init__(self, tx: Transaction, header: Header) -> None:
         self.result = ImportResult()
-        self._bulk = BulkTransaction(tx)
-        self._events = DirectoryEvents(self._bulk, int(time()), SystemEntropy())
+        self._tx = tx
+        self._events = DirectoryEvents(tx, int(time()), SystemEntropy())
         self._root = enterprise(tx)
         if self._root is not None and header.enterprise is not None:
             self._expect_name(header.enterprise, 1, "enterprise")
@@ -247,17 +247,15 @@ class _Create:
 
     def finish(self) -> None:
         """Name the owners of partitions that began before their site or enterprise was there."""
-        for partition in self._bulk.partitions():
+        for partition in self._tx.partitions():
             if not partition.owner:
-                owner = authority(partition.id, self._bulk) or ""
-                self._bulk.put_partition(replace(partition, owner=owner))
-        self._bulk.flush()
+                owner = authority(partition.id, self._tx) or ""
+                self._tx.put_partition(replace(partition, owner=owner))
 
 
 def _as_created(obj: DirectoryObject) -> dict[int, PropVariant]:
     """The stored properties as an event takes them: with the identifier among them."""
-    identifier = PropVariant(VarType.CLSID, obj.id)
-    return {**obj.properties, IDENTIFIER_PROPERTY[obj.type]: identifier}
+    return props({**obj.properties, IDENTIFIER_PROPERTY[obj.type]: obj.id})
 
 
 class _Restore:

@@ -15,7 +15,8 @@ from mqis.views.presentation.properties import PropertyError, parse_assignments
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 
 _Values = Annotated[
@@ -51,7 +52,8 @@ def create(
         if object_type is ObjectType.ROUTINGLINK:
             path = _link_path(properties)
         elif not properties and path is not None:  # a call has at least one
-            properties[NAME_PROPERTY[object_type]] = PropVariant(VarType.LPWSTR, path)
+            name = NAME_PROPERTY[object_type]
+            properties[name] = prop(name, path)
         made = remote.create(object_type, path, properties, descriptor)
     named = path if object_type in NAME_PROPERTY else None
     told = None if made is None else str(made)

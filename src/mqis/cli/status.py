@@ -14,7 +14,14 @@ from rich.text import Text
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, table
-from mqis.enterprise.collect import Collector, EnterpriseStatus, ReplicaRow, ServerRow
+from mqis.enterprise.collect import Collector
+from mqis.enterprise.status import (
+    EnterpriseStatus,
+    Lag,
+    MemberState,
+    MemberStatus,
+    duration,
+)
 
 #: Of the table of servers, and how wide a terminal has to be for each.
 _COLUMNS = {
@@ -31,9 +38,9 @@ _COLUMNS = {
     "connections": 125,
     "calls": 110,
 }
-#: From this width on there is a column for what a dot in the table says as well.
+#: From this width on the table of partitions has a column for the authority.
 _ROOMY = 100
-_AMOUNTS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_STYLES = {Lag.AUTHORITY: "bold green", Lag.IN_STEP: "green", Lag.UNKNOWN: "dim"}
 
 
 def status(
@@ -49,7 +56,7 @@ def status(
 
     --once and --json take one look; their exit status is 1 if a server is down.
     """
-    collector = Collector(run)
+    collector = Collector.of_run(run)
     found = collector.collect()
     target = console()
     if json or once or not target.is_terminal:
@@ -74,14 +81,19 @@ def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
     title = Text(found.enterprise, style="bold")
     who = "nobody supervises it" if found.supervisor is None else f"process {found.supervisor}"
     title.append(f"  {up} of {len(found.servers)} servers up, {who}", style="default")
-    if found.converged:
-        title.append(", all replicas agree", style="green")
+    summary = cell(found.summary, "green" if found.converged else "yellow")
     away = [
-        cell(f"{server.name} is {server.state}: {server.reason}", "red")
+        cell(_explanation(server), "red")
         for server in found.servers
         if server.reason and not server.up
     ]
-    return Group(title, "", _servers(found, width), *away, "", _partitions(found, width))
+    return Group(title, summary, "", _servers(found, width), *away, "", _partitions(found, width))
+
+
+def _explanation(server: MemberStatus) -> str:
+    if server.state is MemberState.DOWN:
+        return f"{server.name} {server.reason}"
+    return f"{server.name} is {server.state.text}: {server.reason}"
 
 
 def _servers(found: EnterpriseStatus, width: int) -> Table:
@@ -89,86 +101,63 @@ def _servers(found: EnterpriseStatus, width: int) -> Table:
     columns = [name for name, least in _COLUMNS.items() if width >= least]
     made = table(*columns)
     for column in made.columns:
-        column.no_wrap = True
+        column.no_wrap = column.header != "state"
     for server in found.servers:
         cells = _cells(server, found.taken)
         made.add_row(*(cells[name] for name in columns))
     return made
 
 
-def _cells(server: ServerRow, taken: float) -> dict[str, RenderableType]:
+def _cells(server: MemberStatus, taken: float) -> dict[str, RenderableType]:
     counted = {name: server.counters.get(name) for name in ("connections", "calls")}
     return {
         "server": cell(server.name),
         "role": cell(server.role),
         "site": cell(server.site),
         "state": _state(server),
-        "for": "" if server.since is None else amount(taken - server.since),
+        "for": "" if server.since is None else duration(taken - server.since),
         "process": "" if server.pid is None else str(server.pid),
         "restarts": str(server.restarts),
-        "behind": _behind(server) if server.up else "",
+        "behind": _behind(server) if server.replicas else "",
         "queued": str(server.queued) if server.up else "",
-        "sessions": f"{server.connected} of {server.neighbours}" if server.up else "",
+        "sessions": f"{server.connected} of {len(server.peers)}" if server.up else "",
         **{name: "" if n is None else f"{n:,.0f}" for name, n in counted.items()},
     }
 
 
-def _state(server: ServerRow) -> Text:
-    if server.up:
-        return Text("up", style="green")
-    return Text(server.state, style="dim" if server.state == "stopped" else "bold red")
+def _state(server: MemberStatus) -> Text:
+    styles = {MemberState.READY: "green", MemberState.STOPPED: "dim"}
+    return cell(server.state.text, styles.get(server.state, "bold red"))
 
 
-def _behind(server: ServerRow) -> Text:
+def _behind(server: MemberStatus) -> Text:
     if not server.behind:
         return Text("-", style="green")
-    return Text(f"{server.behind} for {amount(server.behind_s or 0.0)}", style="yellow")
+    return Text(f"{server.behind} for {duration(server.behind_s or 0.0)}", style="yellow")
 
 
 def _partitions(found: EnterpriseStatus, width: int) -> Table:
-    """Partition by server: the last number, or how far behind it is."""
-    rows: dict[str, dict[str, ReplicaRow]] = {}
-    for server in found.servers:
-        for row in server.partitions:
-            rows.setdefault(row.id, {})[server.name] = row
+    """Partition by server: the words for each replica, and the authority's numbers."""
     names = [server.name for server in found.servers]
     shown = {"authority": width >= _ROOMY, "last": True, "purged": width >= _COLUMNS["process"]}
     made = table("partition", *(name for name, there in shown.items() if there), *names)
-    for held in sorted(rows.values(), key=lambda row: next(iter(row.values())).name):
-        owner = next((name for name, row in held.items() if row.authority), "")
-        first = held[owner] if owner else next(iter(held.values()))
+    for row in found.rows:
+        held = [c for c in row.cells if c.replica is not None]
+        first = next((c for c in held if c.replica and c.replica.authority), None)
+        replica = (first or held[0]).replica
+        assert replica is not None
         about = {
-            "authority": cell(owner or "(down)"),
-            "last": cell(_number(first.last_seq)),
-            "purged": cell(_number(first.purged_seq)),
+            "authority": cell("(not in sight)" if first is None else first.server.name),
+            "last": cell(_number(replica.last_seq)),
+            "purged": cell(_number(replica.purged_seq)),
         }
         made.add_row(
-            cell(first.name),
+            cell(row.name),
             *(about[name] for name, there in shown.items() if there),
-            *(_replica(held.get(name)) for name in names),
+            *(cell(c.text, _STYLES.get(c.lag, "yellow")) for c in row.cells),
         )
     return made
 
 
 def _number(digits: str) -> str:
     return digits.lstrip("0") or "0"
-
-
-def _replica(row: ReplicaRow | None) -> Text:
-    if row is None:
-        return Text("", style="dim")
-    if row.behind:
-        return Text(f"-{row.behind}", style="yellow")
-    text = "=" if row.behind == 0 else _number(row.last_seq)
-    if row.authority:
-        text = "●"
-    style = "bold green" if row.authority else "green"
-    return Text(text if row.state == "normal" else f"{text} {row.state}", style=style)
-
-
-def amount(seconds: float) -> str:
-    """12 s, 3 min, 5 h, 2 d."""
-    for size, unit in _AMOUNTS:
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"

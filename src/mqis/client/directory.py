@@ -34,11 +34,11 @@ from mqis.runtime.rpc.client import Credentials
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, is_failure
 from mqis.wire.mqds import dscomm
-from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import MAX_ENTRIES, PropertyRestriction, SortColumn
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec, parse_server_specs
+from mqis.wire.mqds.values import prop
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, Value
 
@@ -428,4 +428,4 @@ def _restriction(object_type: ObjectType, name: str, value: Any) -> PropertyRest
         propid = PropId[_PREFIXES[object_type] + name.upper()]
     except KeyError:
         raise ValueError(f"a {object_type.label} has no property {name!r}") from None
-    return PropertyRestriction(_EQ, propid, PropVariant(PROPERTIES[propid].vt, value))
+    return PropertyRestriction(_EQ, propid, prop(propid, value))

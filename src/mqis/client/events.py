@@ -32,8 +32,9 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.address import AddressList, AddressType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import PropertyRestriction
+from mqis.wire.mqds.values import prop
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 
 T = TypeVar("T")
 E = TypeVar("E", bound=DirectoryObject)
@@ -258,10 +259,10 @@ _SERVER_COLUMNS = (PropId.QM_PATHNAME_DNS, PropId.QM_PATHNAME, PropId.QM_ADDRESS
 async def _servers_of(session: Session, site: Guid) -> list[ServerAddress]:
     restrictions = (
         PropertyRestriction(
-            requests.Operator.GREATER_THAN, PropId.QM_SERVICE, PropVariant(VarType.UI4, 1)
+            requests.Operator.GREATER_THAN, PropId.QM_SERVICE, prop(PropId.QM_SERVICE, 1)
         ),
         PropertyRestriction(
-            requests.Operator.EQUALS, PropId.QM_SITE_ID, PropVariant(VarType.CLSID, site)
+            requests.Operator.EQUALS, PropId.QM_SITE_ID, prop(PropId.QM_SITE_ID, site)
         ),
     )
     begun = await calls.lookup_begin(session, _SERVER_COLUMNS, restrictions)

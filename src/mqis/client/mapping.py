@@ -19,6 +19,7 @@ from mqis.protocol.directory.types.enterprise import NEW_DIRECTORY, OLD_DIRECTOR
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import VECTOR, PropVariant, Value, VarType
 
 #: Properties from here on are the server's own (2.2.10.1).
@@ -94,7 +95,7 @@ def python_name(attribute: str) -> str:
 def property_of(attribute: Attribute, element: object) -> PropVariant:
     """The value for a server; ``ValueError`` if the element's does not fit."""
     if attribute.conversion is Conversion.SERVICE:
-        return PropVariant(VarType.UI4, _service(element))
+        return prop(attribute.propid, _service(element))
     return constant(attribute, getattr(element, attribute.names[0]))
 
 

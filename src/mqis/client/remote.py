@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from mqis.client.directory import DirectoryClient
-from mqis.client.servers import NoServerError, ServerAddress
+from mqis.client.servers import NoServerError, ServerAddress, is_logon_refused
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.directory.lookup_query import SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
@@ -15,7 +15,7 @@ from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.directory.sources import Record, as_guid
 from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.rpc.faults import FaultStatus, RpcFault, status_name
+from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.authentication.initiator import Credentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
@@ -26,13 +26,12 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import PropertyRestriction, SortColumn
 from mqis.wire.mqds.serverlist import ServerList
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, VarType
 
 T = TypeVar("T")
 
 _EQ = 4
-#: The faults by which a server says that it does not believe a caller.
-_UNPROVEN = (FaultStatus.ACCESS_DENIED, FaultStatus.SEC_PKG_ERROR)
 
 
 class LogonError(MqisError):
@@ -58,13 +57,13 @@ async def connect(
     servers: Sequence[ServerAddress], user: User | None, secret: str | None
 ) -> DirectoryClient:
     """Server by server, because each is its own target; one that refuses the user ends it."""
-    refusals = []
+    errors: list[tuple[ServerAddress, Exception]] = []
     for server in servers:
         try:
             return await _connect_to(server, user, secret)
         except NoServerError as error:
-            refusals.append(_reason(error))
-    raise NoServerError("no directory server answers; " + "; ".join(refusals))
+            errors += ((server, each) for each in error.errors)
+    raise NoServerError.of(errors)
 
 
 async def _connect_to(
@@ -77,27 +76,16 @@ async def _connect_to(
     gss = initiator if user.verify else None
     try:
         return await DirectoryClient.connect([server], credentials=credentials, gss=gss)
-    except (RpcFault, NoServerError) as error:
-        if not _is_unproven(error):
+    except (RpcFault, RpcConnectionError) as error:
+        if not is_logon_refused(error):
             raise
-        hint = f"check the name and the password; its audit log says more ({_reason(error)})"
+        said = error.errors[0] if isinstance(error, NoServerError) else error
+        hint = f"check the name and the password; its audit log says more ({said})"
         raise LogonError(f"{server} does not let {user} in: {hint}") from error
     except DirectoryError as error:
         if error.hresult != HResult.MQDS_E_CANT_INIT_SERVER_AUTH:
             raise
         raise LogonError(f"{server}: {error}; --no-verify goes on without signatures") from error
-
-
-def _reason(error: Exception) -> str:
-    """What one server said, without the words around it."""
-    return str(error).removeprefix("no directory server answers; ")
-
-
-def _is_unproven(error: Exception) -> bool:
-    """A fault of the bind is known by its text alone."""
-    if isinstance(error, RpcFault):
-        return error.status in _UNPROVEN
-    return any(f"fault {status_name(status)}" in str(error) for status in _UNPROVEN)
 
 
 class Runner(Protocol):
@@ -185,7 +173,7 @@ class Remote:
             and row.readable
             and (row.also_stored or propid not in COMPUTED)
         ]
-        only = PropertyRestriction(_EQ, own, PropVariant(VarType.CLSID, guid))
+        only = PropertyRestriction(_EQ, own, prop(own, guid))
         rows = self._run(self._rows(columns, [only], []))
         return dict(zip(columns, map(_or_none, rows[0]), strict=True)) if rows else {}
 

@@ -37,7 +37,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import PropertyRestriction, SortColumn
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 
 E = TypeVar("E", bound=DirectoryObject)
 
@@ -154,7 +155,7 @@ def creation(element: DirectoryObject, attributes: Iterable[str] | None = None) 
     properties = _properties(element, rows, listed)
     if not properties and path is not None:
         # A call carries at least one property; the server ignores this one (3.1.4.4).
-        properties = {NAME_PROPERTY[object_type]: PropVariant(VarType.LPWSTR, path)}
+        properties = props({NAME_PROPERTY[object_type]: path})
     descriptor = None
     if (kind is Queue and listed is None) or (kind in _SECURED and "security" in (listed or ())):
         descriptor = getattr(element, "security", None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mqis.protocol.rpc.faults import RpcConnectionError
+from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionError, RpcFault
 from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.errors import WireError
@@ -15,12 +16,38 @@ from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.tower import Tower
 
 MAPPER_PORT = 135
-#: The port of a server with a fixed endpoint, unless it says otherwise (note <4>).
-PREDEFINED_PORT = 2879
 
 
 class NoServerError(RpcConnectionError):
     """No directory server that is known could be reached: what each one said."""
+
+    #: The error of each server that was tried.
+    errors: tuple[Exception, ...] = ()
+
+    @classmethod
+    def of(cls, errors: Sequence[tuple[object, Exception]]) -> NoServerError:
+        """The error for servers that were tried, each with its own error."""
+        said = "; ".join(f"{server}: {error}" for server, error in errors)
+        made = cls(f"no directory server answers; {said}")
+        made.errors = tuple(error for _, error in errors)
+        return made
+
+
+class LogonRefusedError(RpcConnectionError):
+    """The server does not accept the caller's credentials."""
+
+
+#: The faults by which a server says that it does not accept the caller's credentials.
+_LOGON_FAULTS = (FaultStatus.ACCESS_DENIED, FaultStatus.SEC_PKG_ERROR)
+
+
+def is_logon_refused(error: Exception) -> bool:
+    """Returns whether an error tells that a server does not accept the caller's credentials."""
+    if isinstance(error, RpcFault | BindFaultError):
+        return error.status in _LOGON_FAULTS
+    if isinstance(error, NoServerError):
+        return any(map(is_logon_refused, error.errors))
+    return isinstance(error, LogonRefusedError)
 
 
 @dataclass(frozen=True, slots=True)

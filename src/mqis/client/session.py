@@ -16,7 +16,13 @@ from mqis.client.authentication import (
     begin_context,
 )
 from mqis.client.known import KnownServers
-from mqis.client.servers import NoServerError, ServerAddress, find_port
+from mqis.client.servers import (
+    LogonRefusedError,
+    NoServerError,
+    ServerAddress,
+    find_port,
+    is_logon_refused,
+)
 from mqis.protocol.authentication import Initiator
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
@@ -75,13 +81,15 @@ class Session:
     @classmethod
     async def open(cls, server: ServerAddress, settings: SessionSettings) -> Session:
         """Bind dscomm at the server, at whichever of its addresses answers (2.1, 3.2.3)."""
-        refusals = []
+        errors: list[tuple[str, Exception]] = []
         for host in (server.host, *server.addresses):
             try:
                 return await cls._open(server, host, settings)
             except (RpcConnectionError, RpcFault, WireError) as error:
-                refusals.append(f"{host}: {error}")
-        raise RpcConnectionError("; ".join(refusals))
+                errors.append((host, error))
+        refused = any(is_logon_refused(error) for _, error in errors)
+        kind = LogonRefusedError if refused else RpcConnectionError
+        raise kind("; ".join(f"{host}: {error}" for host, error in errors))
 
     @classmethod
     async def _open(cls, server: ServerAddress, host: str, settings: SessionSettings) -> Session:
@@ -241,12 +249,12 @@ class Connection:
             return self._session
 
     async def _initialise(self) -> Session:
-        refusals = []
+        errors: list[tuple[ServerAddress, Exception]] = []
         for server in self.known.in_order():
             try:
                 session = await Session.open(server, self.settings)
             except RpcConnectionError as error:
-                refusals.append(f"{server}: {error}")
+                errors.append((server, error))
                 continue
             self.known.use(server)
             try:
@@ -255,7 +263,7 @@ class Connection:
                 await session.close()
                 raise
             return session
-        raise NoServerError("no directory server answers; " + "; ".join(refusals))
+        raise NoServerError.of(errors)
 
     async def close(self) -> None:
         self._closed = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,6 @@ class Nodes:
                 return node
         known = ", ".join(node.name for node in self.nodes)
         raise NodesError(f"{name}: no such server; there are {known}")
-
-    def with_node(self, node: NodePlace) -> Nodes:
-        return replace(self, nodes=tuple(node if n.name == node.name else n for n in self.nodes))
 
 
 def load_nodes(run: Path) -> Nodes:

@@ -1,231 +1,154 @@
-"""How an enterprise is: what every server tells of itself, put beside each other.
+"""From what servers answer to the status of their enterprise.
 
-``collect`` asks all servers at once. A ``Collector`` does it again and again and remembers since
-when a server is away and since when a replica is behind.
+``collect`` polls once. A ``Collector`` polls again and again, and remembers since when a server
+does not answer and since when a replica is behind.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from urllib.error import URLError
-from urllib.request import ProxyHandler, build_opener
 
-from mqis.config.nodes import NodePlace, Nodes, load_nodes
-from mqis.config.processlocks import holder
-from mqis.enterprise.control import LOCK
-from mqis.enterprise.states import State, Supervised, load_states
-from mqis.server.monitoring.status import PartitionStatus, ServerStatus
+from mqis.enterprise.polling import Polled, ReadStore, poll, read_store
+from mqis.enterprise.roster import Roster, RosterEntry, roster_of_run
+from mqis.enterprise.states import State
+from mqis.enterprise.status import EnterpriseStatus, MemberState, MemberStatus, ReplicaStatus
+from mqis.server.monitoring.status import PartitionStatus
 
-TIMEOUT_S = 2.0
-_LASTING = (State.STOPPED, State.FAILED)
-#: Nobody's proxy is asked about servers on this computer.
-_opener = build_opener(ProxyHandler({}))
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaRow:
-    """One partition at one server."""
-
-    id: str
-    name: str
-    authority: bool
-    state: str
-    last_seq: str
-    purged_seq: str
-    #: Changes that the authority has and this server lacks; None: the authority is not there.
-    behind: int | None
-    #: Seconds since it fell behind, as far as somebody watched.
-    behind_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ServerRow:
-    name: str
-    role: str
-    site: str
-    address: str
-    pid: int | None
-    restarts: int
-    up: bool
-    #: The supervisor's word: ready, starting, stopped, ...; "down" where nobody knows more.
-    state: str
-    #: Seconds since the epoch at which it came into that state, if that is known.
-    since: float | None
-    #: Why it is not up.
-    reason: str
-    partitions: tuple[ReplicaRow, ...] = ()
-    #: Messages to other servers that wait for delivery or acknowledgement.
-    queued: int = 0
-    #: Neighbours with an open session, and all of them.
-    connected: int = 0
-    neighbours: int = 0
-    counters: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def behind(self) -> int:
-        """Changes that are missing here, of all partitions."""
-        return sum(row.behind or 0 for row in self.partitions)
-
-    @property
-    def behind_s(self) -> float | None:
-        return max(
-            (row.behind_s for row in self.partitions if row.behind_s is not None), default=None
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class EnterpriseStatus:
-    enterprise: str
-    #: Seconds since the epoch.
-    taken: float
-    #: The process of 'mqis up', None if there is none.
-    supervisor: int | None
-    servers: tuple[ServerRow, ...]
-
-    @property
-    def converged(self) -> bool:
-        """Every server is up, has every partition that somebody has, and lacks nothing."""
-        known = {row.id for server in self.servers for row in server.partitions}
-        return all(
-            server.up
-            and {row.id for row in server.partitions} == known
-            and all(row.behind == 0 for row in server.partitions)
-            for server in self.servers
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "converged": self.converged}
-
-
-def fetch(node: NodePlace, timeout_s: float = TIMEOUT_S) -> ServerStatus | str:
-    """What a server tells of itself, or why it does not."""
-    try:
-        with _opener.open(f"{node.monitor_url}/status", timeout=timeout_s) as answer:
-            return ServerStatus.from_json(json.load(answer))
-    except (URLError, OSError) as error:
-        return str(getattr(error, "reason", error))
-    except (ValueError, KeyError, TypeError) as error:
-        return f"its answer is not understood: {error}"
+#: (server, partition) -> when the replica was first seen behind; (server, "") -> first silent.
+Since = dict[tuple[str, str], float]
 
 
 def collect(
-    nodes: Nodes,
-    supervised: Mapping[str, Supervised] | None = None,
-    *,
-    timeout_s: float = TIMEOUT_S,
+    roster: Roster, read: ReadStore | None = read_store, since: Since | None = None
 ) -> EnterpriseStatus:
-    """One look at all servers."""
-    return _Look(nodes, supervised or {}, timeout_s).status({})
+    """Polls all servers once. Without ``read`` no store is opened."""
+    polled = poll(roster.servers, read)
+    return compare(roster, polled, {} if since is None else since, time.time())
 
 
 class Collector:
-    """Looks at a run directory again and again."""
+    """Polls the servers of a roster, which is read anew each time."""
 
-    def __init__(self, run: Path, timeout_s: float = TIMEOUT_S) -> None:
-        self._run = run
-        self._timeout_s = timeout_s
-        #: (server, partition) -> when it was first seen behind; (server, "") -> away.
-        self._since: dict[tuple[str, str], float] = {}
+    def __init__(self, roster: Callable[[], Roster], read: ReadStore = read_store) -> None:
+        self._roster = roster
+        self._read = read
+        self._since: Since = {}
+
+    @classmethod
+    def of_run(cls, run: Path) -> Collector:
+        """Returns a collector for the servers of a run directory."""
+        return cls(lambda: roster_of_run(run))
 
     def collect(self) -> EnterpriseStatus:
         """``NodesError`` if there is no run directory."""
-        alive = holder(self._run / LOCK)
-        nodes = replace(load_nodes(self._run), supervisor=alive)
-        states = load_states(self._run)
-        known = {} if states is None else states.servers
-        if alive is None:  # what ended in order is known, of the others nobody knows
-            known = {name: s for name, s in known.items() if s.state in _LASTING}
-        return _Look(nodes, known, self._timeout_s).status(self._since)
+        return collect(self._roster(), self._read, self._since)
 
 
-class _Look:
-    def __init__(
-        self, nodes: Nodes, supervised: Mapping[str, Supervised], timeout_s: float
-    ) -> None:
-        self._nodes = nodes
-        self._supervised = supervised
-        with ThreadPoolExecutor(max(1, len(nodes.nodes))) as pool:
-            found = pool.map(lambda node: fetch(node, timeout_s), nodes)
-            self._told = dict(zip((node.name for node in nodes), found, strict=True))
-        self._now = time.time()
-        self._last = {
-            partition.id: int(partition.last_seq, 16)
-            for told in self._told.values()
-            if isinstance(told, ServerStatus)
-            for partition in told.partitions
-            if partition.authority
-        }
+def compare(roster: Roster, polled: Sequence[Polled], since: Since, now: float) -> EnterpriseStatus:
+    """Returns the status that these answers amount to, and notes in ``since`` what began now."""
+    comparison = _Comparison(since, now)
+    for each in polled:
+        for partition in () if each.status is None else each.status.partitions:
+            comparison.add(partition)
+    servers = tuple(_member(each, comparison) for each in polled)
+    named = (each.status.enterprise for each in polled if each.status is not None)
+    enterprise = roster.enterprise or next(filter(None, named), "")
+    return EnterpriseStatus(enterprise, now, roster.supervisor, servers)
 
-    def status(self, since: dict[tuple[str, str], float]) -> EnterpriseStatus:
-        rows = tuple(self._row(node, since) for node in self._nodes)
-        return EnterpriseStatus(self._nodes.enterprise, self._now, self._nodes.supervisor, rows)
 
-    def _row(self, node: NodePlace, since: dict[tuple[str, str], float]) -> ServerRow:
-        told = self._told[node.name]
-        known = self._supervised.get(node.name)
-        if isinstance(told, ServerStatus):
-            since.pop((node.name, ""), None)
-            # It tells how it is before it takes calls: while it gets its directory.
-            starting = known is not None and known.state is State.STARTING
-            return ServerRow(
-                *_first(node),
-                pid=told.pid,
-                restarts=node.restarts,
-                up=not starting,
-                state=(State.STARTING if starting else State.READY).value,
-                since=told.started,
-                reason="",
-                partitions=tuple(self._replica(node.name, p, since) for p in told.partitions),
-                queued=sum(n.queued for n in told.neighbours),
-                connected=sum(n.connected for n in told.neighbours),
-                neighbours=len(told.neighbours),
-                counters=told.counters,
-            )
-        seen = since.setdefault((node.name, ""), self._now)
-        if known is None or known.state is State.READY:
-            state, moment, reason, pid = "down", seen, told, None
-        else:
-            state, moment, reason = known.state.value, known.since, known.reason
-            pid = node.pid
-        return ServerRow(
-            *_first(node),
-            pid=pid,
-            restarts=node.restarts,
-            up=False,
-            state=state,
-            since=moment,
-            reason=reason,
-        )
+@dataclass(slots=True)
+class _Comparison:
+    """The numbers to compare with: those of the authorities, and the highest of all replicas."""
 
-    def _replica(
-        self, server: str, partition: PartitionStatus, since: dict[tuple[str, str], float]
-    ) -> ReplicaRow:
-        key = server, partition.id
-        last = self._last.get(partition.id)
-        # Servers are asked one after the other, so a replica may seem to be ahead.
-        behind = None if last is None else max(0, last - int(partition.last_seq, 16))
-        behind_s = None
-        if behind:
-            behind_s = self._now - since.setdefault(key, self._now)
-        elif behind == 0:
-            since.pop(key, None)
-        return ReplicaRow(
+    since: Since
+    now: float
+    owned: dict[str, int] = field(default_factory=dict)
+    highest: dict[str, int] = field(default_factory=dict)
+
+    def add(self, partition: PartitionStatus) -> None:
+        for known in (self.owned, self.highest) if partition.authority else (self.highest,):
+            last = int(partition.last_seq, 16)
+            known[partition.id] = max(last, known.get(partition.id, last))
+
+    def replica(self, server: str, partition: PartitionStatus) -> ReplicaStatus:
+        seen = partition.id in self.owned
+        reference = self.owned[partition.id] if seen else self.highest[partition.id]
+        apart = reference - int(partition.last_seq, 16)
+        behind = max(0, apart) if seen or apart else None
+        return ReplicaStatus(
             partition.id,
             partition.name,
+            partition.owner,
             partition.authority,
             partition.state,
             partition.last_seq,
             partition.purged_seq,
+            partition.missing,
             behind,
-            behind_s,
+            self._seconds((server, partition.id), behind),
+            max(0, -apart),
+            at_least=bool(behind) and not seen,
         )
 
+    def _seconds(self, key: tuple[str, str], behind: int | None) -> float | None:
+        if behind:
+            return self.now - self.since.setdefault(key, self.now)
+        if behind == 0:  # if it is not known, the replica may still be behind
+            self.since.pop(key, None)
+        return None
 
-def _first(node: NodePlace) -> tuple[str, str, str, str]:
-    return node.name, node.role, node.site, node.address
+
+def _member(polled: Polled, comparison: _Comparison) -> MemberStatus:
+    entry, told = polled.entry, polled.status
+    replicas = None
+    if told is not None:
+        replicas = tuple(comparison.replica(entry.name, p) for p in told.partitions)
+    state, since, reason = _condition(polled, comparison)
+    return MemberStatus(
+        entry.name,
+        entry.role or (told.role if told else ""),
+        entry.site or (told.site if told else ""),
+        entry.address,
+        _pid(polled),
+        entry.restarts,
+        state,
+        since,
+        reason,
+        replicas,
+        told.neighbours if told else (),
+        told.counters if told else {},
+    )
+
+
+def _pid(polled: Polled) -> int | None:
+    if polled.answered and polled.status is not None:
+        return polled.status.pid
+    return polled.entry.pid if _is_explained(polled.entry) else None
+
+
+def _is_explained(entry: RosterEntry) -> bool:
+    """The supervisor knows why the server does not answer."""
+    return entry.supervised is not None and entry.supervised.state is not State.READY
+
+
+def _condition(polled: Polled, comparison: _Comparison) -> tuple[MemberState, float | None, str]:
+    """The state, since when, and the reason."""
+    entry, silent = polled.entry, (polled.entry.name, "")
+    known = entry.supervised
+    if polled.answered and polled.status is not None:
+        comparison.since.pop(silent, None)
+        # It answers before it takes calls: while it gets its directory.
+        starting = known is not None and known.state is State.STARTING
+        state = MemberState.STARTING if starting else MemberState.READY
+        return state, polled.status.started, ""
+    if known is not None and _is_explained(entry):
+        return MemberState(known.state.value), known.since, known.reason
+    if entry.monitor is not None:
+        first = comparison.since.setdefault(silent, comparison.now)
+        return MemberState.DOWN, first, polled.problem
+    if polled.problem:
+        return MemberState.UNREADABLE, None, polled.problem
+    return MemberState.STORED if polled.status else MemberState.UNASKED, None, ""

@@ -14,7 +14,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop, props
+from mqis.wire.propvariant import PropVariant
 
 SITE, LINK = ObjectType.SITE, ObjectType.ROUTINGLINK
 MACHINE, QUEUE = ObjectType.MACHINE, ObjectType.QUEUE
@@ -64,26 +65,30 @@ def _fill_site(plan: Plan, site: str, authority: Changing) -> None:
 def _routing(name: str, bits: int, authority: Changing) -> None:
     held = authority.get(MACHINE, name, [PropId.QM_SERVICE]).values.get(PropId.QM_SERVICE)
     if held is None or held.value != bits:
-        authority.set(MACHINE, name, {PropId.QM_SERVICE: PropVariant(VarType.UI4, bits)})
+        authority.set(MACHINE, name, props({PropId.QM_SERVICE: bits}))
 
 
 def _machine(machine: MachinePlan, authority: Changing) -> None:
-    properties: dict[int, PropVariant] = {
-        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, _site_id(authority, machine.site)),
-        PropId.QM_SERVICE: PropVariant(VarType.UI4, 0),
-    }
+    properties: dict[int, PropVariant] = props(
+        {
+            PropId.QM_SITE_ID: _site_id(authority, machine.site),
+            PropId.QM_SERVICE: 0,
+        }
+    )
     if machine.address:
         listed = AddressList((TaAddress.ip(machine.address),))
-        properties[PropId.QM_ADDRESS] = PropVariant(VarType.BLOB, listed.to_bytes())
+        properties[PropId.QM_ADDRESS] = prop(PropId.QM_ADDRESS, listed.to_bytes())
     authority.create(MACHINE, machine.name, properties, None)
 
 
 def _queue(queue: QueuePlan, authority: Changing) -> None:
-    properties: dict[int, PropVariant] = {
-        PropId.Q_LABEL: PropVariant(VarType.LPWSTR, queue.label),
-        PropId.Q_TRANSACTION: PropVariant(VarType.UI1, int(queue.transactional)),
-        PropId.Q_JOURNAL: PropVariant(VarType.UI1, int(queue.journal)),
-    }
+    properties: dict[int, PropVariant] = props(
+        {
+            PropId.Q_LABEL: queue.label,
+            PropId.Q_TRANSACTION: int(queue.transactional),
+            PropId.Q_JOURNAL: int(queue.journal),
+        }
+    )
     authority.create(QUEUE, queue.path, properties, None)
 
 
@@ -92,13 +97,15 @@ def _link(link: LinkPlan, pec: Changing) -> None:
     first, second = (end.big_endian.hex().upper() for end in ends)
     if any(pec.id_of(LINK, path) is not None for path in (first + second, second + first)):
         return
-    properties: dict[int, PropVariant] = {
-        PropId.L_NEIGHBOR1: PropVariant(VarType.CLSID, ends[0]),
-        PropId.L_NEIGHBOR2: PropVariant(VarType.CLSID, ends[1]),
-        PropId.L_ACTUAL_COST: PropVariant(VarType.UI4, link.cost),
-    }
+    properties: dict[int, PropVariant] = props(
+        {
+            PropId.L_NEIGHBOR1: ends[0],
+            PropId.L_NEIGHBOR2: ends[1],
+            PropId.L_ACTUAL_COST: link.cost,
+        }
+    )
     if link.description:
-        properties[PropId.L_DESCRIPTION] = PropVariant(VarType.LPWSTR, link.description)
+        properties[PropId.L_DESCRIPTION] = prop(PropId.L_DESCRIPTION, link.description)
     pec.create(LINK, first + second, properties, None)
 
 
@@ -111,7 +118,7 @@ def _gates(plan: Plan, site: str, pec: Changing) -> None:
         raise NodesError(f"{plan.pec.name} does not know all of {', '.join(routing)}")
     held = pec.get(SITE, site, [PropId.S_GATES]).values.get(PropId.S_GATES)
     if held is None or held.value != ids:
-        pec.set(SITE, site, {PropId.S_GATES: PropVariant(VarType.VECTOR_CLSID, ids)})
+        pec.set(SITE, site, props({PropId.S_GATES: ids}))
 
 
 def _site_id(directory: Changing, name: str) -> Guid:

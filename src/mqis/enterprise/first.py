@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from time import time, time_ns
 
@@ -20,15 +19,14 @@ from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.changes import propagated
+from mqis.protocol.replication.journaling import local_record
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
-from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
-from mqis.wire.writer import Writer
 
 
 def found_pec(plan: Plan, nodes: Nodes) -> None:
@@ -52,7 +50,7 @@ def found_pec(plan: Plan, nodes: Nodes) -> None:
             made.sort(key=lambda change: change.obj.seq)
             _complete(tx, plan, made.append)
             if journaled:  # from the first change on, so that everything can be rebuilt
-                _write_down(tx, made)
+                journal_local_changes(tx, made, time_ns() // 1000)
     draft.replace(place.store)
 
 
@@ -60,10 +58,12 @@ def _complete(tx: Transaction, plan: Plan, made: Callable[[OwnChange], None]) ->
     events = DirectoryEvents(tx, int(time()), SystemEntropy(), observe=made)
     events.create_directory_object(
         ObjectType.CN,
-        {
-            PropId.CN_NAME: PropVariant(VarType.LPWSTR, plan.enterprise.network),
-            PropId.CN_PROTOCOLID: PropVariant(VarType.UI1, 1),
-        },
+        props(
+            {
+                PropId.CN_NAME: plan.enterprise.network,
+                PropId.CN_PROTOCOLID: 1,
+            }
+        ),
     )
 
 
@@ -71,29 +71,10 @@ def _creation(obj: DirectoryObject) -> OwnChange:
     return OwnChange(ChangeKind.CREATE, obj, changed=tuple(obj.properties))
 
 
-def _write_down(tx: Transaction, changes: Iterable[OwnChange]) -> None:
-    """As replication writes down what an authority changes; it does not run yet."""
-    now_us = time_ns() // 1000
+def journal_local_changes(tx: Transaction, changes: Iterable[OwnChange], time_us: int) -> None:
+    """Writes the records that replication would write; it does not run yet."""
     for change in changes:
-        told = propagated(change, SequenceNumber.MIN)
-        held = change.obj.properties
-        properties = tuple((propid, held[propid]) for propid in change.changed if propid in held)
-        body = Writer()
-        replace(told, properties=properties).encode(body)
-        tx.append(
-            JournalRecord(
-                now_us,
-                RecordKind.CHANGE,
-                RecordState.LOCAL,
-                operation=told.command,
-                partition=told.partition,
-                seq=told.seq,
-                previous_seq=told.previous_seq,
-                object_type=change.obj.type,
-                object_id=change.obj.id,
-                body=body.getvalue(),
-            )
-        )
+        tx.append(local_record(change, propagated(change, SequenceNumber.MIN), time_us))
 
 
 def _is_founded(place: NodePlace) -> bool:

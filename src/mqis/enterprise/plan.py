@@ -202,13 +202,6 @@ class Plan:
     def pec(self) -> ServerPlan:
         return next(s for s in self.servers if s.role is ServerRole.PEC)
 
-    def psc_of(self, site: str) -> ServerPlan:
-        """The authority of a site, which may be the PEC."""
-        key = name_key(site)
-        return next(
-            s for s in self.servers if name_key(s.site) == key and s.role is not ServerRole.BSC
-        )
-
     @property
     def administrator(self) -> AccountPlan:
         """As whom the enterprise is set up."""

@@ -23,7 +23,8 @@ from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop, props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import Sid
 
@@ -104,13 +105,13 @@ _NETWORKS = (("Corporate IP", 1), ("Branch IP", 1), ("Mainframe", 5))
 _USERS = ("anna", "bram", "chris", "dora", "emil")
 #: (queue, label, what is special about it); application servers have all of them.
 _QUEUES: tuple[tuple[str, str, dict[int, PropVariant]], ...] = (
-    ("orders", "Incoming orders", {PropId.Q_TRANSACTION: PropVariant(VarType.UI1, 1)}),
-    ("invoices", "Invoices to send", {PropId.Q_TRANSACTION: PropVariant(VarType.UI1, 1)}),
-    ("payments", "Payments received", {PropId.Q_PRIV_LEVEL: PropVariant(VarType.UI4, 2)}),
-    ("shipping", "Shipping notes", {PropId.Q_JOURNAL: PropVariant(VarType.UI1, 1)}),
-    ("audit", "Audit trail", {PropId.Q_JOURNAL: PropVariant(VarType.UI1, 1)}),
-    ("cache", "Price cache updates", {PropId.Q_SCOPE: PropVariant(VarType.UI1, Scope.SITE)}),
-    ("errors", "Messages that failed", {PropId.Q_AUTHENTICATE: PropVariant(VarType.UI1, 1)}),
+    ("orders", "Incoming orders", props({PropId.Q_TRANSACTION: 1})),
+    ("invoices", "Invoices to send", props({PropId.Q_TRANSACTION: 1})),
+    ("payments", "Payments received", props({PropId.Q_PRIV_LEVEL: 2})),
+    ("shipping", "Shipping notes", props({PropId.Q_JOURNAL: 1})),
+    ("audit", "Audit trail", props({PropId.Q_JOURNAL: 1})),
+    ("cache", "Price cache updates", props({PropId.Q_SCOPE: Scope.SITE})),
+    ("errors", "Messages that failed", props({PropId.Q_AUTHENTICATE: 1})),
 )
 _DESK_QUEUES = (("inbox", "Notices"), ("replies", "Replies to requests"))
 #: Created last and deleted again, so that the directory has a tombstone to show.
@@ -174,13 +175,15 @@ class _Plan:
         tx.put_partition(replace(partition, owner=pec))
         self._events(tx).create_directory_object(
             ObjectType.ENTERPRISE,
-            {
-                PropId.E_ID: _guid(self.root),
-                PropId.E_NAME: _text(ENTERPRISE_NAME),
-                PropId.E_PECNAME: _text(pec),
-                PropId.E_LONG_LIVE: PropVariant(VarType.UI4, 4 * 86_400),
-                PropId.E_SECURITY: _descriptor("O:BAG:BAD:(A;;GA;;;BA)(A;;0x20020;;;WD)"),
-            },
+            props(
+                {
+                    PropId.E_ID: self.root,
+                    PropId.E_NAME: ENTERPRISE_NAME,
+                    PropId.E_PECNAME: pec,
+                    PropId.E_LONG_LIVE: 4 * 86_400,
+                    PropId.E_SECURITY: _descriptor("O:BAG:BAD:(A;;GA;;;BA)(A;;0x20020;;;WD)"),
+                }
+            ),
         )
 
     def each_site(self) -> Iterator[Operation]:
@@ -188,45 +191,53 @@ class _Plan:
             routers = [self.machines[m] for m, bits, _ in site.machines if bits & ROUTING]
             yield self._event(
                 ObjectType.SITE,
-                {
-                    PropId.S_SITEID: _guid(self.sites[site.name]),
-                    PropId.S_PATHNAME: _text(site.name),
-                    PropId.S_PSC: _text(site.machines[0][0]),
-                    PropId.S_GATES: _guids(*routers),
-                    PropId.S_PSC_SIGNPK: self._key(),
-                    PropId.S_SECURITY: _descriptor("O:BAG:BAD:(A;;GA;;;BA)(A;;0x20024;;;AU)"),
-                },
+                props(
+                    {
+                        PropId.S_SITEID: self.sites[site.name],
+                        PropId.S_PATHNAME: site.name,
+                        PropId.S_PSC: site.machines[0][0],
+                        PropId.S_GATES: tuple(routers),
+                        PropId.S_PSC_SIGNPK: self._key(),
+                        PropId.S_SECURITY: _descriptor("O:BAG:BAD:(A;;GA;;;BA)(A;;0x20024;;;AU)"),
+                    }
+                ),
             )
 
     def each_network(self) -> Iterator[Operation]:
         for name, protocol in _NETWORKS:
-            properties: dict[int, PropVariant] = {
-                PropId.CN_GUID: _guid(self.networks[name]),
-                PropId.CN_NAME: _text(name),
-                PropId.CN_PROTOCOLID: PropVariant(VarType.UI1, protocol),
-            }
+            properties: dict[int, PropVariant] = props(
+                {
+                    PropId.CN_GUID: self.networks[name],
+                    PropId.CN_NAME: name,
+                    PropId.CN_PROTOCOLID: protocol,
+                }
+            )
             yield self._event(ObjectType.CN, properties)
 
     def each_link(self) -> Iterator[Operation]:
         for first, second, cost, description in _LINKS:
-            properties: dict[int, PropVariant] = {
-                PropId.L_ID: _guid(self.entropy.guid()),
-                PropId.L_NEIGHBOR1: _guid(self.sites[first]),
-                PropId.L_NEIGHBOR2: _guid(self.sites[second]),
-                PropId.L_ACTUAL_COST: PropVariant(VarType.UI4, cost),
-                PropId.L_DESCRIPTION: _text(description),
-            }
+            properties: dict[int, PropVariant] = props(
+                {
+                    PropId.L_ID: self.entropy.guid(),
+                    PropId.L_NEIGHBOR1: self.sites[first],
+                    PropId.L_NEIGHBOR2: self.sites[second],
+                    PropId.L_ACTUAL_COST: cost,
+                    PropId.L_DESCRIPTION: description,
+                }
+            )
             yield self._event(ObjectType.ROUTINGLINK, properties)
 
     def each_user(self) -> Iterator[Operation]:
         for index, name in enumerate(_USERS):
             certificate = self_made_certificate(name)
-            properties: dict[int, PropVariant] = {
-                PropId.U_ID: _guid(self.entropy.guid()),
-                PropId.U_SID: _blob(Sid(5, (21, 1801, 135, 2103, 1101 + index)).to_bytes()),
-                PropId.U_SIGN_CERT: _blob(certificate),
-                PropId.U_DIGEST: _guids(Guid(digest_of(certificate))),
-            }
+            properties: dict[int, PropVariant] = props(
+                {
+                    PropId.U_ID: self.entropy.guid(),
+                    PropId.U_SID: Sid(5, (21, 1801, 135, 2103, 1101 + index)).to_bytes(),
+                    PropId.U_SIGN_CERT: certificate,
+                    PropId.U_DIGEST: (Guid(digest_of(certificate)),),
+                }
+            )
             yield self._event(ObjectType.USER, properties)
 
     def each_machine(self) -> Iterator[Operation]:
@@ -236,22 +247,24 @@ class _Plan:
                 network = self.networks["Mainframe" if foreign else "Corporate IP"]
                 address = TaAddress.ip(f"10.{row + 1}.0.{number + 10}")
                 addresses = (TaAddress.foreign(network) if foreign else address,)
-                properties: dict[int, PropVariant] = {
-                    PropId.QM_MACHINE_ID: _guid(self.machines[name]),
-                    PropId.QM_SITE_IDS: _guids(self.sites[site.name]),
-                    PropId.QM_SERVICE: PropVariant(VarType.UI4, int(bits)),
-                    PropId.QM_OS: PropVariant(VarType.UI4, system),
-                    PropId.QM_FOREIGN: PropVariant(VarType.UI1, int(foreign)),
-                    PropId.QM_ADDRESS: _blob(AddressList(addresses).to_bytes()),
-                    PropId.QM_CNS: _guids(network),
-                }
+                properties: dict[int, PropVariant] = props(
+                    {
+                        PropId.QM_MACHINE_ID: self.machines[name],
+                        PropId.QM_SITE_IDS: (self.sites[site.name],),
+                        PropId.QM_SERVICE: int(bits),
+                        PropId.QM_OS: system,
+                        PropId.QM_FOREIGN: int(foreign),
+                        PropId.QM_ADDRESS: AddressList(addresses).to_bytes(),
+                        PropId.QM_CNS: (network,),
+                    }
+                )
                 if bits:
-                    properties[PropId.QM_SIGN_PKS] = self._key()
+                    properties[PropId.QM_SIGN_PKS] = prop(PropId.QM_SIGN_PKS, self._key())
                 yield self._create(ObjectType.MACHINE, name, properties)
 
     def each_queue(self) -> Iterator[Operation]:
         for path, label, special in queue_plan():
-            properties: dict[int, PropVariant] = {PropId.Q_LABEL: _text(label), **special}
+            properties: dict[int, PropVariant] = props({PropId.Q_LABEL: label, **special})
             if path.endswith("\\payments"):
                 yield self._guarded(path, properties)
             else:
@@ -264,13 +277,13 @@ class _Plan:
             events = self._events(tx)
             queue = events.create(ObjectType.QUEUE, path, properties)
             security = _descriptor("O:BAG:BAD:P(A;;GA;;;BA)(A;;0x20026;;;AU)")
-            events.update_directory_object(queue, {PropId.Q_SECURITY: security})
+            events.update_directory_object(queue, props({PropId.Q_SECURITY: security}))
 
         return operation
 
     def mistake(self, tx: Transaction) -> None:
         events = self._events(tx)
-        created = events.create(ObjectType.QUEUE, _MISTAKE, {PropId.Q_LABEL: _text("A typo")})
+        created = events.create(ObjectType.QUEUE, _MISTAKE, props({PropId.Q_LABEL: "A typo"}))
         events.delete_directory_object(created)
 
     def _events(self, tx: Transaction) -> DirectoryEvents:
@@ -282,9 +295,9 @@ class _Plan:
     def _create(self, kind: ObjectType, path: str, properties: dict[int, PropVariant]) -> Operation:
         return lambda tx: self._events(tx).create(kind, path, dict(properties))
 
-    def _key(self) -> PropVariant:
+    def _key(self) -> bytes:
         key = PublicKey.of(RsaPublicKey.of(self.entropy.modulus(1024), 65_537))
-        return _blob(PublicKeys((key,)).to_bytes())
+        return PublicKeys((key,)).to_bytes()
 
 
 def queue_plan() -> Iterator[tuple[str, str, dict[int, PropVariant]]]:
@@ -314,21 +327,5 @@ def _der(content: bytes) -> bytes:
     return bytes([len(content)]) + content
 
 
-def _text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
-
-
-def _guid(value: Guid) -> PropVariant:
-    return PropVariant(VarType.CLSID, value)
-
-
-def _guids(*values: Guid) -> PropVariant:
-    return PropVariant(VarType.VECTOR_CLSID, values)
-
-
-def _blob(value: bytes) -> PropVariant:
-    return PropVariant(VarType.BLOB, value)
-
-
-def _descriptor(text: str) -> PropVariant:
-    return _blob(parse_sddl(text).to_bytes())
+def _descriptor(text: str) -> bytes:
+    return parse_sddl(text).to_bytes()

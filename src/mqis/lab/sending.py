@@ -27,7 +27,6 @@ from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.queueing.message import Message, PrivateQueue, PublicQueue
 from mqis.protocol.queueing.names import canonical
-from mqis.protocol.queueing.receiving import DUPLICATE
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.routing.breakage import Fault
 from mqis.protocol.routing.explain import Explanation
@@ -180,7 +179,7 @@ class Enterprise:
             record.passings.append(Passing(machine, self._names[canonical(event.machine)], 0))
         elif isinstance(event, Relayed):
             record.passings.append(Passing(machine, event.next_hop, event.hops))
-        elif isinstance(event, Refused) and event.reason != DUPLICATE:
+        elif isinstance(event, Refused) and not event.duplicate:
             record.failure = f"{self._called(machine)} refuses it: {event.reason}"
             if self._endpoints[machine].manager.statistics.exhausted:
                 asyncio.get_running_loop().call_later(_NACK_S, record.ended.set)

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 
 #: What a query raises: Spark's errors that PySpark has a class for, and all others.
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
+# Spark hands over what failed in a worker, or in Java, as text alone.
 #: The last line of a traceback of ours that a worker sent along.
 _OURS = re.compile(r"mqis\.[\w.]*Error: (.+)")
 #: The last line of any other.

@@ -12,7 +12,4 @@ class SystemEntropy:
 
     def guid(self) -> Guid:
         """A random GUID (RFC 9562 5.4), as ``uuid.uuid4`` makes it, in a third of the time."""
-        octets = bytearray(os.urandom(16))
-        octets[7] = octets[7] & 0x0F | 0x40  # the version, in packet order
-        octets[8] = octets[8] & 0x3F | 0x80
-        return Guid(bytes(octets))
+        return Guid.version_4(os.urandom(16))

@@ -268,17 +268,14 @@ def _parse_account(entry: object, where: str) -> Account:
         secret = bytes.fromhex(_text(entry, "nt_hash", where))
     except ValueError:
         raise ValueError(f"{where}nt_hash: wants 32 hexadecimal digits") from None
+    domain = _text(entry, "domain", where) if "domain" in entry else ""
+    name = _text(entry, "name", where)
+    sid = _sid(entry.get("sid"), f"{where}sid")
+    members = frozenset(_sid(group, f"{where}groups") for group in groups)
     try:
-        return Account(
-            _text(entry, "domain", where) if "domain" in entry else "",
-            _text(entry, "name", where),
-            _sid(entry.get("sid"), f"{where}sid"),
-            secret,
-            frozenset(_sid(group, f"{where}groups") for group in groups),
-        )
+        return Account(domain, name, sid, secret, members)
     except ValueError as error:
-        reason = str(error)
-        raise ValueError(reason if reason.startswith(where) else where + reason) from None
+        raise ValueError(f"{where}{error}") from None
 
 
 def _only(table: dict[str, Any], known: set[str], where: str) -> None:

@@ -17,7 +17,8 @@ from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop, props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 
 
@@ -41,29 +42,27 @@ def found(
         events = DirectoryEvents(tx, int(time()), SystemEntropy())
         events.create_directory_object(
             ObjectType.ENTERPRISE,
-            {PropId.E_NAME: _text(name), PropId.E_PECNAME: _text(server)}
+            props({PropId.E_NAME: name, PropId.E_PECNAME: server})
             | _secured(ObjectType.ENTERPRISE),
         )
         first = events.create(
             ObjectType.SITE,
             site,
-            {PropId.S_PSC: _text(server)},
+            props({PropId.S_PSC: server}),
             security=_descriptor(ObjectType.SITE),
         )
-        machine: dict[int, PropVariant] = {
-            PropId.QM_SITE_ID: PropVariant(VarType.CLSID, first.id),
-            PropId.QM_SERVICE: PropVariant(VarType.UI4, int(ServiceBits.PEC)),
-        }
+        machine: dict[int, PropVariant] = props(
+            {
+                PropId.QM_SITE_ID: first.id,
+                PropId.QM_SERVICE: int(ServiceBits.PEC),
+            }
+        )
         if address:
             listed = AddressList((TaAddress.ip(address),))
-            machine[PropId.QM_ADDRESS] = PropVariant(VarType.BLOB, listed.to_bytes())
+            machine[PropId.QM_ADDRESS] = prop(PropId.QM_ADDRESS, listed.to_bytes())
         if key is not None:
-            machine[PropId.QM_SIGN_PKS] = PropVariant(VarType.BLOB, key_list(key))
+            machine[PropId.QM_SIGN_PKS] = prop(PropId.QM_SIGN_PKS, key_list(key))
         events.create(ObjectType.MACHINE, server, machine, security=_descriptor(ObjectType.MACHINE))
-
-
-def _text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
 
 
 def _descriptor(kind: ObjectType) -> bytes:
@@ -72,4 +71,4 @@ def _descriptor(kind: ObjectType) -> bytes:
 
 
 def _secured(kind: ObjectType) -> dict[int, PropVariant]:
-    return {SECURITY_PROPERTY[kind]: PropVariant(VarType.BLOB, _descriptor(kind))}
+    return props({SECURITY_PROPERTY[kind]: _descriptor(kind)})

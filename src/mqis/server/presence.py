@@ -27,7 +27,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ def corrections(view: View, me: Server, key: RsaPublicKey | None) -> Iterator[Co
         return
     values: dict[int, PropVariant] = {}
     if key is not None and machine.value(PropId.QM_SIGN_PKS) != key_list(key):
-        values[PropId.QM_SIGN_PKS] = PropVariant(VarType.BLOB, key_list(key))
+        values[PropId.QM_SIGN_PKS] = prop(PropId.QM_SIGN_PKS, key_list(key))
     if _agrees(view, me):
         values |= _with_role(machine, _BITS[me.role])
     if values:

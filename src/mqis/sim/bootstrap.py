@@ -10,12 +10,12 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim.keys import key_list
-from mqis.sim.workload import Properties, guid, guids, number, text
+from mqis.sim.workload import Properties
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 
 _BITS = {Role.PEC: ServiceBits.PEC, Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
 
@@ -30,11 +30,13 @@ def found(tx: Transaction, pec: Server, key: RsaPublicKey, entropy: Entropy, now
     events = DirectoryEvents(tx, now, entropy)
     events.create_directory_object(
         ObjectType.ENTERPRISE,
-        {
-            PropId.E_ID: guid(entropy.guid()),
-            PropId.E_NAME: text("Simulated"),
-            PropId.E_PECNAME: text(pec.name),
-        },
+        props(
+            {
+                PropId.E_ID: entropy.guid(),
+                PropId.E_NAME: "Simulated",
+                PropId.E_PECNAME: pec.name,
+            }
+        ),
     )
     events.create_directory_object(ObjectType.SITE, _site_properties(pec.site, pec.name, 0))
     events.create_directory_object(ObjectType.MACHINE, _machine_properties(pec, key))
@@ -55,18 +57,22 @@ def machine_creator(me: Server, key: RsaPublicKey) -> Callable[[DirectoryEvents]
 
 
 def _site_properties(site: Guid, psc: str, index: int) -> Properties:
-    return {
-        PropId.S_SITEID: guid(site),
-        PropId.S_PATHNAME: text(site_name(index)),
-        PropId.S_PSC: text(psc),
-    }
+    return props(
+        {
+            PropId.S_SITEID: site,
+            PropId.S_PATHNAME: site_name(index),
+            PropId.S_PSC: psc,
+        }
+    )
 
 
 def _machine_properties(me: Server, key: RsaPublicKey) -> Properties:
-    return {
-        PropId.QM_MACHINE_ID: guid(me.id),
-        PropId.QM_PATHNAME: text(me.name),
-        PropId.QM_SITE_IDS: guids(me.site),
-        PropId.QM_SERVICE: number(_BITS[me.role]),
-        PropId.QM_SIGN_PKS: PropVariant(VarType.BLOB, key_list(key)),
-    }
+    return props(
+        {
+            PropId.QM_MACHINE_ID: me.id,
+            PropId.QM_PATHNAME: me.name,
+            PropId.QM_SITE_IDS: (me.site,),
+            PropId.QM_SERVICE: _BITS[me.role],
+            PropId.QM_SIGN_PKS: key_list(key),
+        }
+    )

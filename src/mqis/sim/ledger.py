@@ -22,9 +22,9 @@ from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.layout import operation_in
 from mqis.wire.mqdsrp.messages import ChangeRequest, Operation, decode_message
 
-_OPERATION_AT = 17
 #: A request that was on its way when its authority lost its disk may be executed once more.
 _ON_ITS_WAY_S = 90.0
 #: The authority gives them, or stores them in another form.
@@ -75,7 +75,7 @@ class Ledger:
 
     def sent(self, sender: str, body: bytes, now: float) -> None:
         """A server sends a message; what it passes on for others they have sent themselves."""
-        if body[_OPERATION_AT] == Operation.CHANGE_REQUEST:
+        if operation_in(body) == Operation.CHANGE_REQUEST:
             request = decode_message(body)
             assert isinstance(request, ChangeRequest)
             if name_key(request.requester) == name_key(sender):

@@ -32,6 +32,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
@@ -48,7 +49,7 @@ from mqis.wire.mqdsrp.messages import (
     SyncRequest,
     decode_message,
 )
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import Control, SecurityDescriptor
 from mqis.wire.seqnum import SequenceNumber
 
@@ -193,9 +194,9 @@ def _collision(s: Situation) -> None:
     change = _ordinary(s, Change.CREATE_QUEUE)
     if change is not None:
         pec = s.servers[0]
-        taken = PropVariant(VarType.CLSID, s.random.choice((pec.id, pec.site)))
+        taken = s.random.choice((pec.id, pec.site))
         others = (p for p in change.properties if p[0] != PropId.Q_INSTANCE)
-        properties = (*others, (PropId.Q_INSTANCE, taken))
+        properties = (*others, pair(PropId.Q_INSTANCE, taken))
         s.ask(s.change(Command.CREATE, change.path, None, change.partition, properties))
 
 
@@ -204,8 +205,7 @@ def _update(s: Situation, obj: DirectoryObject, *properties: tuple[int, PropVari
 
 
 def _delete(s: Situation, obj: DirectoryObject) -> None:
-    scope, kind = PropVariant(VarType.UI1, 1), PropVariant(VarType.UI1, int(obj.type))
-    properties = (PropId.D_SCOPE, scope), (PropId.D_OBJTYPE, kind)
+    properties = pair(PropId.D_SCOPE, 1), pair(PropId.D_OBJTYPE, int(obj.type))
     s.ask(s.change(Command.DELETE, None, obj.id, obj.partition, properties))
 
 
@@ -218,34 +218,36 @@ def _role(s: Situation) -> None:
     # No client makes a machine serve remote ones, so none of these is what a machine is already.
     router = ServiceBits.ROUTING | ServiceBits.RAS
     bits = s.random.choice((ServiceBits.PSC, ServiceBits.PEC, ServiceBits.BSC, router))
-    service = PropVariant(VarType.UI4, int(bits))
+    service = int(bits)
     if s.random.random() < 0.5:
         own = s.tx.get(ObjectType.MACHINE, s.me.id)
         machine = own if s.random.random() < 0.5 else s.object(ObjectType.MACHINE)
         if machine is not None and machine.value(PropId.QM_SERVICE) != int(bits):
-            _update(s, machine, (PropId.QM_SERVICE, service))
+            _update(s, machine, pair(PropId.QM_SERVICE, service))
         return
     identifier = Guid(s.random.randbytes(16))
-    properties: dict[int, PropVariant] = {
-        PropId.QM_MACHINE_ID: PropVariant(VarType.CLSID, identifier),
-        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, s.me.site),
-        PropId.QM_SERVICE: service,
-        PropId.QM_SIGN_PK: PropVariant(VarType.BLOB, key_list(s.key)),
-    }
+    properties: dict[int, PropVariant] = props(
+        {
+            PropId.QM_MACHINE_ID: identifier,
+            PropId.QM_SITE_ID: s.me.site,
+            PropId.QM_SERVICE: service,
+            PropId.QM_SIGN_PK: key_list(s.key),
+        }
+    )
     _create(s, f"rogue{s.random.getrandbits(16)}", s.me.site, properties)
 
 
 def _key(s: Situation) -> None:
     """The liar's key for another server, or for a site."""
-    blob = PropVariant(VarType.BLOB, key_list(s.key))
+    blob = key_list(s.key)
     if s.random.random() < 0.3:
         site = s.object(ObjectType.SITE)
         if site is not None:
-            _update(s, site, (PropId.S_PSC_SIGNPK, blob))
+            _update(s, site, pair(PropId.S_PSC_SIGNPK, blob))
         return
     machine = s.tx.get(ObjectType.MACHINE, s.other().id)
     if machine is not None:
-        _update(s, machine, (PropId.QM_SIGN_PK, blob))
+        _update(s, machine, pair(PropId.QM_SIGN_PK, blob))
 
 
 _DESCRIPTORS = {
@@ -259,21 +261,23 @@ def _descriptor(s: Situation) -> None:
     """Permissions of servers, of other sites' machines, of sites and of the enterprise."""
     obj = s.object(*_DESCRIPTORS)
     if obj is not None and (obj.partition != s.me.site or Service.of(obj).role is not None):
-        _update(s, obj, (_DESCRIPTORS[obj.type], PropVariant(VarType.BLOB, _OPEN_DESCRIPTOR)))
+        _update(s, obj, pair(_DESCRIPTORS[obj.type], _OPEN_DESCRIPTOR))
 
 
 def _site(s: Situation) -> None:
     """A site of one's own, another PSC for one that is there, or the end of one that has a PSC."""
     site, choice = s.object(ObjectType.SITE), s.random.randrange(3)
     if choice == 0:
-        properties: dict[int, PropVariant] = {
-            PropId.S_SITEID: PropVariant(VarType.CLSID, Guid(s.random.randbytes(16))),
-            PropId.S_PSC: PropVariant(VarType.LPWSTR, s.me.name),
-        }
+        properties: dict[int, PropVariant] = props(
+            {
+                PropId.S_SITEID: Guid(s.random.randbytes(16)),
+                PropId.S_PSC: s.me.name,
+            }
+        )
         name = f"rogue{s.random.getrandbits(16)}"
         _create(s, name, ENTERPRISE_PARTITION, properties)
     elif site is not None and choice == 1:
-        _update(s, site, (PropId.S_PSC, PropVariant(VarType.LPWSTR, s.me.name)))
+        _update(s, site, pair(PropId.S_PSC, s.me.name))
     elif site is not None and site.value(PropId.S_PSC):
         _delete(s, site)
 
@@ -281,7 +285,7 @@ def _site(s: Situation) -> None:
 def _enterprise(s: Situation) -> None:
     found = s.object(ObjectType.ENTERPRISE)
     if found is not None:
-        _update(s, found, (PropId.E_PECNAME, PropVariant(VarType.LPWSTR, s.me.name)))
+        _update(s, found, pair(PropId.E_PECNAME, s.me.name))
 
 
 def _server(s: Situation) -> None:
@@ -293,12 +297,12 @@ def _server(s: Situation) -> None:
     if choice == 0:
         _delete(s, machine)
     elif choice == 1:
-        name = PropVariant(VarType.LPWSTR, f"gone{s.random.getrandbits(16)}")
-        _update(s, machine, (PropId.QM_PATHNAME, name))
+        name = f"gone{s.random.getrandbits(16)}"
+        _update(s, machine, pair(PropId.QM_PATHNAME, name))
     else:
         site = s.object(ObjectType.SITE)
         if site is not None and site.id != machine.partition:
-            _update(s, machine, (PropId.QM_SITE_ID, PropVariant(VarType.CLSID, site.id)))
+            _update(s, machine, pair(PropId.QM_SITE_ID, site.id))
 
 
 # --- what only others may say ---------------------------------------------------------------------
@@ -323,8 +327,8 @@ def _forged(s: Situation, state: Partition) -> tuple[DirectoryChange, ...]:
         properties: tuple[tuple[int, PropVariant], ...] = whole_object(obj)
         if dead:
             properties = (
-                (PropId.D_SCOPE, PropVariant(VarType.UI1, 1)),
-                (PropId.D_OBJTYPE, PropVariant(VarType.UI1, int(obj.type))),
+                pair(PropId.D_SCOPE, 1),
+                pair(PropId.D_OBJTYPE, int(obj.type)),
             )
         command = Command.DELETE if dead else Command.SYNC
         numbers = seq.decrement(), seq, state.purged_seq

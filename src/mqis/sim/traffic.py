@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mqis.sim.violation import Violation
+from mqis.wire.guid import Guid
+from mqis.wire.mqdsrp.layout import asked_from, operation_in
 from mqis.wire.mqdsrp.messages import Operation
-from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
 
-_OPERATION_AT = 17
-_PARTITION = slice(18, 34)
-_FROM = slice(34, 42)
 #: Without having got any further, one partition may be asked for so often in a minute.
 _MAX_REQUESTS = 20
 _WINDOW_S = 60.0
@@ -35,15 +33,15 @@ class Traffic:
 
     def __init__(self, count: Callable[[str], None] = lambda kind: None) -> None:
         self._count = count
-        self._asked: dict[tuple[str, str, bytes], _Asked] = {}
+        self._asked: dict[tuple[str, str, Guid], _Asked] = {}
         self.messages = 0
 
     def sent(self, sender: str, machine: str, body: bytes, now: float) -> None:
         self.messages += 1
-        if body[_OPERATION_AT] != Operation.SYNC_REQUEST:
+        if operation_in(body) != Operation.SYNC_REQUEST:
             return
-        asked = self._asked.setdefault((sender, machine, body[_PARTITION]), _Asked())
-        from_seq = SequenceNumber.decode(Reader(body[_FROM]))
+        partition, from_seq = asked_from(body)
+        asked = self._asked.setdefault((sender, machine, partition), _Asked())
         if asked.reached < from_seq < _NOBODYS:
             asked.reached = from_seq
             asked.times.clear()

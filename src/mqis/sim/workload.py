@@ -17,27 +17,12 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 
 Properties = dict[int, PropVariant]
 ClientOperation = Callable[[DirectoryEvents], object]
 _Work = Callable[[DirectoryEvents, Random], object]
-
-
-def text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
-
-
-def guid(value: Guid) -> PropVariant:
-    return PropVariant(VarType.CLSID, value)
-
-
-def guids(*values: Guid) -> PropVariant:
-    return PropVariant(VarType.VECTOR_CLSID, values)
-
-
-def number(value: int, vt: VarType = VarType.UI4) -> PropVariant:
-    return PropVariant(vt, value)
 
 
 def operation(change: Change, salt: int) -> ClientOperation:
@@ -72,15 +57,17 @@ def _site(events: DirectoryEvents, random: Random) -> DirectoryObject | None:
 
 
 def queue_properties(random: Random) -> Properties:
-    choices: Properties = {
-        PropId.Q_LABEL: text(random.choice(("", "orders", f"label {random.getrandbits(16)}"))),
-        PropId.Q_QUOTA: number(random.getrandbits(20)),
-        PropId.Q_JOURNAL: number(random.getrandbits(1), VarType.UI1),
-        PropId.Q_BASEPRIORITY: number(random.randrange(-8, 8), VarType.I2),
-        PropId.Q_TYPE: guid(Guid(random.randbytes(16))),
-        PropId.Q_AUTHENTICATE: number(random.getrandbits(1), VarType.UI1),
-        PropId.Q_SCOPE: number(random.choice((Scope.SITE, *[Scope.ENTERPRISE] * 4)), VarType.UI1),
-    }
+    choices: Properties = props(
+        {
+            PropId.Q_LABEL: random.choice(("", "orders", f"label {random.getrandbits(16)}")),
+            PropId.Q_QUOTA: random.getrandbits(20),
+            PropId.Q_JOURNAL: random.getrandbits(1),
+            PropId.Q_BASEPRIORITY: random.randrange(-8, 8),
+            PropId.Q_TYPE: Guid(random.randbytes(16)),
+            PropId.Q_AUTHENTICATE: random.getrandbits(1),
+            PropId.Q_SCOPE: random.choice((Scope.SITE, *[Scope.ENTERPRISE] * 4)),
+        }
+    )
     chosen = random.sample(sorted(choices), random.choice((1, 1, 1, 2, 4)))
     return {propid: choices[propid] for propid in chosen}
 
@@ -121,11 +108,13 @@ def _create_machine(events: DirectoryEvents, random: Random) -> object:
 def _new_machine(
     events: DirectoryEvents, random: Random, name: str, site: DirectoryObject, identifier: Guid
 ) -> object:
-    properties: Properties = {
-        PropId.QM_MACHINE_ID: guid(identifier),
-        PropId.QM_SITE_IDS: guids(site.id),
-        PropId.QM_OS: number(random.choice((0x100, 0x300, 0x400))),
-    }
+    properties: Properties = props(
+        {
+            PropId.QM_MACHINE_ID: identifier,
+            PropId.QM_SITE_IDS: (site.id,),
+            PropId.QM_OS: random.choice((0x100, 0x300, 0x400)),
+        }
+    )
     return events.create(ObjectType.MACHINE, name, properties)
 
 
@@ -133,13 +122,15 @@ def _update_machine(events: DirectoryEvents, random: Random) -> object:
     machine = _plain_machine(events, random)
     if machine is None:
         return None
-    choices: Properties = {
-        PropId.QM_QUOTA: number(random.getrandbits(20)),
-        PropId.QM_JOURNAL_QUOTA: number(random.getrandbits(20)),
-        PropId.QM_MACHINE_TYPE: text(f"model {random.getrandbits(8)}"),
-        PropId.QM_CNS: guids(*(Guid(random.randbytes(16)) for _ in range(random.randrange(3)))),
-        PropId.QM_SERVICE: number(random.getrandbits(1)),
-    }
+    choices: Properties = props(
+        {
+            PropId.QM_QUOTA: random.getrandbits(20),
+            PropId.QM_JOURNAL_QUOTA: random.getrandbits(20),
+            PropId.QM_MACHINE_TYPE: f"model {random.getrandbits(8)}",
+            PropId.QM_CNS: tuple(Guid(random.randbytes(16)) for _ in range(random.randrange(3))),
+            PropId.QM_SERVICE: random.getrandbits(1),
+        }
+    )
     chosen = random.sample(sorted(choices), random.choice((1, 1, 2)))
     return events.update(machine, {propid: choices[propid] for propid in chosen})
 
@@ -149,7 +140,7 @@ def _move_machine(events: DirectoryEvents, random: Random) -> object:
     machine, site = _plain_machine(events, random), _site(events, random)
     if machine is None or site is None:
         return None
-    return events.update(machine, {PropId.QM_SITE_ID: guid(site.id)})
+    return events.update(machine, props({PropId.QM_SITE_ID: site.id}))
 
 
 def roamer(random: Random) -> str:
@@ -188,20 +179,24 @@ def _delete_machine(events: DirectoryEvents, random: Random) -> object:
 def _create_user(events: DirectoryEvents, random: Random) -> object:
     account = bytes.fromhex("010500000000000515000000") + random.randbytes(16)
     certificate = b"\x30\x10\x30\x0e\x0c\x0c" + random.randbytes(12)
-    properties: Properties = {
-        PropId.U_SID: PropVariant(VarType.BLOB, account),
-        PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, certificate),
-        PropId.U_DIGEST: guids(Guid(digest_of(certificate))),
-    }
+    properties: Properties = props(
+        {
+            PropId.U_SID: account,
+            PropId.U_SIGN_CERT: certificate,
+            PropId.U_DIGEST: (Guid(digest_of(certificate)),),
+        }
+    )
     return events.create(ObjectType.USER, None, properties)
 
 
 def _create_network(events: DirectoryEvents, random: Random) -> object:
     name = f"net{random.randrange(50)}"
-    properties: Properties = {
-        PropId.CN_NAME: text(name),
-        PropId.CN_PROTOCOLID: number(1, VarType.UI1),
-    }
+    properties: Properties = props(
+        {
+            PropId.CN_NAME: name,
+            PropId.CN_PROTOCOLID: 1,
+        }
+    )
     return events.create(ObjectType.CN, name, properties)
 
 
@@ -209,24 +204,26 @@ def _update_network(events: DirectoryEvents, random: Random) -> object:
     network = _any(events, ObjectType.CN, random)
     if network is None:
         return None
-    return events.update(network, {PropId.CN_NAME: text(f"net{random.randrange(50)}")})
+    return events.update(network, props({PropId.CN_NAME: f"net{random.randrange(50)}"}))
 
 
 def _create_link(events: DirectoryEvents, random: Random) -> object:
     first, second = (_any(events, ObjectType.SITE, random) for _ in range(2))
     if first is None or second is None or first.id == second.id:
         return None
-    properties: Properties = {
-        PropId.L_NEIGHBOR1: guid(first.id),
-        PropId.L_NEIGHBOR2: guid(second.id),
-        PropId.L_ACTUAL_COST: number(random.randint(1, 99)),
-    }
+    properties: Properties = props(
+        {
+            PropId.L_NEIGHBOR1: first.id,
+            PropId.L_NEIGHBOR2: second.id,
+            PropId.L_ACTUAL_COST: random.randint(1, 99),
+        }
+    )
     return events.create(ObjectType.ROUTINGLINK, None, properties)
 
 
 def _update_link(events: DirectoryEvents, random: Random) -> object:
     link = _any(events, ObjectType.ROUTINGLINK, random)
-    cost: Properties = {PropId.L_ACTUAL_COST: number(random.randint(1, 99))}
+    cost: Properties = props({PropId.L_ACTUAL_COST: random.randint(1, 99)})
     return None if link is None else events.update(link, cost)
 
 
@@ -248,18 +245,20 @@ def _delete_site(events: DirectoryEvents, random: Random) -> object:
 
 def _update_site(events: DirectoryEvents, random: Random) -> object:
     site = _any(events, ObjectType.SITE, random)
-    choices: Properties = {
-        PropId.S_INTERVAL1: number(random.randint(1, 9), VarType.UI2),
-        PropId.S_INTERVAL2: number(random.randint(5, 60), VarType.UI2),
-        PropId.S_GATES: guids(Guid(random.randbytes(16))),
-    }
+    choices: Properties = props(
+        {
+            PropId.S_INTERVAL1: random.randint(1, 9),
+            PropId.S_INTERVAL2: random.randint(5, 60),
+            PropId.S_GATES: (Guid(random.randbytes(16)),),
+        }
+    )
     propid = random.choice(sorted(choices))
     return None if site is None else events.update(site, {propid: choices[propid]})
 
 
 def _update_enterprise(events: DirectoryEvents, random: Random) -> object:
     found = _any(events, ObjectType.ENTERPRISE, random)
-    long_live: Properties = {PropId.E_LONG_LIVE: number(random.getrandbits(20))}
+    long_live: Properties = props({PropId.E_LONG_LIVE: random.getrandbits(20)})
     return None if found is None else events.update(found, long_live)
 
 

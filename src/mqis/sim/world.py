@@ -22,7 +22,6 @@ from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.replication.effects import Answered, Changed, Recovered, Refusal
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
-from mqis.sim.describe import is_partial
 from mqis.sim.history import History
 from mqis.sim.hostility import Hostility
 from mqis.sim.keys import Keyring, KeyVault
@@ -44,6 +43,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.layout import is_partial_reply
 
 #: 2024-03-01T08:00:00Z
 _EPOCH = 1_709_280_000.0
@@ -195,7 +195,7 @@ class World:
     def _watch(self, sender: str, machine: str, body: bytes) -> None:
         self.traffic.sent(sender, machine, body, self.now)
         self.ledger.sent(sender, body, self.now)
-        if is_partial(body):
+        if is_partial_reply(body):
             self.trace.count("partial reply")
 
     def crashed(self, server: SimServer) -> None:
@@ -205,8 +205,8 @@ class World:
         match outcome:
             case Answered(request, result):
                 self._answered(request, result)
-            case Refusal(sender, reason):
-                self.note("refused", f"{server.name}: from {sender}: {reason}")
+            case Refusal(sender=sender, text=text):
+                self.note("refused", f"{server.name}: from {sender}: {text}")
             case Recovered(partition, unique, asked, silent):
                 self.note(
                     "recovered",

@@ -62,6 +62,15 @@ def copy_rows(source: DatabaseStore, target: DatabaseStore, *, replace: bool = F
                 _insert(sink, table, page)
 
 
+def forget_server(connection: Connection) -> None:
+    """Drops what is of the server that a copy comes from, not of the directory.
+
+    Its states are acknowledgements, answers and marks; the numbers of its journal begin again.
+    """
+    connection.run("DELETE FROM states")
+    connection.run("UPDATE outbox_last SET lsn=0")
+
+
 def is_empty(connection: Connection) -> bool:
     tables = ("objects", "tombstones", "partitions")
     return not any(connection.run(f"SELECT 1 FROM {name} LIMIT 1") for name in tables)

@@ -78,6 +78,12 @@ def last_lsn(connection: Connection) -> int:
     return int(rows[0][0])
 
 
+def restart_outbox(connection: Connection, last: int) -> None:
+    """Drops what waits for the journal; the next record has the number behind ``last``."""
+    connection.run("DELETE FROM outbox")
+    connection.run("UPDATE outbox_last SET lsn=?", (last,))
+
+
 def split_row(row: Row) -> list[tuple[int, bytes]]:
     """The records of a row with their numbers; each is whole, and the numbers have no gap."""
     try:

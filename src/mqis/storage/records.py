@@ -164,4 +164,4 @@ def _damaged_object(row: Row, error: Exception) -> DamagedStore:
 def _seq(data: bytes) -> SequenceNumber:
     if len(data) != SequenceNumber.SIZE:
         raise ValueError(f"a sequence number has {SequenceNumber.SIZE} bytes, not {len(data)}")
-    return SequenceNumber(int.from_bytes(data, "big"))
+    return SequenceNumber.from_bytes(data)

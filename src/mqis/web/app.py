@@ -22,10 +22,8 @@ from mqis.web.pages import (
     directory,
     journal,
     login,
-    overview,
     pipeline,
-    replication,
-    statistics,
+    status,
     topology,
 )
 from mqis.web.settings import Settings
@@ -75,10 +73,10 @@ def make_app(settings: Settings) -> Starlette:
 
 def _routes() -> list[Route | Mount]:
     return [
-        _get("/", reading(overview.overview)),
+        _get("/", reading(status.overview)),
         _get("/map", reading(topology.show)),
-        _get("/replication", reading(replication.show)),
-        _get("/live", replication.live),
+        _get("/replication", reading(status.replication)),
+        _get("/live", status.live),
         _get("/directory", reading(directory.browse)),
         _get("/directory/create", reading(directory.new)),
         _post("/directory/create", changing(directory.create)),
@@ -91,7 +89,7 @@ def _routes() -> list[Route | Mount]:
         _get("/pipeline", reading(pipeline.show)),
         _get("/pipeline/report.html", reading(pipeline.report)),
         _get("/pipeline/table/{name}", reading(pipeline.table)),
-        _get("/statistics", reading(statistics.show)),
+        _get("/statistics", reading(status.statistics)),
         _get("/login", login.form),
         _post("/login", login.log_in),
         _post("/logout", login.log_out),

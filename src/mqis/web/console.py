@@ -15,11 +15,9 @@ from starlette.responses import Response
 
 from mqis.views.console.faults import MqisError
 from mqis.views.console.places import Place, PlacesError
-from mqis.views.console.polling import Polled, poll
 from mqis.views.console.reading import OpenStores, Reader
-from mqis.views.console.replication import Watch
 from mqis.views.console.rights import RightsBook
-from mqis.views.console.statistics import counters
+from mqis.views.console.status import EnterpriseStatus, collector_of, counters
 from mqis.web.access import Access
 from mqis.web.limiting import Limiter
 from mqis.web.live import Live
@@ -53,7 +51,7 @@ class Console:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = OpenStores()
-        self.watch = Watch()
+        self._collector = collector_of(settings.places, self.stores)
         self.sessions = Sessions(settings.idle_s, settings.lifetime_s, settings.most_sessions)
         self.by_address = Limiter(settings.logins_per_address)
         self.by_name = Limiter(settings.logins_per_name)
@@ -100,8 +98,9 @@ class Console:
 
     # --- what there is --------------------------------------------------------------------------
 
-    def polled(self) -> list[Polled]:
-        return poll(self.settings.places.all(), self.stores)
+    def status(self) -> EnterpriseStatus:
+        """Polls all servers; ``NodesError`` while the run directory cannot be read."""
+        return self._collector.collect()
 
     def place(self, name: str, access: Access | None) -> Place:
         """The one that is named; else one whose directory can be read here, the first."""
@@ -124,17 +123,17 @@ class Console:
 
     def _news(self) -> dict[str, str]:
         try:
-            polled = self.polled()
+            status = self.status()
         except MqisError as error:  # the run directory; it may come back
             return {"sentence": json.dumps({"text": str(error), "good": False})}
-        matrix = self.watch.matrix(polled)
+        servers = status.servers
         return {
-            "replication": self.fragment("parts/matrix.html", matrix=matrix),
+            "replication": self.fragment("parts/matrix.html", status=status),
             "statistics": self.fragment(
-                "parts/counters.html", servers=polled, counters=counters(polled)
+                "parts/counters.html", servers=servers, counters=counters(servers)
             ),
-            "servers": self.fragment("parts/servers.html", servers=polled),
-            "sentence": json.dumps({"text": matrix.sentence, "good": matrix.good}),
+            "servers": self.fragment("parts/servers.html", servers=servers),
+            "sentence": json.dumps({"text": status.summary, "good": status.converged}),
         }
 
     # --- pages ----------------------------------------------------------------------------------

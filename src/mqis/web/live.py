@@ -40,10 +40,6 @@ class Live:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
-    @property
-    def listeners(self) -> int:
-        return len(self._listeners)
-
     def join(self, address: str) -> asyncio.Event:
         """Take a place, which ``stream`` gives back; ``Full`` if there is none."""
         if self._closed or len(self._listeners) >= self._most:

@@ -41,6 +41,14 @@ class Guid:
         """The GUID whose text is the hex of ``data`` from left to right."""
         return cls(_swap_fields(data))
 
+    @classmethod
+    def version_4(cls, octets: bytes) -> Guid:
+        """The GUID of sixteen random bytes (RFC 9562 5.4): six of their bits say what it is."""
+        changed = bytearray(octets)
+        changed[7] = changed[7] & 0x0F | 0x40  # the version, in packet order
+        changed[8] = changed[8] & 0x3F | 0x80
+        return cls(bytes(changed))
+
     @property
     def big_endian(self) -> bytes:
         return _swap_fields(self.raw)

@@ -366,10 +366,6 @@ def is_failure(code: int) -> bool:
     return bool(_unsigned(code) & SEVERITY_BIT)
 
 
-def is_success(code: int) -> bool:
-    return not is_failure(code)
-
-
 def is_customer(code: int) -> bool:
     """Whether the customer bit marks ``code`` as private (MS-MQDS 1.8)."""
     return bool(_unsigned(code) & CUSTOMER_BIT)

@@ -136,7 +136,7 @@ class PropertyBag(Mapping[int, PropVariant]):
         return None if tagged is None else tagged[2:]
 
     def tagged(self, propid: int) -> bytes | None:
-        """The same behind the number of its variant type: what ``encode_tagged`` writes."""
+        """The same behind the number of its variant type: what ``decode_tagged`` reads."""
         try:
             at = 3 * self._ids.index(propid)
         except ValueError:

@@ -102,10 +102,6 @@ class PropVariant:
     def decode(cls, reader: Reader, vt: VarType) -> PropVariant:
         return trusted(vt, _DECODE[vt](reader))
 
-    def encode_tagged(self, writer: Writer) -> None:
-        writer.u16(self.vt)
-        self.encode(writer)
-
     @classmethod
     def decode_tagged(cls, reader: Reader, depth: int = 0) -> PropVariant:
         at = reader.offset

@@ -31,7 +31,12 @@ class SequenceNumber:
 
     @classmethod
     def decode(cls, reader: Reader) -> SequenceNumber:
-        return cls(int.from_bytes(reader.bytes(8, "SEQUENCE_NUMBER"), "big"))
+        return cls.from_bytes(reader.bytes(cls.SIZE, "SEQUENCE_NUMBER"))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SequenceNumber:
+        """Reads what ``to_bytes`` gives; fewer bytes are a smaller number."""
+        return cls(int.from_bytes(data, "big"))
 
     def encode(self, writer: Writer) -> None:
         writer.bytes(self.to_bytes())

@@ -19,6 +19,7 @@ from mqis.testing.security import SharedSecret
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.client.peers import HOST, connected, demo_store, served
+from tests.waiting import in_time
 
 
 @cache
@@ -32,7 +33,7 @@ def enterprise() -> bytes:
 def oletx() -> bytes:
     """A session from set-up to teardown."""
     recorder = Recorder()
-    asyncio.run(asyncio.wait_for(oletx_scene(recorder), 30))
+    asyncio.run(in_time(oletx_scene(recorder)))
     return recorder.pcap()
 
 
@@ -50,4 +51,4 @@ def validated(credentials: Any = None, authenticator: Any = None) -> bytes:
             await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="ams-app1\\orders")
         return recorder.pcap()
 
-    return asyncio.run(asyncio.wait_for(scene(), 30))
+    return asyncio.run(in_time(scene()))

@@ -16,6 +16,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqcn.notification import ChangeNotification, NotificationCommand, NotificationUpdate
 from mqis.wire.mqcn.queuemanager import NotificationBody, NotificationEvent
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp import messages as m
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -24,7 +25,6 @@ from mqis.wire.mqqb.packet import UserMessage, decode_packet
 from mqis.wire.mqqb.properties import MessageClass
 from mqis.wire.mqqb.queuename import QueueKind, QueueName
 from mqis.wire.mqqb.securityheader import SecurityHeader
-from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.capture.made import (
     FEW,
@@ -54,7 +54,7 @@ def seq(number: int) -> SequenceNumber:
 
 
 def change(path: str | None, number: int, partition: Guid = PARTITION) -> DirectoryChange:
-    label = (PropId.Q_LABEL, PropVariant(VarType.LPWSTR, "x"))
+    label = pair(PropId.Q_LABEL, "x")
     return DirectoryChange(
         Command.CREATE,
         path,

@@ -19,7 +19,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NotificationCommand, NotificationUpdate
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import pair
 from tests.builders import guid, machine, queue
 
 MASTER = Guid(b"m" * 16)
@@ -76,8 +76,8 @@ def test_a_deletion_names_the_scope_and_the_type() -> None:
     update = told(notice)
     assert (update.command, update.guid) == (NotificationCommand.DELETE, orders().id)
     assert update.properties == (
-        (PropId.D_SCOPE, PropVariant(VarType.UI1, 1)),
-        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, ObjectType.QUEUE)),
+        pair(PropId.D_SCOPE, 1),
+        pair(PropId.D_OBJTYPE, ObjectType.QUEUE),
     )
 
 

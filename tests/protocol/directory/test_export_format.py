@@ -25,6 +25,7 @@ from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Part
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.strategies.export import directory_objects, headers, tombstones
@@ -36,13 +37,15 @@ QUEUE = DirectoryObject(
     ID,
     SITE,
     SequenceNumber(256),
-    {
-        PropId.Q_SECURITY: PropVariant(VarType.BLOB, b"\0\xff"),
-        PropId.Q_PATHNAME: PropVariant(VarType.LPWSTR, "host\\q"),
-        PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "é\ud800"),
-        PropId.Q_SCOPE: PropVariant(VarType.UI1, 0),
-        PropId.Q_QMID: PropVariant(VarType.CLSID, ID),
-    },
+    props(
+        {
+            PropId.Q_SECURITY: b"\0\xff",
+            PropId.Q_PATHNAME: "host\\q",
+            PropId.Q_LABEL: "é\ud800",
+            PropId.Q_SCOPE: 0,
+            PropId.Q_QMID: ID,
+        }
+    ),
 )
 QUEUE_LINE = (
     '{"type":"queue","id":"a1b2c3d4-0001-0002-0304-05060708090a",'
@@ -177,22 +180,22 @@ def _with(path: str, value: object) -> str:
         (_with("props/108", 5), 'line 17, props.108: wants {"vt": ..., "value": ...}, got 5'),
         (_with("props/108/vt", "VT_X"), "line 17, props.108.vt: 'VT_X' is not a variant type"),
         (_with("props/108/vt", ...), "line 17, props.108.vt: is missing"),
-        (_with("props/108/value", 5), "line 17, props.108.value: VT_LPWSTR wants text, got 5"),
+        (_with("props/108/value", 5), "line 17, props.108.value: VT_LPWSTR: wants text, got 5"),
         (_with("props/108/more", 5), "line 17, props.108.more: is not a key of this line"),
         (_with("props/114/value", 256), "line 17, props.114.value: VT_UI1: 256 is outside 0..255"),
-        (_with("props/114/value", True), "line 17, props.114.value: VT_UI1 wants an integer"),
-        (_with("props/114/value", 1.0), "line 17, props.114.value: VT_UI1 wants an integer"),
+        (_with("props/114/value", True), "line 17, props.114.value: VT_UI1: wants an integer"),
+        (_with("props/114/value", 1.0), "line 17, props.114.value: VT_UI1: wants an integer"),
         (_with("props/115/value", "x"), "line 17, props.115.value: VT_CLSID: 'x' is not a GUID"),
-        (_with("props/115/value", [1]), "line 17, props.115.value: VT_CLSID wants a GUID as text"),
-        (_with("props/1101/value", "A"), "line 17, props.1101.value: VT_BLOB wants base64 text"),
-        (_with("props/1101/value", "é="), "line 17, props.1101.value: VT_BLOB wants base64 text"),
+        (_with("props/115/value", [1]), "line 17, props.115.value: VT_CLSID: wants a GUID as text"),
+        (_with("props/1101/value", "A"), "line 17, props.1101.value: VT_BLOB: wants base64 text"),
+        (_with("props/1101/value", "é="), "line 17, props.1101.value: VT_BLOB: wants base64 text"),
         (
             _with("props/114", {"vt": "VT_UI4|VT_VECTOR", "value": 5}),
-            "line 17, props.114.value: VT_UI4|VT_VECTOR wants a list, got 5",
+            "line 17, props.114.value: VT_UI4|VT_VECTOR: wants a list, got 5",
         ),
         (
             _with("props/114", {"vt": "VT_NULL", "value": 5}),
-            "line 17, props.114.value: VT_NULL carries no value, got 5",
+            "line 17, props.114.value: VT_NULL: carries no value, got 5",
         ),
         (
             _with(
@@ -288,7 +291,7 @@ def test_true_is_not_remembered_as_one() -> None:
 @pytest.mark.parametrize(
     ("properties", "key", "reason"),
     [
-        ({PropId.QM_OS: PropVariant(VarType.UI4, 0)}, "props.220", "not a property of a queue"),
+        (props({PropId.QM_OS: 0}), "props.220", "not a property of a queue"),
         ({9: PropVariant(VarType.UI4, 0)}, "props.9", "not a property of a queue"),
         (
             {PropId.Q_LABEL: PropVariant(VarType.UI4, 0)},

@@ -1,4 +1,4 @@
-"""Reading inside a server: one object (3.1.6.6), and lookups (3.1.6.7 to 3.1.6.9)."""
+"""Lookups inside a server (3.1.6.7 to 3.1.6.9)."""
 
 from __future__ import annotations
 
@@ -6,40 +6,27 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.lookup_query import Order, Query, SortKey
+from mqis.protocol.directory.lookup_rows import Row
 from mqis.protocol.directory.lookup_walk import (
     LookupState,
-    begin_directory_lookup,
     end_directory_lookup,
-    lookup_directory_next,
-    read_directory_object,
+    finish_walk,
     walk_directory,
 )
+from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory.world import (
-    ALICE,
-    C14,
-    CN,
     DELETED,
-    ENTERPRISE,
-    ENTERPRISE_ID,
-    LINK,
-    LINK_AB,
     MACHINE,
     NET,
-    ORDERS,
-    OTHER,
     QUEUE,
-    SITE,
     SITE_A,
-    USER,
     World,
     guid,
     number,
@@ -71,57 +58,25 @@ def crowd(world: World, queues: int, label: str = "") -> None:
             transaction.insert(replace(like, id=id_, seq=seq, properties=properties))
 
 
-class TestReadDirectoryObject:
-    @pytest.mark.req("MQDS-3.1.6.6-01")
-    @pytest.mark.parametrize(
-        ("object_type", "target", "propid", "value"),
-        [
-            (QUEUE, ORDERS, 103, "C14\\orders"),
-            (MACHINE, C14, 201, SITE_A),
-            (SITE, SITE_A, 301, "Alpha"),
-            (CN, NET, 502, "Net"),
-            (ENTERPRISE, ENTERPRISE_ID, 604, "PEC0"),
-            (USER, ALICE, 706, ALICE),
-            (LINK, LINK_AB, 803, 5),
-        ],
-    )
-    def test_all_seven_types(
-        self, world: World, object_type: ObjectType, target: Guid, propid: int, value: Value
-    ) -> None:
-        with world.store.read() as view:
-            found = read_directory_object(view, Target(object_type, None, target), [propid])
-        assert {int(p): v.value for p, v in found.items()} == {propid: value}
-
-    @pytest.mark.req("MQDS-3.1.6.6-01")
-    def test_what_is_not_of_the_type_or_not_readable_is_skipped(self, world: World) -> None:
-        asked = [203, 101, 99, 1201, 213, 202, 1 << 31]
-        with world.store.read() as view:
-            found = read_directory_object(view, Target(MACHINE, "C14"), asked)
-        assert list(found) == [PropId.QM_PATHNAME, PropId.QM_MACHINE_ID]
-
-    @pytest.mark.req("MQDS-3.1.6.6-01")
-    def test_refusals(self, world: World) -> None:
-        with world.store.read() as view:
-            codes = [
-                refusal(lambda: read_directory_object(view, Target(MACHINE, "C14"), [])),
-                refusal(lambda: read_directory_object(view, Target(MACHINE, "C99"), [203])),
-                refusal(lambda: read_directory_object(view, Target(QUEUE, None, OTHER), [103])),
-            ]
-        assert codes == [
-            HResult.MQ_ERROR_INVALID_PARAMETER,
-            HResult.MQDS_OBJECT_NOT_FOUND,
-            HResult.MQDS_OBJECT_NOT_FOUND,
-        ]
+def everybody(_obj: DirectoryObject) -> bool:
+    return True
 
 
 def _begin(world: World, query: Query) -> LookupState:
     with world.store.read() as view:
-        return begin_directory_lookup(view, query)
+        return finish_walk(walk_directory(view, query, everybody))
+
+
+def _next(state: LookupState) -> Row:
+    """The next object, as S_DSLookupNext takes one with a buffer for just that."""
+    rows = state.page(len(state.columns))
+    state.position += len(rows)
+    return rows[0] if rows else ()
 
 
 def _values(state: LookupState) -> list[tuple[Value, ...]]:
     found = []
-    while row := lookup_directory_next(state):
+    while row := _next(state):
         found.append(tuple(variant.value for variant in row))
     return found
 
@@ -137,11 +92,11 @@ class TestLookup:
     @pytest.mark.req("MQDS-3.1.6.8-01")
     def test_one_object_at_a_time_then_nothing_again_and_again(self, world: World) -> None:
         state = _begin(world, Query.make([301, 302], (), [SortKey(PropId.S_PATHNAME)]))
-        first = lookup_directory_next(state)
+        first = _next(state)
         assert first == (text("Alpha"), guid(SITE_A))
         assert [row[0] for row in _values(state)] == ["Beta", "Far"]
-        assert lookup_directory_next(state) == ()
-        assert lookup_directory_next(state) == ()
+        assert _next(state) == ()
+        assert _next(state) == ()
 
     @pytest.mark.req("MQDS-3.1.6.8-02")
     @pytest.mark.parametrize("size", range(9))
@@ -161,44 +116,45 @@ class TestLookup:
 
     @pytest.mark.req("MQDS-3.1.6.7-03")
     def test_networks_are_searched_too(self, world: World) -> None:
-        equal = Restriction(Relation.EQ, PropId.CN_NAME, text("net"))
+        equal = Restriction(Relation.EQ, PropId.CN_NAME, prop(PropId.CN_NAME, "net"))
         assert _values(_begin(world, Query.make([503], [equal]))) == [(NET,)]
 
     @pytest.mark.req("MQDS-3.1.4.18-05")
     def test_an_absent_value_keeps_its_place(self, world: World) -> None:
         state = _begin(world, Query.make([202, 241]))
-        row = lookup_directory_next(state)
+        row = _next(state)
         assert row[1] == PropVariant(VarType.NULL, None)
 
     def test_a_sorted_lookup_leaves_out_what_does_not_match_or_is_not_admitted(
         self, world: World
     ) -> None:
         crowd(world, 20)
-        some = Restriction(Relation.GE, PropId.Q_LABEL, text("label 5"))
+        some = Restriction(Relation.GE, PropId.Q_LABEL, prop(PropId.Q_LABEL, "label 5"))
         query = Query.make([103], [some], [SortKey(PropId.Q_LABEL)])
         with world.store.read() as view:
             expected = [obj.path for obj in query.objects(view) if obj.path != OUT]
-            state = begin_directory_lookup(view, query, lambda obj: obj.path != OUT)
+            state = finish_walk(walk_directory(view, query, lambda obj: obj.path != OUT))
         assert [row[0] for row in _values(state)] == expected
         assert len(expected) == 12
 
     def test_only_what_is_admitted(self, world: World) -> None:
         with world.store.read() as view:
-            state = begin_directory_lookup(view, Query.make([203]), lambda obj: obj.path == "C15")
+            walk = walk_directory(view, Query.make([203]), lambda obj: obj.path == "C15")
+            state = finish_walk(walk)
         assert _values(state) == [("C15",)]
 
     @pytest.mark.req("MQDS-3.1.6.9-01")
     def test_the_end_frees_the_rows(self, world: World) -> None:
         state = _begin(world, Query.make([203]))
-        lookup_directory_next(state)
+        _next(state)
         end_directory_lookup(state)
         assert (state.rows, state.position) == ([], 0)
-        assert lookup_directory_next(state) == ()
+        assert _next(state) == ()
 
     @pytest.mark.req("SEC-7-01")
     def test_a_walk_has_a_step_for_each_object_it_looks_at(self, world: World) -> None:
         crowd(world, 20)
-        some = Restriction(Relation.LT, PropId.Q_LABEL, text("label 5"))
+        some = Restriction(Relation.LT, PropId.Q_LABEL, prop(PropId.Q_LABEL, "label 5"))
         with world.store.read() as view:
             walk = walk_directory(view, Query.make([108], [some]), lambda obj: obj.path != OUT)
             steps = list(walk)
@@ -214,7 +170,7 @@ class TestLookup:
         assert wide.size - narrow.size > sum(2 * len("C15\\q000") for _ in wide.rows)
         repeated = _begin(world, Query.make([101] * 128))
         assert repeated.size == narrow.size
-        assert len(lookup_directory_next(repeated)) == 128
+        assert len(_next(repeated)) == 128
 
     @pytest.mark.parametrize("count", [0, 5, 255, 256, 700])
     @pytest.mark.parametrize("order", list(Order))
@@ -225,9 +181,8 @@ class TestLookup:
         query = Query.make([103], (), [SortKey(PropId.Q_LABEL, order), SortKey(PropId.Q_QUOTA)])
         with world.store.read() as view:
             expected = [obj.path for obj in query.objects(view)]
-            walk = walk_directory(view, query)
-            added = list(walk)
-            assert [row[0] for row in _values(begin_directory_lookup(view, query))] == expected
+            added = list(walk_directory(view, query, everybody))
+        assert [row[0] for row in _values(_begin(world, query))] == expected
         state = _begin(world, query)
         # What keys have taken is given back.
         assert sum(added) == state.size

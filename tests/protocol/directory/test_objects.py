@@ -23,6 +23,7 @@ from mqis.protocol.directory.objects import (
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.propertybag import PropertyBag, encode_properties
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
@@ -134,7 +135,7 @@ class TestTombstone:
     )
     def test_types(self, object_type: ObjectType, number: int) -> None:
         tombstone = DeletedObject(ALICE, Guid.NULL, SEVEN, object_type, Scope.ENTERPRISE)
-        assert tombstone.as_properties()[PropId.D_OBJTYPE] == ui1(number)
+        assert tombstone.as_properties()[PropId.D_OBJTYPE] == prop(PropId.D_OBJTYPE, number)
         properties = {int(p): value for p, value in tombstone.as_properties().items()}
         assert deleted_type_of(properties) is object_type
 

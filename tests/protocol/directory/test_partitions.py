@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.directory.partitions import (
-    PartitionOperation,
     mark,
     objects_of,
-    remove_directory_objects,
-    sweep,
+    remove,
 )
 from mqis.protocol.directory.readiness import check_ready
-from mqis.protocol.ports import Transaction
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -37,9 +33,6 @@ from tests.protocol.directory.world import (
     text,
 )
 
-REMOVE = PartitionOperation.REMOVE
-
-
 Objects = dict[tuple[ObjectType, Guid], DirectoryObject]
 
 
@@ -53,11 +46,6 @@ def _within(world: World, partition: Guid) -> Objects:
     return {key: obj for key, obj in _objects(world).items() if obj.partition == partition}
 
 
-def _do(world: World, action: Callable[[Transaction], int]) -> int:
-    with world.store.write() as tx:
-        return action(tx)
-
-
 SITE_TYPES = {QUEUE, MACHINE}
 
 
@@ -69,7 +57,8 @@ def test_operation_0_zeroes_the_numbers(partition: Guid) -> None:
     enterprise_wide = partition == ENTERPRISE_PARTITION
     assert within
     assert all((kind in SITE_TYPES) is not enterprise_wide for kind, _ in within)
-    assert _do(world, lambda tx: remove_directory_objects(tx, partition, 0)) == len(within)
+    with world.store.write() as tx:
+        mark(tx, partition)
     zeroed = {key: replace(obj, seq=SequenceNumber.MIN) for key, obj in within.items()}
     assert _objects(world) == before | zeroed
     assert world.store.check() == []
@@ -80,33 +69,12 @@ def test_operation_0_zeroes_the_numbers(partition: Guid) -> None:
 def test_operation_1_removes_everything(partition: Guid) -> None:
     world = World()
     before, within = _objects(world), _within(world, partition)
-    assert _do(world, lambda tx: remove_directory_objects(tx, partition, REMOVE)) == len(within)
+    with world.store.write() as tx:
+        removed = remove(tx, partition)
+    assert {(obj.type, obj.id): obj for obj in removed} == within
     assert _objects(world) == {key: obj for key, obj in before.items() if key not in within}
     with world.store.read() as view:
         assert all(view.tombstone(obj.id) is None for obj in within.values())
-
-
-@pytest.mark.req("MQDS-3.1.6.10-02")
-@pytest.mark.parametrize("operation", [2, 3, 255])
-def test_other_operations_are_errors(operation: int) -> None:
-    world = World()
-    before = world.snapshot()
-    code = refusal(lambda: _do(world, lambda tx: remove_directory_objects(tx, SITE_A, operation)))
-    assert code == HResult.MQ_ERROR_INVALID_PARAMETER
-    assert world.snapshot() == before
-
-
-def test_what_was_sent_again_survives_the_sweep() -> None:
-    world = World()
-    _do(world, lambda tx: mark(tx, SITE_A))
-    machine = world.one(MACHINE)
-    with world.store.write() as tx:
-        world.events(tx).update_directory_object(machine, {}, seq=SequenceNumber(7))
-    assert _do(world, lambda tx: sweep(tx, SITE_A)) == 1
-    with world.store.read() as view:
-        assert [o.id for o in objects_of(view, SITE_A)] == [machine.id]
-        assert view.count(QUEUE) == 0
-    assert world.store.check() == []
 
 
 # --- what has to be there before a directory is served --------------------------------------------

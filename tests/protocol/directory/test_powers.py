@@ -25,6 +25,7 @@ from mqis.protocol.security.masks import EnterpriseRights, SiteRights
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from tests.protocol.directory.world import (
     MACHINE,
     OTHER,
@@ -32,8 +33,6 @@ from tests.protocol.directory.world import (
     SITE_A,
     SITE_B,
     World,
-    guids,
-    ui1,
     ui4,
 )
 
@@ -107,9 +106,9 @@ def test_kinds_of_servers() -> None:
     with world.store.read() as view:
         assert server_kind(machine, view) is ServerKind.NONE
         for bits, kind in kinds.items():
-            made = machine.with_properties({PropId.QM_SERVICE: ui4(bits)}, machine.seq)
+            made = machine.with_properties(props({PropId.QM_SERVICE: bits}), machine.seq)
             assert server_kind(made, view) == kind
-        clients = machine.with_properties({PropId.QM_SERVICE_DEPCLIENTS: ui1(1)}, machine.seq)
+        clients = machine.with_properties(props({PropId.QM_SERVICE_DEPCLIENTS: 1}), machine.seq)
         assert server_kind(clients, view) is ServerKind.ROUTER
         assert is_named_authority("pec0", view)
         assert is_named_authority("psc2", view)
@@ -124,7 +123,7 @@ def test_without_an_enterprise_partitions_name_authorities() -> None:
 def test_a_server_that_moves_takes_its_role_at_both_sites() -> None:
     world = World()
     old = world.update_event(world.one(MACHINE), {210: ui4(3)})
-    new = old.with_properties({PropId.QM_SITE_IDS: guids(SITE_B)}, old.seq)
+    new = old.with_properties(props({PropId.QM_SITE_IDS: (SITE_B,)}), old.seq)
     change = OwnChange(ChangeKind.UPDATE, new, old, (PropId.QM_SITE_IDS,))
     site = ObjectType.SITE
     assert rights(world, change) == [
@@ -137,7 +136,17 @@ def test_a_server_that_moves_takes_its_role_at_both_sites() -> None:
 def test_a_site_that_is_not_there_grants_nothing() -> None:
     world = World()
     old = world.one(MACHINE)
-    new = old.with_properties({PropId.QM_SITE_IDS: guids(SITE_A, OTHER)}, old.seq)
+    new = old.with_properties(
+        props(
+            {
+                PropId.QM_SITE_IDS: (
+                    SITE_A,
+                    OTHER,
+                )
+            }
+        ),
+        old.seq,
+    )
     change = OwnChange(ChangeKind.UPDATE, new, old, (PropId.QM_SITE_IDS,))
     assert rights(world, change) == [(None, SiteRights.CREATE_MACHINE)]
     nowhere = old.with_properties({PropId.QM_SITE_IDS: ui4(1)}, old.seq)

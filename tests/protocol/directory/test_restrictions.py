@@ -15,6 +15,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.protocol.directory.world import (
     C14,
@@ -87,7 +88,10 @@ class TestRelation:
         ("relation", "shown"), list(zip(Relation, ["<", "<=", ">", ">=", "=", "!="], strict=True))
     )
     def test_text(self, relation: Relation, shown: str) -> None:
-        assert str(Restriction(relation, PropId.Q_QUOTA, ui4(10))) == f"Q_QUOTA {shown} 10"
+        assert (
+            str(Restriction(relation, PropId.Q_QUOTA, prop(PropId.Q_QUOTA, 10)))
+            == f"Q_QUOTA {shown} 10"
+        )
 
 
 class TestConstant:

@@ -12,6 +12,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.keys import PublicKey, PublicKeys
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.protocol.directory.world import (
     ADDRESSES,
@@ -59,19 +60,19 @@ class TestConversions:
 
     @pytest.mark.parametrize(("supplied", "stored"), [(0, 0), (1, 1), (2, 0), (0xFFFF, 0)])
     def test_310_is_a_flag_of_two_bytes(self, supplied: int, stored: int) -> None:
-        assert stored_value(PropId.S_NT4_STUB, ui2(supplied)) == ui2(stored)
+        assert stored_value(PropId.S_NT4_STUB, prop(PropId.S_NT4_STUB, supplied)) == ui2(stored)
 
     @pytest.mark.req("MQDS-3.1.4.21.8.2-11")
     @pytest.mark.parametrize(("supplied", "stored"), [(0, 0), (1, 1), (2, 0)])
     def test_name_style(self, supplied: int, stored: int) -> None:
-        assert stored_value(PropId.E_NAMESTYLE, ui1(supplied)) == ui1(stored)
+        assert stored_value(PropId.E_NAMESTYLE, prop(PropId.E_NAMESTYLE, supplied)) == ui1(stored)
 
     @pytest.mark.req("MQDS-3.1.4.21.8.2-11")
     @pytest.mark.parametrize(
         ("supplied", "stored"), [(3, 3), (200, 200), (0, 200), (2, 200), (0xFFFF, 200)]
     )
     def test_version(self, supplied: int, stored: int) -> None:
-        assert stored_value(PropId.E_VERSION, ui2(supplied)) == ui2(stored)
+        assert stored_value(PropId.E_VERSION, prop(PropId.E_VERSION, supplied)) == ui2(stored)
 
 
 class TestChecks:
@@ -161,7 +162,7 @@ class TestChecks:
             "Microsoft Enhanced Cryptographic Provider v1.0",
             "Microsoft Enhanced RSA and AES Cryptographic Provider",
         ):
-            assert stored_value(PropId.E_CSP_NAME, text(name)) == text(name)
+            assert stored_value(PropId.E_CSP_NAME, prop(PropId.E_CSP_NAME, name)) == text(name)
         for name in ("", "Microsoft Strong Cryptographic Provider"):
             assert refused(603, text(name)) == ILLEGAL_VALUE
 
@@ -192,17 +193,17 @@ class TestStructures:
 
     def test_addresses(self) -> None:
         for value in (ADDRESSES, ADDRESSES * 2, b""):
-            assert stored_value(PropId.QM_ADDRESS, blob(value)) == blob(value)
+            assert stored_value(PropId.QM_ADDRESS, prop(PropId.QM_ADDRESS, value)) == blob(value)
         assert refused(206, blob(ADDRESSES[:-1])) == ILLEGAL_VALUE
 
     def test_sid(self) -> None:
-        assert stored_value(PropId.U_SID, blob(ALICE_SID)) == blob(ALICE_SID)
+        assert stored_value(PropId.U_SID, prop(PropId.U_SID, ALICE_SID)) == blob(ALICE_SID)
         assert refused(701, blob(ALICE_SID[:-1])) == ILLEGAL_VALUE
 
     def test_certificates(self) -> None:
         """A list or one bare certificate; the event makes a list of either."""
         for value in (certificates(BARE_CERTIFICATE, SECOND_CERTIFICATE), BARE_CERTIFICATE):
-            assert stored_value(PropId.U_SIGN_CERT, blob(value)) == blob(value)
+            assert stored_value(PropId.U_SIGN_CERT, prop(PropId.U_SIGN_CERT, value)) == blob(value)
         for value in (b"certificate", certificates(BARE_CERTIFICATE)[:-1], BARE_CERTIFICATE[:-1]):
             assert refused(702, blob(value)) == ILLEGAL_VALUE
 

@@ -12,7 +12,7 @@ from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def test_a_machine_in_several_sites() -> None:
         machine = tx.find(ObjectType.MACHINE, "ber-dir1")
         assert machine is not None
         events = DirectoryEvents(tx, demo.NOW, demo.SeededEntropy(7))
-        listed = PropVariant(VarType.VECTOR_CLSID, tuple(sites))
-        events.update_directory_object(machine, {PropId.QM_SITE_IDS: listed})
+        listed = tuple(sites)
+        events.update_directory_object(machine, props({PropId.QM_SITE_IDS: listed}))
     with store.read() as view:
         own = queue_manager_of(view, "ber-dir1", sites[1])
     assert own.site_ids == (sites[1], sites[0])  # the configured one first

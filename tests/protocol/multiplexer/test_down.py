@@ -11,9 +11,8 @@ from mqis.protocol.multiplexer.events import (
     ConnectionRequested,
     Denied,
     Disconnected,
+    Event,
     MessageReceived,
-    TearDown,
-    notify,
 )
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
 from mqis.wire.cmp.packet import MsgTag, Packet
@@ -55,7 +54,7 @@ def test_partner_killed() -> None:
     assert all(connection.state is State.GONE for connection in found.values())
     assert not machine.outgoing
     assert not machine.incoming
-    assert (machine.outgoing_granted, machine.incoming_granted) == (0, 0)
+    assert (machine._outgoing.granted, machine._incoming.granted) == (0, 0)
     assert machine.budget.queued == machine.budget.unread == 0
     assert machine.effects() == []
     assert machine.next_timer() is None
@@ -71,7 +70,7 @@ def test_the_next_session_begins_at_id_1_and_without_slots() -> None:
     assert link.a.events[-1] == Disconnected(old, session_down=True)
     again = Link().up()
     new = again.a.multiplexer.connect(1)
-    assert again.a.multiplexer.outgoing_granted == 0
+    assert again.a.multiplexer._outgoing.granted == 0
     again.run()
     assert new.id == 1
 
@@ -91,11 +90,11 @@ def test_nothing_can_be_done_on_what_has_ended() -> None:
 
 
 def test_a_call_that_failed_ends_the_session_at_once() -> None:
-    """E-CMP-23, and the session's own report comes too late to say it again."""
+    """E-CMP-23; a second report comes too late to say it again."""
     machine, found = busy()
     machine.effects()
-    machine.boxcar_failed(1.0, "refused")
-    assert machine.effects() == [TearDown(problem=True, reason="refused")]
+    machine.session_down(1.0, "refused")
+    assert machine.effects() == []
     assert machine.state is SessionState.DOWN
     assert len(events_of(machine)) == 6
     machine.session_down(2.0)
@@ -134,6 +133,19 @@ def test_connections_wait_for_a_session_that_is_not_up() -> None:
 
 
 # --- the notification interface -------------------------------------------------------------------
+
+
+def notify(event: Event) -> None:
+    """Hands an event to the interface of its connection, as whoever drives the machine does."""
+    interface = event.connection.interface
+    if interface is None:
+        return
+    if isinstance(event, MessageReceived):
+        interface.received(event.connection, event.packet)
+    elif isinstance(event, Denied):
+        interface.denied(event.connection, event.reason)
+    elif isinstance(event, Disconnected):
+        interface.disconnected(event.connection)
 
 
 class Listener:

@@ -287,7 +287,7 @@ def test_two_of_five_are_granted_and_then_a_third() -> None:
     first, second = link.a.multiplexer.connect(1), link.a.multiplexer.connect(1)
     assert first.id is None
     link.run()
-    assert link.a.multiplexer.outgoing_granted == link.b.multiplexer.incoming_granted == 2
+    assert link.a.multiplexer._outgoing.granted == link.b.multiplexer._incoming.granted == 2
     assert [first.id, second.id] == [1, 2]
     assert link.a.requests == [5]
     third = link.a.multiplexer.connect(1)
@@ -295,21 +295,21 @@ def test_two_of_five_are_granted_and_then_a_third() -> None:
     link.run()
     assert link.a.requests == [5, 5]
     assert third.id == 3
-    assert link.a.multiplexer.outgoing_granted == link.b.multiplexer.incoming_granted == 4
+    assert link.a.multiplexer._outgoing.granted == link.b.multiplexer._incoming.granted == 4
     assert len(link.b.of(ConnectionRequested)) == 3
 
 
 @pytest.mark.req("CMP-3.1.1-07", "CMP-3.1.1-04", "CMP-3.1.7.3-01", "CMP-3.1.7.3-02")
 def test_grants_add_up_and_end() -> None:
     machine = started(Limits(max_grant=10, max_incoming=15), grants=0)
-    assert machine.incoming_granted == 0
+    assert machine._incoming.granted == 0
     assert machine.resources_requested(3) == 3
-    assert machine.incoming_granted == 3
+    assert machine._incoming.granted == 3
     assert machine.resources_requested(20) == 10
-    assert machine.incoming_granted == 13
+    assert machine._incoming.granted == 13
     assert machine.resources_requested(5) == 2
     assert machine.resources_requested(5) == 0
-    assert machine.incoming_granted == 15
+    assert machine._incoming.granted == 15
 
 
 @pytest.mark.req("CMP-3.1.7.3-03")
@@ -317,7 +317,7 @@ def test_nothing_left_to_grant_is_zero_and_changes_nothing() -> None:
     """The driver answers 0x80000127 for a zero."""
     machine = started(Limits(max_incoming=0), grants=0)
     assert machine.resources_requested(1) == 0
-    assert machine.incoming_granted == 0
+    assert machine._incoming.granted == 0
 
 
 @pytest.mark.parametrize("granted", [0, -1])
@@ -330,7 +330,7 @@ def test_a_success_that_grants_nothing_fails_the_connection(granted: int) -> Non
     assert isinstance(event, ConnectFailed)
     assert event.connection is connection
     assert connection.state is State.GONE
-    assert machine.outgoing_granted == 0
+    assert machine._outgoing.granted == 0
 
 
 @pytest.mark.req("CMP-3.1.4.2-06")
@@ -354,7 +354,7 @@ def test_more_is_not_granted_than_was_asked_for() -> None:
     machine = started(granted=0)
     machine.connect(1)
     machine.resources_granted(0xFFFFFFFF, 0.0)
-    assert machine.outgoing_granted == 1
+    assert machine._outgoing.granted == 1
 
 
 def test_no_request_goes_beyond_999() -> None:
@@ -374,7 +374,7 @@ def test_slots_are_asked_for_before_the_last_is_taken() -> None:
     link.a.multiplexer.connect(1)
     link.run()
     assert link.a.requests == [10, 10]
-    assert link.a.multiplexer.outgoing_granted == 20
+    assert link.a.multiplexer._outgoing.granted == 20
 
 
 def test_an_advance_request_that_is_refused_hurts_nobody_and_is_not_repeated() -> None:

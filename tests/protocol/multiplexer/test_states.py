@@ -277,7 +277,7 @@ def test_a_session_that_is_not_up_takes_no_boxcars_and_grants_nothing(state: Ses
     with pytest.raises(NotOpen):
         feed(machine, Packet.ping())
     assert machine.resources_requested(5) == 0
-    assert machine.incoming_granted == 0
+    assert machine._incoming.granted == 0
     assert machine.effects() == []
 
 
@@ -288,11 +288,10 @@ def test_an_ending_session_takes_no_connections(state: SessionState) -> None:
         machine.connect(1)
     machine.resources_granted(5, 0.0)
     machine.resources_refused(0.0)
-    assert machine.outgoing_granted == 0
+    assert machine._outgoing.granted == 0
     machine.session_down(0.0)
     machine.session_down(0.0)
     machine.boxcar_delivered(0.0)
-    machine.boxcar_failed(0.0)
     assert events_of(machine) == []
     assert machine.effects() == []
     assert machine.next_timer() is None
@@ -314,7 +313,7 @@ def test_a_new_session_is_empty(asked_here: bool) -> None:
     machine.session_up(0.0)
     assert not machine.outgoing
     assert not machine.incoming
-    assert (machine.outgoing_granted, machine.incoming_granted) == (0, 0)
+    assert (machine._outgoing.granted, machine._incoming.granted) == (0, 0)
     assert sent_by(machine) == []
     assert machine._idle_due == machine.limits.idle_s
 

@@ -219,8 +219,8 @@ def test_a_ping_that_fails_is_the_end_of_the_session() -> None:
     events_of(machine)
     machine.handle_timer(10.0)
     machine.effects()
-    machine.boxcar_failed(22.0, "timed out")
-    assert machine.effects() == [TearDown(problem=True, reason="timed out")]
+    machine.session_down(22.0, "timed out")  # by whoever called SendReceive
+    assert machine.effects() == []
     assert events_of(machine) == [Disconnected(connection, session_down=True)]
 
 
@@ -263,7 +263,7 @@ def test_a_call_that_fails_while_the_session_ends_is_no_second_end() -> None:
     machine.ping()
     machine.effects()
     machine.handle_timer(30.0)
-    machine.boxcar_failed(31.0)
+    machine.session_down(31.0)
     assert machine.effects() == [IDLE]
     machine.session_down(32.0)
     assert machine.effects() == []

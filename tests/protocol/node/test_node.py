@@ -15,6 +15,7 @@ from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.queueing.message import Message, PrivateQueue
 from mqis.protocol.replication.effects import Refusal, Send
 from mqis.protocol.replication.machine import Replication
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Role, Server
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
@@ -43,7 +44,9 @@ def test_a_name_that_nothing_can_be_sent_to_stops_nobody_else() -> None:
         ],
         AT,
     )
-    assert [type(outcome) for outcome in left] == [Refusal]
+    (refusal,) = left
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is RefusalReason.UNREACHABLE
     assert made.queue.queued("psc2") == 1
     assert [effect.machine for effect in made.queue.effects() if isinstance(effect, Connect)] == [
         "psc2"

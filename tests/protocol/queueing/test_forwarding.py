@@ -193,7 +193,7 @@ def test_a_repetition_is_dropped_and_a_round_trip_is_not() -> None:
         return judges.judge(message(private(), guid("d"), hops=hops), guid("s"), 3, 100.0)
 
     assert isinstance(verdict(0), Relay)
-    assert verdict(0) == Refused(MessageIdentifier(guid("s"), 7), 3, "duplicate")
+    assert verdict(0) == Refused(MessageIdentifier(guid("s"), 7), 3, "duplicate", duplicate=True)
     assert isinstance(verdict(2), Relay), "it has been round, and has two hops more"
     assert isinstance(verdict(2), Refused)
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqis.protocol.queueing.events import Delivered
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.message import Message, build_packet
 from mqis.protocol.queueing.names import (
     canonical,
-    direct_format_name,
     direct_name,
     machine_of,
-    private_format_name,
     queue_path,
 )
 from mqis.protocol.queueing.outgoing import Outgoing, OutgoingQueue
+from mqis.protocol.queueing.receiving import Receiver
+from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.queueing.tables import DuplicateTable, MessageIdCounter, Sent, SentTable
 from mqis.protocol.queueing.timers import Timers
 from mqis.wire.guid import Guid
@@ -46,11 +48,36 @@ def test_what_is_no_machine_name(name: str) -> None:
         queue_path(name)
 
 
-@pytest.mark.req("MQDSRP-1.9-02", "MQDSRP-1.9-03")
-def test_format_names() -> None:
-    assert private_format_name(PSC1) == "PRIVATE=f0f1f2f3-0001-0002-0003-040506070809\\1"
-    assert direct_format_name("PSC1") == "DIRECT=OS:PSC1\\private$\\mqis_queue$"
+@pytest.mark.req("MQDSRP-1.9-03")
+def test_a_message_goes_to_the_direct_name_of_the_queue() -> None:
+    packet = build_packet(Message(b"x"), MessageIdentifier(PSC1, 7), "PSC2", 0, None)
+    sent = decode_packet(packet)
+    assert isinstance(sent, UserMessage)
+    assert sent.header.destination == QueueName.of_direct("OS:PSC2\\private$\\mqis_queue$")
     assert direct_name("PSC1") == "OS:PSC1\\private$\\mqis_queue$"
+
+
+@pytest.mark.req("MQDSRP-1.9-02")
+def test_the_private_name_of_the_queue_is_that_of_answers_and_of_the_queue_itself() -> None:
+    """PRIVATE=guid\\1, as a packet has it: the queue manager in the address, the queue's number."""
+    message = Message(b"x", acknowledge=True)
+    direct = decode_packet(build_packet(message, MessageIdentifier(PSC1, 7), "PSC2", 0, None))
+    assert isinstance(direct, UserMessage)
+    assert direct.header.source == PSC1
+    assert direct.header.admin == QueueName.at_source(1)
+    for number, delivered in ((1, True), (3, False)):
+        name = QueueName.at_destination(number)
+        header = replace(direct.header, destination=name, address=PSC2)
+        receiver = Receiver(
+            PSC2,
+            "PSC2",
+            duplicates=DuplicateTable(Limits()),
+            sent=SentTable(Limits()),
+            policy=SigningPolicy.NONE,
+            signer=None,
+        )
+        verdict = receiver.judge(replace(direct, header=header), PSC1, 1, 0.0)
+        assert isinstance(verdict, Delivered) is delivered
 
 
 @pytest.mark.parametrize(

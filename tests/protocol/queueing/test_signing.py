@@ -10,14 +10,14 @@ import pytest
 from mqis.protocol.queueing.events import Delivered, Refused
 from mqis.protocol.queueing.message import Message, build_packet
 from mqis.protocol.queueing.signing import (
-    Md5RsaSigner,
+    Signer,
     SigningPolicy,
     Verdict,
     examine,
     signed_parts,
 )
+from mqis.runtime.node.signer import MachineKey, MachineSigner
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage, decode_packet
 from mqis.wire.mqqb.properties import MD5, MessageProperties
@@ -25,17 +25,15 @@ from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.mqqb.securityheader import SenderIdType
 from mqis.wire.mqqb.userheader import UserHeader
 from tests.protocol.queueing.wires import PSC1, PSC2, Wires, manager
-from tests.wire.mqds.vectors import MODULUS, PRIVATE_EXPONENT
 
-EXPONENT = 65_537
-KEY = RsaPublicKey.of(MODULUS, EXPONENT)
-KEYS = {PSC1: KEY, PSC2: KEY}
-SIGNER = Md5RsaSigner(MODULUS, PRIVATE_EXPONENT, KEYS.get)
-STRANGER = Md5RsaSigner(MODULUS, PRIVATE_EXPONENT, lambda _guid: None)
+KEY = MachineKey.generate(1024)
+KEYS = {PSC1: (KEY.public,), PSC2: (KEY.public,)}
+SIGNER = MachineSigner(KEY, lambda guid: KEYS.get(guid, ()))
+STRANGER = MachineSigner(KEY, lambda _guid: ())
 NONE, ACCEPT, REQUIRE = SigningPolicy.NONE, SigningPolicy.ACCEPT, SigningPolicy.REQUIRE
 
 
-def packet(signer: Md5RsaSigner | None, body: bytes = b"body") -> UserMessage:
+def packet(signer: Signer | None, body: bytes = b"body") -> UserMessage:
     message = Message(body, acknowledge=True)
     decoded = decode_packet(build_packet(message, MessageIdentifier(PSC1, 7), "PSC2", 0, signer))
     assert isinstance(decoded, UserMessage)
@@ -86,11 +84,12 @@ def test_a_message_is_signed_by_its_queue_manager() -> None:
     assert security.sender_id == PSC1.raw
     assert security.default_provider
     assert SIGNED.properties.hash_algorithm == MD5 == 0x8003
-    assert len(security.signature) == 64
-    number = pow(int.from_bytes(security.signature, "little"), EXPONENT, MODULUS)
+    assert len(security.signature) == 128
+    key = KEY.public
+    number = pow(int.from_bytes(security.signature, "little"), key.exponent, key.modulus)
     digest = md5(bytes(24) + b"body" + b"\x01\0\0\0").digest()
     info = bytes.fromhex("3020300c06082a864886f70d020505000410") + digest
-    assert number.to_bytes(64, "big") == b"\0\x01" + b"\xff" * (61 - len(info)) + b"\0" + info
+    assert number.to_bytes(128, "big") == b"\0\x01" + b"\xff" * (125 - len(info)) + b"\0" + info
 
 
 @pytest.mark.req("MQDSRP-3.1.7.2.1-03")
@@ -139,7 +138,7 @@ def test_verdicts() -> None:
 )
 def test_policies(
     message: UserMessage,
-    signer: Md5RsaSigner | None,
+    signer: Signer | None,
     none: tuple[bool, str | None],
     accept: tuple[bool, str | None],
     require: tuple[bool, str | None],

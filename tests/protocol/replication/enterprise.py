@@ -32,6 +32,7 @@ from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop, props
 from mqis.wire.mqdsrp.messages import Message, decode_message, encode_message
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.propvariant import PropVariant, VarType
@@ -87,7 +88,7 @@ class Node:
         return self.server.name
 
     def refusals(self) -> list[str]:
-        return [effect.reason for effect in self.told if isinstance(effect, Refusal)]
+        return [effect.text for effect in self.told if isinstance(effect, Refusal)]
 
     def answers(self) -> dict[int, int]:
         return {e.request: e.hresult for e in self.told if isinstance(e, Answered)}
@@ -178,7 +179,7 @@ class Enterprise:
         with node.store.write() as tx:
             events = DirectoryEvents(tx, int(START), CountedEntropy("first"))
             events.create_directory_object(
-                ObjectType.ENTERPRISE, {PropId.E_NAME: text("E"), PropId.E_PECNAME: text(name)}
+                ObjectType.ENTERPRISE, props({PropId.E_NAME: "E", PropId.E_PECNAME: name})
             )
             events.create_directory_object(ObjectType.SITE, site_properties(site, name))
             machine = machine_properties(name, site, ServiceBits.PEC)
@@ -202,7 +203,7 @@ class Enterprise:
         primary = self.nodes[psc]
         pec = next(node for node in self.nodes.values() if node.server.is_pec)
         properties = machine_properties(name, "", ServiceBits.BSC)
-        properties[PropId.QM_SITE_ID] = PropVariant(VarType.CLSID, primary.server.site)
+        properties[PropId.QM_SITE_ID] = prop(PropId.QM_SITE_ID, primary.server.site)
         self.create(primary, ObjectType.MACHINE, properties)
         seeds = {pec.server.id: pec.name, primary.server.id: primary.name}
         server = Server(
@@ -369,9 +370,9 @@ class Enterprise:
         return self.change(node, lambda e: e.create_directory_object(object_type, properties))
 
     def create_queue(self, node: Node, path: str, **values: PropVariant) -> int | None:
-        properties: dict[int, PropVariant] = {PropId.Q_PATHNAME: text(path)}
+        properties: dict[int, PropVariant] = props({PropId.Q_PATHNAME: path})
         properties |= {PropId[f"Q_{name.upper()}"]: value for name, value in values.items()}
-        properties[PropId.Q_INSTANCE] = PropVariant(VarType.CLSID, guid_of(path))
+        properties[PropId.Q_INSTANCE] = prop(PropId.Q_INSTANCE, guid_of(path))
         return self.create(node, ObjectType.QUEUE, properties)
 
     def update(
@@ -385,7 +386,7 @@ class Enterprise:
         return self.change(node, operation)
 
     def label(self, node: Node, path: str, label: str) -> int | None:
-        return self.update(node, ObjectType.QUEUE, path, {PropId.Q_LABEL: text(label)})
+        return self.update(node, ObjectType.QUEUE, path, props({PropId.Q_LABEL: label}))
 
     def delete(self, node: Node, object_type: ObjectType, path: str) -> int | None:
         def operation(events: DirectoryEvents) -> None:
@@ -458,20 +459,24 @@ def snapshot(store: MemoryStore) -> MemoryStore:
 
 
 def site_properties(site: str, psc: str) -> dict[int, PropVariant]:
-    return {
-        PropId.S_SITEID: PropVariant(VarType.CLSID, guid_of(site)),
-        PropId.S_PATHNAME: text(site),
-        PropId.S_PSC: text(psc),
-    }
+    return props(
+        {
+            PropId.S_SITEID: guid_of(site),
+            PropId.S_PATHNAME: site,
+            PropId.S_PSC: psc,
+        }
+    )
 
 
 def machine_properties(name: str, site: str, service: int) -> dict[int, PropVariant]:
-    return {
-        PropId.QM_MACHINE_ID: PropVariant(VarType.CLSID, guid_of(name)),
-        PropId.QM_PATHNAME: text(name),
-        PropId.QM_SITE_ID: PropVariant(VarType.CLSID, guid_of(site)),
-        PropId.QM_SERVICE: PropVariant(VarType.UI4, int(service)),
-    }
+    return props(
+        {
+            PropId.QM_MACHINE_ID: guid_of(name),
+            PropId.QM_PATHNAME: name,
+            PropId.QM_SITE_ID: guid_of(site),
+            PropId.QM_SERVICE: int(service),
+        }
+    )
 
 
 def carries(kind: type[Any], to: str = "", sender: str = "") -> Wanted:

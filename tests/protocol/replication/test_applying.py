@@ -23,11 +23,12 @@ from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, guid_of, number, text
+from tests.protocol.replication.enterprise import Enterprise, guid_of, number
 
 SITE = guid_of("A")
 MIN = SequenceNumber.MIN
@@ -40,16 +41,16 @@ def clsid(value: Guid) -> PropVariant:
 
 #: One object of each type as another server would send it.
 EXAMPLES: dict[ObjectType, tuple[tuple[int, PropVariant], ...]] = {
-    ObjectType.QUEUE: ((PropId.Q_PATHNAME, text("m\\q")), (PropId.Q_QMID, clsid(guid_of("m")))),
-    ObjectType.MACHINE: ((PropId.QM_PATHNAME, text("m")), (PropId.QM_SITE_ID, clsid(SITE))),
-    ObjectType.SITE: ((PropId.S_PATHNAME, text("A")), (PropId.S_PSC, text("m"))),
-    ObjectType.CN: ((PropId.CN_NAME, text("net")),),
-    ObjectType.ENTERPRISE: ((PropId.E_NAME, text("E")), (PropId.E_PECNAME, text("m"))),
-    ObjectType.USER: ((PropId.U_SID, PropVariant(VarType.BLOB, b"sid")),),
+    ObjectType.QUEUE: (pair(PropId.Q_PATHNAME, "m\\q"), pair(PropId.Q_QMID, guid_of("m"))),
+    ObjectType.MACHINE: (pair(PropId.QM_PATHNAME, "m"), pair(PropId.QM_SITE_ID, SITE)),
+    ObjectType.SITE: (pair(PropId.S_PATHNAME, "A"), pair(PropId.S_PSC, "m")),
+    ObjectType.CN: (pair(PropId.CN_NAME, "net"),),
+    ObjectType.ENTERPRISE: (pair(PropId.E_NAME, "E"), pair(PropId.E_PECNAME, "m")),
+    ObjectType.USER: (pair(PropId.U_SID, b"sid"),),
     ObjectType.ROUTINGLINK: (
-        (PropId.L_COST, PropVariant(VarType.UI4, 3)),
-        (PropId.L_NEIGHBOR1, clsid(SITE)),
-        (PropId.L_NEIGHBOR2, clsid(guid_of("B"))),
+        pair(PropId.L_COST, 3),
+        pair(PropId.L_NEIGHBOR1, SITE),
+        pair(PropId.L_NEIGHBOR2, guid_of("B")),
     ),
 }
 
@@ -206,7 +207,7 @@ def test_a_name_that_the_authority_has_given_to_another_object() -> None:
 @pytest.mark.req("MQDSRP-3.1.7.2.3-01")
 @pytest.mark.parametrize(
     "properties",
-    [(), ((PropId.D_SCOPE, PropVariant(VarType.UI1, 1)),)],
+    [(), (pair(PropId.D_SCOPE, 1),)],
 )
 def test_a_change_that_does_not_tell_its_type(
     properties: tuple[tuple[int, PropVariant], ...],
@@ -236,12 +237,14 @@ def test_what_is_sent_is_what_is_there(label: str, quota: int, security: bytes, 
     applied(store, change(Command.SYNC, ObjectType.QUEUE))
     [first] = stored(store, ObjectType.QUEUE)
     original = first.with_properties(
-        {
-            PropId.Q_LABEL: text(label),
-            PropId.Q_QUOTA: PropVariant(VarType.UI4, quota),
-            PropId.Q_SECURITY: PropVariant(VarType.BLOB, security),
-            PropId.Q_SCOPE: PropVariant(VarType.UI1, scope),
-        },
+        props(
+            {
+                PropId.Q_LABEL: label,
+                PropId.Q_QUOTA: quota,
+                PropId.Q_SECURITY: security,
+                PropId.Q_SCOPE: scope,
+            }
+        ),
         number(44),
     )
     replica = MemoryStore()

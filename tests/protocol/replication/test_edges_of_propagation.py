@@ -9,6 +9,7 @@ from mqis.protocol.replication.replicated import REPLICATED
 from mqis.protocol.replication.settings import Settings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.messages import ChangePropagation
 from mqis.wire.propvariant import PropVariant, VarType
@@ -48,8 +49,8 @@ def test_a_site_without_an_interval_has_the_default_one() -> None:
     """What is not to be passed on at once waits for the timer, which is never zero (E62)."""
     enterprise = built(Settings(intrasite_s=7.0))
     pec, bsc = enterprise.nodes["pec"], enterprise.nodes["bsc"]
-    none = PropVariant(VarType.UI2, 0)
-    enterprise.update(pec, ObjectType.SITE, "B", {PropId.S_INTERVAL1: none})
+    none = 0
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_INTERVAL1: none}))
     enterprise.run(5)
     enterprise.lose(carries(ChangePropagation, to="psc"))
     enterprise.create_queue(pec, "pec\\q")

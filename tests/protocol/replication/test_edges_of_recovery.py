@@ -13,6 +13,7 @@ from mqis.protocol.replication.memory import Survivor
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
@@ -22,7 +23,6 @@ from tests.protocol.replication.enterprise import (
     guid_of,
     machine_properties,
     site_properties,
-    text,
 )
 
 SITE_A, SITE_B, SITE_N = (guid_of(name) for name in "ABN")
@@ -81,7 +81,7 @@ def test_a_copy_with_changes_that_it_cannot_have_is_not_taken(what: str) -> None
     enterprise, silence, survivor = asking()
     psc = enterprise.nodes["psc"]
     assert not survivor.probing
-    name = (PropId.Q_PATHNAME, text("psc\\odd"))
+    name = pair(PropId.Q_PATHNAME, "psc\\odd")
     last = psc.partition(SITE_B).last_seq
     odd = DirectoryChange(Command.SYNC, None, guid_of("odd"), SITE_B, last, last + 1, MIN, (name,))
     if what == "another partition":

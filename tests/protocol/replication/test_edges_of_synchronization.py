@@ -14,6 +14,7 @@ from mqis.protocol.replication.settings import Settings
 from mqis.protocol.replication.work import Work
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
@@ -22,7 +23,6 @@ from mqis.wire.mqdsrp.messages import (
     SyncReply,
     SyncRequest,
 )
-from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import (
     CountedEntropy,
@@ -30,7 +30,6 @@ from tests.protocol.replication.enterprise import (
     Node,
     guid_of,
     number,
-    text,
 )
 
 SITE_A, SITE_B = guid_of("A"), guid_of("B")
@@ -60,8 +59,8 @@ def psc(enterprise: Enterprise) -> Node:
 
 def queue(name: str, seq: int) -> DirectoryChange:
     properties = (
-        (PropId.Q_QMID, PropVariant(VarType.CLSID, guid_of("pec"))),
-        (PropId.Q_PATHNAME, text(f"pec\\{name}")),
+        pair(PropId.Q_QMID, guid_of("pec")),
+        pair(PropId.Q_PATHNAME, f"pec\\{name}"),
     )
     return DirectoryChange(
         Command.SYNC, None, guid_of(name), SITE_A, number(seq - 1), number(seq), MIN, properties

@@ -12,6 +12,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, Sync0, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant
@@ -23,7 +24,6 @@ from tests.protocol.replication.enterprise import (
     machine_properties,
     number,
     site_properties,
-    text,
 )
 
 SITE_A, SITE_B, SITE_C, SITE_N = (guid_of(name) for name in "ABCN")
@@ -132,7 +132,7 @@ def test_a_site_that_a_crash_left_to_be_forgotten_is_not_asked_for(enterprise: E
 
 def test_an_enterprise_that_names_no_pec_keeps_its_authority(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
-    unnamed = (PropId.E_PECNAME, text(""))
+    unnamed = pair(PropId.E_PECNAME, "")
     tell(enterprise, "pec", "psc", of_the_enterprise(psc, 1, Command.UPDATE, Guid.NULL, unnamed))
     found = psc.find(ObjectType.ENTERPRISE, "E")
     assert found is not None
@@ -145,11 +145,11 @@ def test_a_pec_that_gets_the_enterprise_back_asks_before_it_decides(
 ) -> None:
     """The other one may have used numbers that it has not heard of."""
     pec = enterprise.nodes["pec"]
-    enterprise.update(pec, ObjectType.ENTERPRISE, "E", {PropId.E_PECNAME: text("far")})
+    enterprise.update(pec, ObjectType.ENTERPRISE, "E", props({PropId.E_PECNAME: "far"}))
     enterprise.run(5)
     assert ENTERPRISE_PARTITION not in pec.machine.memory.recoveries
     enterprise.sent.clear()
-    named = (PropId.E_PECNAME, text("pec"))
+    named = pair(PropId.E_PECNAME, "pec")
     tell(enterprise, "far", "pec", of_the_enterprise(pec, 1, Command.UPDATE, Guid.NULL, named))
     assert pec.partition(ENTERPRISE_PARTITION).owner == "pec"
     assert ENTERPRISE_PARTITION in pec.machine.memory.recoveries
@@ -157,7 +157,7 @@ def test_a_pec_that_gets_the_enterprise_back_asks_before_it_decides(
     assert {p.machine for p in asked} == {"psc", "far"}
     enterprise.run(130)
     assert [told.partition for told in pec.recovered()] == [str(ENTERPRISE_PARTITION)]
-    assert enterprise.create(pec, ObjectType.CN, {PropId.CN_NAME: text("n")}) is None
+    assert enterprise.create(pec, ObjectType.CN, props({PropId.CN_NAME: "n"})) is None
 
 
 # --- what is undone -------------------------------------------------------------------------------
@@ -202,12 +202,12 @@ def test_an_office_that_an_undone_reply_gave_is_not_taken(enterprise: Enterprise
     """Its site names another PSC still, so nobody is to be asked for a copy."""
     psc = enterprise.nodes["psc"]
     pec = enterprise.nodes["pec"]
-    enterprise.update(pec, ObjectType.SITE, "B", {PropId.S_PSC: text("other")})
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_PSC: "other"}))
     enterprise.run(5)
     enterprise.lose(lambda parcel: parcel.machine == "pec")
     enterprise.crash("psc")
     enterprise.restart("psc")
-    back = (PropId.S_PSC, text("psc"))
+    back = pair(PropId.S_PSC, "psc")
     undo(enterprise, of_the_enterprise(psc, 1, Command.UPDATE, SITE_B, back))
     assert psc.partition(SITE_B).owner == "other"
     assert psc.machine.memory.recoveries == {}

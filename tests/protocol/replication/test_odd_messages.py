@@ -16,6 +16,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
@@ -39,7 +40,6 @@ from tests.protocol.replication.enterprise import (
     machine_properties,
     number,
     site_properties,
-    text,
 )
 
 SITE_A, SITE_B, SITE_C, SITE_N = (guid_of(name) for name in "ABCN")
@@ -86,7 +86,7 @@ def about(
 def test_changes_that_are_refused_for_one_reason_are_refused_once(enterprise: Enterprise) -> None:
     """Whoever sends thousands does not fill the journal."""
     psc = enterprise.nodes["psc"]
-    label = (PropId.Q_LABEL, text("x"))
+    label = pair(PropId.Q_LABEL, "x")
     change = about(psc, Command.UPDATE, "pec\\q", label)
     lost = replace(change, partition=guid_of("nowhere"))
     before = len(psc.refusals())
@@ -113,7 +113,7 @@ def test_a_deletion_does_not_reach_an_object_that_another_authority_has(
 def test_an_object_that_another_authority_has_is_not_taken_over(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
     before = psc.find(ObjectType.QUEUE, "far\\q")
-    path = (PropId.Q_PATHNAME, text("pec\\mine"))
+    path = pair(PropId.Q_PATHNAME, "pec\\mine")
     change = about(psc, Command.SYNC, "far\\q", path)
     enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (change,)))
     assert psc.find(ObjectType.QUEUE, "far\\q") == before
@@ -166,7 +166,7 @@ def label_of(node: Node, path: str) -> object:
 
 
 def relabelled(path: str, partition: Guid) -> DirectoryChange:
-    label = (PropId.Q_LABEL, text("new"))
+    label = pair(PropId.Q_LABEL, "new")
     return DirectoryChange(Command.UPDATE, None, guid_of(path), partition, MIN, MIN, MIN, (label,))
 
 
@@ -226,7 +226,7 @@ def test_a_site_of_the_null_guid_does_not_take_the_enterprise(enterprise: Enterp
     psc = enterprise.nodes["psc"]
     before = psc.partition(ENTERPRISE_PARTITION)
     last = before.last_seq
-    names = ((PropId.S_PATHNAME, text("Null")), (PropId.S_PSC, text("psc")))
+    names = (pair(PropId.S_PATHNAME, "Null"), pair(PropId.S_PSC, "psc"))
     odd = DirectoryChange(
         Command.SYNC, None, Guid.NULL, ENTERPRISE_PARTITION, last, last + 1, MIN, names
     )

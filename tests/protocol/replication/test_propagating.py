@@ -15,6 +15,7 @@ from mqis.protocol.replication.transport import TransportEvent
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
@@ -74,7 +75,7 @@ def test_how_the_commands_name_their_object(enterprise: Enterprise) -> None:
     assert dict(create.properties)[PropId.Q_INSTANCE].value == identity
     assert dict(create.properties)[PropId.Q_LABEL].value == "l"
     assert (update.command, update.path, update.guid) == (Command.UPDATE, None, identity)
-    assert dict(update.properties) == {PropId.Q_LABEL: text("m")}
+    assert dict(update.properties) == props({PropId.Q_LABEL: "m"})
     assert (delete.command, delete.guid) == (Command.DELETE, identity)
     for index, change in enumerate((create, update, delete)):
         assert change.previous_seq == number(last + index)
@@ -91,8 +92,8 @@ def test_a_deletion_carries_scope_and_type(enterprise: Enterprise) -> None:
     enterprise.run(1)
     delete = told(enterprise, "far")[-1]
     assert delete.properties == (
-        (PropId.D_SCOPE, PropVariant(VarType.UI1, 0)),
-        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, int(ObjectType.QUEUE))),
+        pair(PropId.D_SCOPE, 0),
+        pair(PropId.D_OBJTYPE, int(ObjectType.QUEUE)),
     )
 
 

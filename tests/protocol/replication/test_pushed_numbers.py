@@ -14,6 +14,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
 from mqis.protocol.replication.settings import Settings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
@@ -24,9 +25,8 @@ from mqis.wire.mqdsrp.messages import (
     SyncReply,
     SyncRequest,
 )
-from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, Node, guid_of, number, text
+from tests.protocol.replication.enterprise import Enterprise, Node, guid_of, number
 
 SITE_A, SITE_B = guid_of("A"), guid_of("B")
 MIN, MAX = SequenceNumber.MIN, SequenceNumber.MAX
@@ -63,8 +63,8 @@ def beat(enterprise: Enterprise, last: int, purged: int = 0) -> None:
 
 def queue(seq: int, previous: int, purged: int = 0) -> DirectoryChange:
     properties = (
-        (PropId.Q_INSTANCE, PropVariant(VarType.CLSID, guid_of("evil"))),
-        (PropId.Q_PATHNAME, text("pec\\evil")),
+        pair(PropId.Q_INSTANCE, guid_of("evil")),
+        pair(PropId.Q_PATHNAME, "pec\\evil"),
     )
     return DirectoryChange(
         Command.CREATE,

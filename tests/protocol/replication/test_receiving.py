@@ -10,6 +10,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
@@ -20,9 +21,8 @@ from mqis.wire.mqdsrp.messages import (
     SyncReply,
     SyncRequest,
 )
-from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, guid_of, number, text
+from tests.protocol.replication.enterprise import Enterprise, guid_of, number
 
 SITE_A, SITE_B = guid_of("A"), guid_of("B")
 
@@ -42,9 +42,9 @@ def enterprise() -> Enterprise:
 
 def create(name: str, seq: int, previous: int | None = None, purged: int = 0) -> DirectoryChange:
     properties = (
-        (PropId.Q_INSTANCE, PropVariant(VarType.CLSID, guid_of(name))),
-        (PropId.Q_QMID, PropVariant(VarType.CLSID, guid_of("pec"))),
-        (PropId.Q_PATHNAME, text(f"pec\\{name}")),
+        pair(PropId.Q_INSTANCE, guid_of(name)),
+        pair(PropId.Q_QMID, guid_of("pec")),
+        pair(PropId.Q_PATHNAME, f"pec\\{name}"),
     )
     return DirectoryChange(
         Command.CREATE,
@@ -126,7 +126,7 @@ def test_after_a_failed_change_nothing_else_happens_but_a_request(
         command=Command.UPDATE,
         path=None,
         guid=guid_of("nobody"),
-        properties=((PropId.Q_LABEL, text("x")),),
+        properties=(pair(PropId.Q_LABEL, "x"),),
     )
     tell(enterprise, create("behind", last + 2))
     tell(enterprise, missing)

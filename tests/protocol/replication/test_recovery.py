@@ -8,6 +8,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Scope
 from mqis.protocol.replication.settings import Settings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import ChangePropagation, Sync0, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
@@ -16,7 +17,6 @@ from tests.protocol.replication.enterprise import (
     carries,
     guid_of,
     site_properties,
-    text,
 )
 
 SITE_B = guid_of("B")
@@ -97,7 +97,7 @@ def test_a_restored_pec_gets_back_the_sites_created_since() -> None:
     pec = enterprise.nodes["pec"]
     backup = enterprise.backup("pec")
     enterprise.create(pec, ObjectType.SITE, site_properties("New", "nobody"))
-    enterprise.update(pec, ObjectType.SITE, "C", {PropId.S_INTERVAL1: PropVariant(VarType.UI2, 7)})
+    enterprise.update(pec, ObjectType.SITE, "C", props({PropId.S_INTERVAL1: 7}))
     enterprise.run(5)
     before = pec.last(ENTERPRISE_PARTITION)
     enterprise.restore("pec", backup, authority=True)
@@ -148,10 +148,10 @@ def test_a_replaced_psc_whose_site_comes_back_to_it_asks_first() -> None:
     comes back with the first signed heartbeat (E37, E57)."""
     enterprise = built(signed=True)
     pec, psc = enterprise.nodes["pec"], enterprise.nodes["psc"]
-    enterprise.update(pec, ObjectType.SITE, "B", {PropId.S_PSC: text("other")})
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_PSC: "other"}))
     enterprise.run(5)
     assert psc.partition(SITE_B).owner == "other"
-    enterprise.update(pec, ObjectType.SITE, "B", {PropId.S_PSC: text("psc")})
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_PSC: "psc"}))
     enterprise.run(130)
     assert psc.recovered()[-1].partition == str(SITE_B)
     assert enterprise.create_queue(psc, "psc\\again") is None
@@ -162,7 +162,7 @@ def test_a_replaced_psc_whose_site_comes_back_to_it_asks_first() -> None:
 def test_a_pec_that_hands_over_asks_the_next_one() -> None:
     enterprise = built()
     pec = enterprise.nodes["pec"]
-    enterprise.update(pec, ObjectType.ENTERPRISE, "E", {PropId.E_PECNAME: text("far")})
+    enterprise.update(pec, ObjectType.ENTERPRISE, "E", props({PropId.E_PECNAME: "far"}))
     enterprise.run(5)
     assert pec.partition(ENTERPRISE_PARTITION).owner == "far"
-    assert enterprise.create(pec, ObjectType.CN, {PropId.CN_NAME: text("n")}) is not None
+    assert enterprise.create(pec, ObjectType.CN, props({PropId.CN_NAME: "n"})) is not None

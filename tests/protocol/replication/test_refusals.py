@@ -1,64 +1,212 @@
-"""Every reason that replication refuses for has a kind; kinds are few, reasons are not."""
+"""Each refusal carries its reason, whatever names stand in its text."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from mqis.protocol import replication
-from mqis.protocol.replication.refusals import KINDS, NOT_APPLIED, kind_of
+from mqis.protocol.replication.effects import Refusal
+from mqis.protocol.replication.refusals import HARMLESS, RefusalReason
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import Command
+from mqis.wire.mqdsrp.messages import (
+    AlreadyPurged,
+    BscAck,
+    ChangePropagation,
+    ChangeRequest,
+    Message,
+    PscAck,
+)
+from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.seqnum import SequenceNumber
+from tests.protocol.replication.enterprise import Enterprise, Node, Parcel, guid_of, text
+from tests.protocol.replication.test_scenario_hostile import FORGERIES, queue_change
 
-PACKAGE = Path(replication.__path__[0])
-#: Functions that give reasons to those who refuse.
-GIVERS = {"refusal_of_change", "_refusal", "_unusable"}
-#: Words for which a change, not a message, was refused.
-OF_CHANGES = {"this change stops a whole reply"}
+SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
+R = RefusalReason
+
+#: The reason of each message that scenario 17 forges.
+OF_FORGERIES = {
+    "a heartbeat of a stranger": R.STRANGER,
+    "a heartbeat of a server that is not the authority": R.WRONG_SOURCE,
+    "a heartbeat for our own partition": R.OWN_PARTITION,
+    "a heartbeat from the far future": R.INCONSISTENT,
+    "a heartbeat that purges more than there is": R.INCONSISTENT,
+    "a change of a stranger": R.STRANGER,
+    "a change for a partition of somebody else": R.WRONG_SOURCE,
+    "a change for our own partition": R.OWN_PARTITION,
+    "a change to a BSC from another than its PSC": R.WRONG_SOURCE,
+    "a change for an unknown partition": R.UNKNOWN_PARTITION,
+    "a number from the future": R.INCONSISTENT,
+    "a reply that nobody asked for": R.UNSOLICITED,
+    "a reply for our own partition": R.OWN_PARTITION,
+    "a purge that nobody asked about": R.UNSOLICITED,
+    "a purge of our own partition": R.OWN_PARTITION,
+    "a sync request of a stranger": R.STRANGER,
+    "a sync request in another's name": R.IMPERSONATION,
+    "a change request of a stranger": R.STRANGER,
+    "a change request in another's name": R.IMPERSONATION,
+    "an answer that nobody waits for": R.UNSOLICITED,
+    "an acknowledgement of a stranger": R.IMPERSONATION,
+    "an acknowledgement from the future": R.INCONSISTENT,
+    "an acknowledgement of another site": R.IMPERSONATION,
+    "a sign of life in a BSC's name": R.IMPERSONATION,
+}
+#: Reasons that take more than one forged message: tests below, and for a name that nothing can be
+#: sent to ``tests/protocol/node/test_node.py``.
+OTHERS = {R.MALFORMED, R.UNREACHABLE, R.REPLAYED, R.CLOCK, R.OUTDATED, R.NOT_APPLIED}
+assert FORGERIES.keys() == OF_FORGERIES.keys()
 
 
-def _texts(node: ast.AST) -> Iterator[str]:
-    """Strings in an expression, with an x in the place of each value."""
-    if isinstance(node, ast.JoinedStr):
-        pieces = (v.value if isinstance(v, ast.Constant) else "x" for v in node.values)
-        yield "".join(map(str, pieces))
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node.value
-    else:
-        for part in ast.iter_child_nodes(node):
-            yield from _texts(part)
+def make_enterprise() -> Enterprise:
+    made = Enterprise()
+    made.add_pec("pec", "A")
+    made.add_psc("psc", "B")
+    made.add_bsc("bsc", "psc")
+    made.add_psc("far", "C")
+    made.run(70)
+    return made
 
 
-def reasons() -> set[str]:
-    found: set[str] = set()
-    for path in sorted(PACKAGE.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            if is_call and node.func.attr == "refuse":  # type: ignore[attr-defined]
-                found |= {t for a in node.args for t in _texts(a)}  # type: ignore[attr-defined]
-            elif isinstance(node, ast.FunctionDef) and node.name in GIVERS:
-                body = node.body[1:] if ast.get_docstring(node) else node.body
-                found |= {text for statement in body for text in _texts(statement)}
-    return {text for text in found if len(text.split()) > 2} - OF_CHANGES
+@pytest.fixture(scope="module")
+def shared() -> Enterprise:
+    """For messages that change nothing."""
+    return make_enterprise()
 
 
-def test_there_are_reasons() -> None:
-    assert len(reasons()) > 20
+@pytest.fixture
+def enterprise() -> Enterprise:
+    return make_enterprise()
 
 
-@pytest.mark.parametrize("reason", sorted(reasons()))
-def test_each_has_a_kind(reason: str) -> None:
-    if reason == "a heartbeat: x":
-        return  # with any of the others
-    assert kind_of(reason) != NOT_APPLIED
+def refusals(node: Node) -> list[Refusal]:
+    return [effect for effect in node.told if isinstance(effect, Refusal)]
 
 
-def test_the_rest_is_what_the_directory_said() -> None:
-    assert kind_of("the name 'x' is taken") == NOT_APPLIED
-    assert NOT_APPLIED in KINDS
-    assert len(KINDS) < 16
+def refused(enterprise: Enterprise, sender: str, machine: str, message: Message) -> Refusal:
+    """The one refusal that a message leads to."""
+    node = enterprise.nodes[machine]
+    before = len(refusals(node))
+    enterprise.inject(sender, machine, message)
+    (found,) = refusals(node)[before:]
+    return found
 
 
-def test_a_heartbeat_is_refused_for_what_any_message_is() -> None:
-    assert kind_of("a heartbeat: x is no server of this enterprise") == "stranger"
+def test_every_reason_is_driven_here() -> None:
+    assert set(OF_FORGERIES.values()) | OTHERS == set(RefusalReason)
+    assert set(RefusalReason) > HARMLESS
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_message_has_its_reason(shared: Enterprise, name: str) -> None:
+    sender, machine, make = FORGERIES[name]
+    found = refused(shared, sender, machine, make(shared.nodes[machine]))
+    assert found.reason is OF_FORGERIES[name], found.text
+
+
+def test_bytes_that_are_no_message(shared: Enterprise) -> None:
+    identifier = MessageIdentifier(guid_of("pec"), 1)
+    shared.deliver(Parcel("pec", "psc", identifier, b"", authenticated=True))
+    assert refusals(shared.nodes["psc"])[-1].reason is R.MALFORMED
+
+
+def forwarded(enterprise: Enterprise) -> ChangeRequest:
+    """A request of psc that the PEC has answered; far asks with it later under its own name."""
+    enterprise.create_queue(enterprise.nodes["psc"], "pec\\q")
+    enterprise.run(5)
+    (request,) = enterprise.messages(ChangeRequest, sender="psc")
+    return request
+
+
+def later(request: ChangeRequest, stamp: int) -> ChangeRequest:
+    """The same request under a new number and another time."""
+    change = replace(request.change, seq=SequenceNumber(stamp))
+    return replace(request, request_id=request.request_id + 1000, change=change)
+
+
+def test_requests_of_another_time(enterprise: Enterprise) -> None:
+    request = forwarded(enterprise)
+    now = int(enterprise.at.unix * 1e6)
+    ahead = later(request, now + 2 * 24 * 3600 * 1_000_000)
+    assert refused(enterprise, "psc", "pec", ahead).reason is R.CLOCK
+    assert refused(enterprise, "psc", "pec", later(request, 0)).reason is R.REPLAYED
+
+
+def test_a_change_that_the_directory_refuses(enterprise: Enterprise) -> None:
+    """An update of an object that is not there."""
+    last = enterprise.nodes["psc"].last(SITE_A)
+    missing = replace(
+        queue_change(SITE_A, last + 1, last),
+        command=Command.UPDATE,
+        path=None,
+        guid=guid_of("nobody"),
+        properties=((PropId.Q_LABEL, text("x")),),
+    )
+    found = refused(enterprise, "pec", "psc", ChangePropagation(SITE_A, (missing,)))
+    assert found.reason is R.NOT_APPLIED
+
+
+def test_a_purge_that_the_replica_is_past(enterprise: Enterprise) -> None:
+    enterprise.lose(lambda parcel: parcel.machine == "pec")
+    psc = enterprise.nodes["psc"]
+    ahead = queue_change(SITE_A, psc.last(SITE_A) + 2, psc.last(SITE_A) + 1)
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (ahead,)))  # now it asks
+    old = AlreadyPurged(SITE_A, SITE_A, SequenceNumber(psc.last(SITE_A)))
+    assert refused(enterprise, "pec", "psc", old).reason is R.OUTDATED
+
+
+# --- hostile names --------------------------------------------------------------------------------
+
+#: Texts of other reasons, as a peer may call itself or others.
+SENTENCES = (
+    "not a replication message",
+    "far asks in the name of pec",
+    "x answers for y",
+    "a backup controller serves nobody",
+    "the partition is unknown here",
+    "a reply that nobody asked for",
+    "the clock of x is 9 seconds ahead of ours",
+    "a purge that this replica is past",
+    "duplicate",
+)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda name: PscAck(SITE_C, SITE_C, SITE_B, SequenceNumber(1), name), R.STRANGER),
+        (lambda name: BscAck(SITE_B, guid_of("b"), name), R.STRANGER),
+        (
+            lambda name: ChangeRequest(SITE_C, SITE_B, 7, name, None, queue_change(SITE_B, 0, 0)),
+            R.IMPERSONATION,
+        ),
+    ],
+)
+def test_a_name_in_a_message_does_not_choose_the_reason(
+    shared: Enterprise, make: Callable[[str], Message], reason: RefusalReason, sentence: str
+) -> None:
+    found = refused(shared, "far", "psc", make(sentence))
+    assert sentence in found.text
+    assert found.reason is reason
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_the_name_of_a_peer_does_not_choose_the_reason(sentence: str) -> None:
+    """The machine object of a peer carries a sentence as its name."""
+    enterprise = Enterprise()
+    enterprise.add_pec("pec", "A")
+    psc = enterprise.add_psc("psc", "B")
+    with psc.store.write() as tx:
+        machine = tx.find(ObjectType.MACHINE, "pec")
+        assert machine is not None
+        named = {**machine.properties, PropId.QM_PATHNAME: text(sentence)}
+        tx.insert(replace(machine, id=guid_of("peer"), properties=named))
+    change = queue_change(SITE_A, 99, 98)
+    found = refused(enterprise, "peer", "psc", ChangePropagation(SITE_A, (change,)))
+    assert found.sender == sentence
+    assert sentence in found.text
+    assert found.reason is R.WRONG_SOURCE

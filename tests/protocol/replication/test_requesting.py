@@ -13,10 +13,11 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, prop, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeReply, ChangeRequest
 from mqis.wire.mqqb.properties import MessageClass
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import (
     Enterprise,
@@ -93,11 +94,11 @@ def test_the_change_in_a_request_has_no_numbers_but_its_time(
     properties = dict(change.properties)
     if what == "create":
         assert (change.command, change.path, change.guid) == (Command.CREATE, "psc\\r", None)
-        assert properties[PropId.Q_LABEL] == text("l")
+        assert properties[PropId.Q_LABEL] == prop(PropId.Q_LABEL, "l")
         assert properties[PropId.Q_INSTANCE].value == guid_of("psc\\r")
     elif what == "update":
         assert (change.command, change.guid) == (Command.UPDATE, guid_of("psc\\q"))
-        assert properties == {PropId.Q_LABEL: text("m")}
+        assert properties == props({PropId.Q_LABEL: "m"})
     else:
         assert (change.command, change.guid) == (Command.DELETE, guid_of("psc\\q"))
         assert [propid for propid, _ in change.properties] == [PropId.D_SCOPE, PropId.D_OBJTYPE]
@@ -135,12 +136,12 @@ def test_the_authority_decides(enterprise: Enterprise, by: str) -> None:
     psc = enterprise.nodes["psc"]
     last = psc.last(SITE_B)
     named = ("psc\\q", None) if by == "path" else (None, guid_of("psc\\q"))
-    assert decide(enterprise, change(Command.UPDATE, *named, (PropId.Q_LABEL, text("n")))) == 0
+    assert decide(enterprise, change(Command.UPDATE, *named, pair(PropId.Q_LABEL, "n"))) == 0
     found = psc.find(ObjectType.QUEUE, "psc\\q")
     assert found is not None
     assert (found.seq, found.value(PropId.Q_LABEL)) == (number(last + 1), "n")
     assert psc.last(SITE_B) == last + 1
-    new = (PropId.Q_INSTANCE, PropVariant(VarType.CLSID, guid_of("made")))
+    new = pair(PropId.Q_INSTANCE, guid_of("made"))
     assert decide(enterprise, change(Command.CREATE, "psc\\made", None, new)) == 0
     made = psc.find(ObjectType.QUEUE, "psc\\made")
     assert made is not None
@@ -148,8 +149,8 @@ def test_the_authority_decides(enterprise: Enterprise, by: str) -> None:
     wanted = change(
         Command.DELETE,
         *named,
-        (PropId.D_SCOPE, PropVariant(VarType.UI1, 1)),
-        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, 1)),
+        pair(PropId.D_SCOPE, 1),
+        pair(PropId.D_OBJTYPE, 1),
     )
     assert decide(enterprise, wanted) == 0
     assert psc.find(ObjectType.QUEUE, "psc\\q") is None
@@ -162,12 +163,12 @@ def test_the_authority_decides(enterprise: Enterprise, by: str) -> None:
 def test_what_cannot_be_done_is_answered_and_takes_no_number(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
     last = psc.last(SITE_B)
-    label = (PropId.Q_LABEL, text("n"))
+    label = pair(PropId.Q_LABEL, "n")
     missing = change(Command.UPDATE, None, guid_of("nobody"), label)
     assert decide(enterprise, missing) == HResult.MQDS_OBJECT_NOT_FOUND
     assert decide(enterprise, change(Command.DELETE, "psc\\q", None)) == HResult.MQ_ERROR
     assert decide(enterprise, change(Command.UPDATE, "psc\\q", None)) == HResult.MQ_ERROR
-    taken = (PropId.Q_INSTANCE, PropVariant(VarType.CLSID, guid_of("psc\\q")))
+    taken = pair(PropId.Q_INSTANCE, guid_of("psc\\q"))
     assert decide(enterprise, change(Command.CREATE, "psc\\q", None, taken)) not in (0, last)
     assert psc.last(SITE_B) == last
 
@@ -175,15 +176,15 @@ def test_what_cannot_be_done_is_answered_and_takes_no_number(enterprise: Enterpr
 @pytest.mark.req("MQDSRP-3.2.7.2-02")
 def test_a_sync_as_a_request_creates_or_overwrites(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
-    host = (PropId.Q_QMID, PropVariant(VarType.CLSID, guid_of("psc")))
+    host = pair(PropId.Q_QMID, guid_of("psc"))
     for label in ("one", "two"):
         wanted = change(
             Command.SYNC,
             None,
             guid_of("synced"),
             host,
-            (PropId.Q_PATHNAME, text("psc\\synced")),
-            (PropId.Q_LABEL, text(label)),
+            pair(PropId.Q_PATHNAME, "psc\\synced"),
+            pair(PropId.Q_LABEL, label),
         )
         assert decide(enterprise, wanted) == 0
         found = psc.find(ObjectType.QUEUE, "psc\\synced")
@@ -209,7 +210,7 @@ def test_where_a_reply_goes(
         properties = machine_properties("farbsc", "A", ServiceBits.BSC)
         enterprise.create(pec, ObjectType.MACHINE, properties)
         enterprise.run(1)
-    label = (PropId.Q_LABEL, text(requester))
+    label = pair(PropId.Q_LABEL, requester)
     asked = ChangeRequest(
         SITE_A, SITE_B, 4711, requester, psc, change(Command.UPDATE, "psc\\q", None, label)
     )
@@ -224,7 +225,7 @@ def test_where_a_reply_goes(
 def test_a_bsc_never_makes_a_change_itself(enterprise: Enterprise) -> None:
     bsc = enterprise.nodes["bsc"]
     before = bsc.copy_of(SITE_B)
-    label = (PropId.Q_LABEL, text("x"))
+    label = pair(PropId.Q_LABEL, "x")
     asked = ChangeRequest(
         SITE_B, SITE_B, 1, "psc", None, change(Command.UPDATE, "psc\\q", None, label)
     )
@@ -322,7 +323,7 @@ def test_a_request_whose_answer_is_remembered_too_long_ago_is_new(
 ) -> None:
     psc = enterprise.nodes["psc"]
     last = psc.last(SITE_B)
-    wanted = change(Command.UPDATE, "psc\\q", None, (PropId.Q_LABEL, text("x")))
+    wanted = change(Command.UPDATE, "psc\\q", None, pair(PropId.Q_LABEL, "x"))
     asked = ChangeRequest(SITE_B, SITE_B, 9, "bsc", "psc", wanted)
     for _ in range(3):
         enterprise.inject("bsc", "psc", asked)
@@ -340,7 +341,7 @@ def test_the_authority_does_not_keep_answers_for_ever() -> None:
     made.add_bsc("bsc", "psc")
     made.create_queue(psc, "psc\\q")
     made.run(70)
-    label = (PropId.Q_LABEL, text("x"))
+    label = pair(PropId.Q_LABEL, "x")
 
     def ask(numbers: range) -> int:
         for number_ in numbers:

@@ -9,9 +9,9 @@ from mqis.protocol.replication.acknowledging import acks_of
 from mqis.protocol.replication.settings import Settings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeRequest, PscAck, SyncRequest
-from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import (
     Enterprise,
@@ -111,8 +111,8 @@ def _delete_by_path(enterprise: Enterprise, path: str) -> None:
     """As another implementation's BSC asks: by name, with the two properties of a deletion."""
     low = SequenceNumber.MIN
     properties = (
-        (PropId.D_SCOPE, PropVariant(VarType.UI1, 1)),
-        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, int(ObjectType.QUEUE))),
+        pair(PropId.D_SCOPE, 1),
+        pair(PropId.D_OBJTYPE, int(ObjectType.QUEUE)),
     )
     change = DirectoryChange(Command.DELETE, path, None, SITE_B, low, low, low, properties)
     request = ChangeRequest(SITE_B, SITE_B, 77, "bsc", "psc", change)

@@ -8,6 +8,7 @@ from mqis.protocol.directory.objects import Scope
 from mqis.protocol.replication.settings import Settings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import AlreadyPurged, ChangePropagation, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.protocol.replication.enterprise import (
@@ -85,7 +86,7 @@ def test_scenario_3_a_lost_partial_update_behind_a_later_one(enterprise: Enterpr
     held = enterprise.lose(carries(SyncRequest, sender="far"))
     enterprise.create_queue(psc, "psc\\y")
     enterprise.run(1)
-    quota: dict[int, PropVariant] = {PropId.Q_QUOTA: PropVariant(VarType.UI4, 7)}
+    quota: dict[int, PropVariant] = props({PropId.Q_QUOTA: 7})
     enterprise.update(psc, ObjectType.QUEUE, "psc\\x", quota)
     enterprise.run(1)
     held()

@@ -11,6 +11,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
@@ -27,9 +28,8 @@ from mqis.wire.mqdsrp.messages import (
     SyncRequest,
 )
 from mqis.wire.mqqb.identifier import MessageIdentifier
-from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, Node, Parcel, guid_of, text
+from tests.protocol.replication.enterprise import Enterprise, Node, Parcel, guid_of
 
 SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
 MIN, MAX = SequenceNumber.MIN, SequenceNumber.MAX
@@ -60,8 +60,8 @@ def everything(node: Node) -> object:
 
 def queue_change(partition: Guid, seq: int, previous: int) -> DirectoryChange:
     properties = (
-        (PropId.Q_INSTANCE, PropVariant(VarType.CLSID, guid_of("evil"))),
-        (PropId.Q_PATHNAME, text("psc\\evil")),
+        pair(PropId.Q_INSTANCE, guid_of("evil")),
+        pair(PropId.Q_PATHNAME, "psc\\evil"),
     )
     return DirectoryChange(
         Command.CREATE,

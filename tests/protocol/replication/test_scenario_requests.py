@@ -11,6 +11,7 @@ from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
     ChangeReply,
@@ -18,7 +19,7 @@ from mqis.wire.mqdsrp.messages import (
     Heartbeat,
     SyncRequest,
 )
-from tests.protocol.replication.enterprise import Enterprise, carries, guid_of, text
+from tests.protocol.replication.enterprise import Enterprise, carries, guid_of
 
 SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
 
@@ -145,7 +146,7 @@ def test_a_partition_that_nobody_knows(enterprise: Enterprise) -> None:
 def test_scenario_15_the_psc_of_a_site_is_another_machine(enterprise: Enterprise) -> None:
     """Neighbour, requests and the BSC of that site follow; the old one stops deciding."""
     pec, far, bsc = (enterprise.nodes[name] for name in ("pec", "far", "bsc"))
-    enterprise.update(pec, ObjectType.SITE, "B", {PropId.S_PSC: text("new")})
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_PSC: "new"}))
     enterprise.run(2)
     assert far.partition(SITE_B).owner == "new"
     assert set(far.machine.memory.neighbors) == {"pec", "new"}

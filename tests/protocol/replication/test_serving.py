@@ -15,11 +15,12 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, prop, props
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.messages import AlreadyPurged, Message, Sync0, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, guid_of, number, text
+from tests.protocol.replication.enterprise import Enterprise, guid_of, number
 
 SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
 MIN, MAX = SequenceNumber.MIN, SequenceNumber.MAX
@@ -152,17 +153,21 @@ def test_what_does_not_fit_follows_in_further_replies(enterprise: Enterprise) ->
 @pytest.mark.req("MQDSRP-3.2.7.3-04", "MQDSRP-3.2.7.3-05", "MQDSRP-3.2.7.8-05")
 def test_a_partition_has_its_types_whoever_owns_it(enterprise: Enterprise) -> None:
     pec = enterprise.nodes["pec"]
-    link: dict[int, PropVariant] = {
-        PropId.L_NEIGHBOR1: PropVariant(VarType.CLSID, SITE_A),
-        PropId.L_NEIGHBOR2: PropVariant(VarType.CLSID, SITE_B),
-        PropId.L_COST: PropVariant(VarType.UI4, 7),
-    }
+    link: dict[int, PropVariant] = props(
+        {
+            PropId.L_NEIGHBOR1: SITE_A,
+            PropId.L_NEIGHBOR2: SITE_B,
+            PropId.L_COST: 7,
+        }
+    )
     enterprise.create(pec, ObjectType.ROUTINGLINK, link)
-    enterprise.create(pec, ObjectType.CN, {PropId.CN_NAME: text("net")})
-    user: dict[int, PropVariant] = {
-        PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, b""),
-        PropId.U_DIGEST: PropVariant(VarType.VECTOR_CLSID, (guid_of("d"),)),
-    }
+    enterprise.create(pec, ObjectType.CN, props({PropId.CN_NAME: "net"}))
+    user: dict[int, PropVariant] = props(
+        {
+            PropId.U_SIGN_CERT: b"",
+            PropId.U_DIGEST: (guid_of("d"),),
+        }
+    )
     enterprise.create(pec, ObjectType.USER, user)
     fill(enterprise, 1)
     enterprise.run(5)
@@ -199,8 +204,8 @@ def test_objects_and_tombstones_as_changes(enterprise: Enterprise) -> None:
     assert (there.command, there.path, there.guid) == (Command.SYNC, None, guid_of("psc\\q1"))
     assert (gone.command, gone.path, gone.guid) == (Command.DELETE, None, guid_of("psc\\q0"))
     assert gone.properties == (
-        (PropId.D_SCOPE, PropVariant(VarType.UI1, 1)),
-        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, 1)),
+        pair(PropId.D_SCOPE, 1),
+        pair(PropId.D_OBJTYPE, 1),
     )
     assert [propid for propid, _ in there.properties] == list(REPLICATED[ObjectType.QUEUE])
 
@@ -238,8 +243,8 @@ def test_a_property_without_meaning_has_its_type_and_zero(enterprise: Enterprise
     last = enterprise.nodes["psc"].last(SITE_B)
     [change] = reply(enterprise, SITE_B, last - 1).changes
     sent = dict(change.properties)
-    assert sent[PropId.Q_HASHKEY] == PropVariant(VarType.UI4, 0)
-    assert sent[PropId.Q_LABEL_HASHKEY] == PropVariant(VarType.UI4, 0)
+    assert sent[PropId.Q_HASHKEY] == prop(PropId.Q_HASHKEY, 0)
+    assert sent[PropId.Q_LABEL_HASHKEY] == prop(PropId.Q_LABEL_HASHKEY, 0)
     assert all(variant.vt is PROPERTIES[propid].vt for propid, variant in change.properties)
     stored = enterprise.nodes["pec"].find(ObjectType.QUEUE, "psc\\q0")
     assert stored is not None

@@ -12,8 +12,9 @@ from mqis.protocol.errors import DirectoryError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import SyncReply
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import (
     Enterprise,
@@ -21,7 +22,6 @@ from tests.protocol.replication.enterprise import (
     guid_of,
     machine_properties,
     site_properties,
-    text,
 )
 
 SITE_N = guid_of("N")
@@ -46,7 +46,7 @@ def restored(enterprise: Enterprise, *, deletions: bool = False) -> Enterprise:
     enterprise.run(130)
     for n in range(3):
         enterprise.create_queue(new, rf"new\q{n}")
-    quota: dict[int, PropVariant] = {PropId.QM_QUOTA: PropVariant(VarType.UI4, 5)}
+    quota: dict[int, PropVariant] = props({PropId.QM_QUOTA: 5})
     enterprise.update(new, ObjectType.MACHINE, "new", quota)
     if deletions:
         enterprise.delete(new, QUEUE, r"new\q1")
@@ -221,7 +221,7 @@ def test_what_the_copy_no_longer_has_goes() -> None:
         assert state is not None
         assert like is not None
         seq = SequenceNumber(1)
-        named = like.with_properties({PropId.QM_PATHNAME: text("old")}, seq)
+        named = like.with_properties(props({PropId.QM_PATHNAME: "old"}), seq)
         tx.insert(replace(named, id=guid_of("old"), partition=SITE_N))
         tx.put_partition(replace(state, last_seq=seq))
     enterprise.delete(pec, ObjectType.SITE, "N")
@@ -250,7 +250,7 @@ def test_what_cannot_be_taken_from_the_copy_is_set_aside_and_asked_for() -> None
         assert state is not None
         assert like is not None
         seq = state.last_seq.increment()
-        named = like.with_properties({PropId.QM_PATHNAME: text("taken")}, seq)
+        named = like.with_properties(props({PropId.QM_PATHNAME: "taken"}), seq)
         tx.insert(replace(named, id=guid_of("other")))
         tx.put_partition(replace(state, last_seq=seq))
 

@@ -11,6 +11,7 @@ from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.replication.settings import Settings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
@@ -20,9 +21,9 @@ from mqis.wire.mqdsrp.messages import (
     SyncReply,
     SyncRequest,
 )
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, Node, guid_of, number, text
+from tests.protocol.replication.enterprise import Enterprise, Node, guid_of, number
 
 SITE_A, SITE_B = guid_of("A"), guid_of("B")
 MIN, MAX = SequenceNumber.MIN, SequenceNumber.MAX
@@ -49,9 +50,9 @@ def psc(enterprise: Enterprise) -> Node:
 
 def queue(name: str, seq: int, previous: int = 0) -> DirectoryChange:
     properties = (
-        (PropId.Q_QMID, PropVariant(VarType.CLSID, guid_of("pec"))),
-        (PropId.Q_PATHNAME, text(f"pec\\{name}")),
-        (PropId.Q_LABEL, text(name)),
+        pair(PropId.Q_QMID, guid_of("pec")),
+        pair(PropId.Q_PATHNAME, f"pec\\{name}"),
+        pair(PropId.Q_LABEL, name),
     )
     return DirectoryChange(
         Command.SYNC,
@@ -74,7 +75,7 @@ def update(name: str, seq: int, label: str) -> DirectoryChange:
         number(seq - 1),
         number(seq),
         MIN,
-        ((PropId.Q_LABEL, text(label)),),
+        (pair(PropId.Q_LABEL, label),),
     )
 
 
@@ -193,7 +194,7 @@ def test_what_waited_is_looked_at_after_the_last_change_of_a_reply(
     waiting = (update("x", last + 3, "partial"), update("x", last + 5, "later"))
     enterprise.inject("pec", "psc", ChangePropagation(SITE_A, waiting))
     full = replace(
-        queue("x", last + 3), properties=(*queue("x", 1).properties, (PropId.Q_QUOTA, _u4(9)))
+        queue("x", last + 3), properties=(*queue("x", 1).properties, pair(PropId.Q_QUOTA, 9))
     )
     answer(enterprise, last, last + 4, queue("w", last + 1), full)
     found = psc.find(ObjectType.QUEUE, "pec\\x")
@@ -201,10 +202,6 @@ def test_what_waited_is_looked_at_after_the_last_change_of_a_reply(
     assert found.value(PropId.Q_QUOTA) == 9
     assert found.value(PropId.Q_LABEL) == "later"
     assert psc.last(SITE_A) == last + 5
-
-
-def _u4(value: int) -> PropVariant:
-    return PropVariant(VarType.UI4, value)
 
 
 @pytest.mark.req("MQDSRP-3.3.7.5-07")
@@ -334,16 +331,16 @@ def test_everything_is_marked_and_what_stays_marked_goes(enterprise: Enterprise,
 
 def _deletion() -> tuple[tuple[int, PropVariant], ...]:
     return (
-        (PropId.D_SCOPE, PropVariant(VarType.UI1, 1)),
-        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, 1)),
+        pair(PropId.D_SCOPE, 1),
+        pair(PropId.D_OBJTYPE, 1),
     )
 
 
 def _machine(seq: int) -> DirectoryChange:
     properties = (
-        (PropId.QM_PATHNAME, text("pec")),
-        (PropId.QM_SITE_ID, PropVariant(VarType.CLSID, SITE_A)),
-        (PropId.QM_SERVICE, PropVariant(VarType.UI4, 8)),
+        pair(PropId.QM_PATHNAME, "pec"),
+        pair(PropId.QM_SITE_ID, SITE_A),
+        pair(PropId.QM_SERVICE, 8),
     )
     return DirectoryChange(
         Command.SYNC, None, guid_of("pec"), SITE_A, MIN, number(seq), MIN, properties

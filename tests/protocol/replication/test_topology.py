@@ -11,9 +11,9 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.replication.acknowledging import acks_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import BscAck, ChangePropagation, PscAck, SyncRequest
-from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import (
     Enterprise,
@@ -21,7 +21,6 @@ from tests.protocol.replication.enterprise import (
     machine_properties,
     number,
     site_properties,
-    text,
 )
 
 SITE_A, SITE_B, SITE_N = guid_of("A"), guid_of("B"), guid_of("N")
@@ -124,13 +123,11 @@ def test_a_machine_that_becomes_a_bsc_and_stops_being_one(enterprise: Enterprise
     """By GUID: the name comes from the object (E36)."""
     psc = enterprise.nodes["psc"]
     enterprise.create(psc, ObjectType.MACHINE, machine_properties("second", "B", 0))
-    enterprise.update(
-        psc, ObjectType.MACHINE, "second", {PropId.QM_QUOTA: PropVariant(VarType.UI4, 1)}
-    )
+    enterprise.update(psc, ObjectType.MACHINE, "second", props({PropId.QM_QUOTA: 1}))
     assert "second" not in neighbors(enterprise, "psc")
     for bits, there in ((ServiceBits.BSC, True), (ServiceBits.ROUTING, False)):
-        service = PropVariant(VarType.UI4, int(bits))
-        enterprise.update(psc, ObjectType.MACHINE, "second", {PropId.QM_SERVICE: service})
+        service = int(bits)
+        enterprise.update(psc, ObjectType.MACHINE, "second", props({PropId.QM_SERVICE: service}))
         assert ("second" in neighbors(enterprise, "psc")) is there
 
 
@@ -150,12 +147,10 @@ def test_a_deleted_bsc_is_no_neighbour(enterprise: Enterprise) -> None:
 @pytest.mark.req("MQDSRP-3.1.7.2.10-01", "MQDSRP-3.1.7.2.6-03")
 def test_the_enterprise_names_its_pec(enterprise: Enterprise) -> None:
     pec, psc, bsc = (enterprise.nodes[name] for name in ("pec", "psc", "bsc"))
-    enterprise.update(
-        pec, ObjectType.ENTERPRISE, "E", {PropId.E_LONG_LIVE: PropVariant(VarType.UI4, 5)}
-    )
+    enterprise.update(pec, ObjectType.ENTERPRISE, "E", props({PropId.E_LONG_LIVE: 5}))
     enterprise.run(1)
     assert psc.partition(ENTERPRISE_PARTITION).owner == "pec"
-    enterprise.update(pec, ObjectType.ENTERPRISE, "E", {PropId.E_PECNAME: text("other")})
+    enterprise.update(pec, ObjectType.ENTERPRISE, "E", props({PropId.E_PECNAME: "other"}))
     enterprise.run(1)
     for node in (pec, psc, bsc):
         assert node.partition(ENTERPRISE_PARTITION).owner == "other"
@@ -165,8 +160,8 @@ def test_the_enterprise_names_its_pec(enterprise: Enterprise) -> None:
 def test_a_site_update_without_a_psc_changes_no_authority(enterprise: Enterprise) -> None:
     pec, psc = enterprise.nodes["pec"], enterprise.nodes["psc"]
     before = neighbors(enterprise, "pec")
-    interval = PropVariant(VarType.UI2, 9)
-    enterprise.update(pec, ObjectType.SITE, "B", {PropId.S_INTERVAL1: interval})
+    interval = 9
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_INTERVAL1: interval}))
     enterprise.run(1)
     assert pec.partition(SITE_B).owner == psc.partition(SITE_B).owner == "psc"
     assert neighbors(enterprise, "pec") == before
@@ -211,7 +206,7 @@ def test_an_update_of_an_unknown_site_is_asked_for_whole(enterprise: Enterprise)
         last,
         last + 1,
         SequenceNumber.MIN,
-        ((PropId.S_PSC, text("newer")),),
+        (pair(PropId.S_PSC, "newer"),),
     )
     enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (change,)))
     assert not psc.knows(SITE_N)

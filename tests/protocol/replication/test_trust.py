@@ -13,12 +13,13 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeReply, ChangeRequest
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory.world import KEYS
-from tests.protocol.replication.enterprise import Enterprise, guid_of, text
+from tests.protocol.replication.enterprise import Enterprise, guid_of
 
 MIN = SequenceNumber.MIN
 SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
@@ -66,11 +67,11 @@ def asked(  # noqa: PLR0917
 
 
 def bits(value: int) -> Given:
-    return {PropId.QM_SERVICE: PropVariant(VarType.UI4, value)}
+    return props({PropId.QM_SERVICE: value})
 
 
 def key() -> Given:
-    return {PropId.QM_SIGN_PK: PropVariant(VarType.BLOB, KEYS)}
+    return props({PropId.QM_SIGN_PK: KEYS})
 
 
 @pytest.mark.req("SEC-2-05")
@@ -96,7 +97,7 @@ def test_a_backup_that_speaks_for_the_pec_is_not_heard(enterprise: Enterprise) -
 
 @pytest.mark.req("SEC-2-06")
 def test_a_psc_is_believed_about_its_own_site_and_no_other(enterprise: Enterprise) -> None:
-    takeover: Given = {PropId.S_PSC: text("psc")}
+    takeover: Given = props({PropId.S_PSC: "psc"})
     other = update(SITE_C, ENTERPRISE_PARTITION, takeover)
     assert asked(enterprise, "psc", "pec", other, "pec", "psc") is None
     assert asked(enterprise, "psc", "pec", other) == DENIED
@@ -111,7 +112,7 @@ def test_a_backup_changes_its_own_key_and_nobody_elses(enterprise: Enterprise) -
 
 
 def test_ordinary_properties_of_a_server_pass(enterprise: Enterprise) -> None:
-    quota: Given = {PropId.QM_QUOTA: PropVariant(VarType.UI4, 7)}
+    quota: Given = props({PropId.QM_QUOTA: 7})
     for machine in ("psc", "bsc", "second"):
         change = update(guid_of(machine), SITE_B, quota)
         assert asked(enterprise, "bsc", "psc", change) == HResult.MQ_OK
@@ -132,9 +133,9 @@ def test_the_pec_is_believed(enterprise: Enterprise) -> None:
 def test_a_certificate_that_a_backup_brings_has_its_own_digest(enterprise: Enterprise) -> None:
     certificate = bytes.fromhex("300430020500")
     properties = (
-        (PropId.U_SID, PropVariant(VarType.BLOB, bytes.fromhex("010100000000000512000000"))),
-        (PropId.U_DIGEST, PropVariant(VarType.VECTOR_CLSID, (guid_of("another"),))),
-        (PropId.U_SIGN_CERT, PropVariant(VarType.BLOB, certificate)),
+        pair(PropId.U_SID, bytes.fromhex("010100000000000512000000")),
+        pair(PropId.U_DIGEST, (guid_of("another"),)),
+        pair(PropId.U_SIGN_CERT, certificate),
     )
     change = DirectoryChange(
         Command.CREATE, "", None, ENTERPRISE_PARTITION, MIN, MIN, MIN, properties

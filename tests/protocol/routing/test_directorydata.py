@@ -16,7 +16,7 @@ from mqis.storage.memory import MemoryStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop
 from tests import builders
 from tests.builders import guid
 
@@ -120,8 +120,8 @@ def test_every_filter_has_to_be_met() -> None:
         builders.machine(2, "two", sites=(guid(11),)),
         builders.machine(3, "three", sites=(guid(12),), service=1),
     ]
-    in_site = Restriction(Relation.EQ, PropId.QM_SITE_ID, PropVariant(VarType.CLSID, guid(11)))
-    router = Restriction(Relation.EQ, PropId.QM_SERVICE_ROUTING, PropVariant(VarType.UI1, 1))
+    in_site = Restriction(Relation.EQ, PropId.QM_SITE_ID, prop(PropId.QM_SITE_ID, guid(11)))
+    router = Restriction(Relation.EQ, PropId.QM_SERVICE_ROUTING, prop(PropId.QM_SERVICE_ROUTING, 1))
     with directory(*machines, builders.site(11)).read() as view:
         reads = ViewReads(view)
         everything = get_directory_data(reads, ObjectType.MACHINE).objects
@@ -135,7 +135,7 @@ def test_every_filter_has_to_be_met() -> None:
 def test_a_queue_manager_is_found_by_its_identifier() -> None:
     """Through the filter that the text names, and in the snapshot that stands for it."""
     store = directory(builders.machine(1, "one"), builders.machine(2, "two"))
-    by_id = Restriction(Relation.EQ, PropId.QM_MACHINE_ID, PropVariant(VarType.CLSID, guid(2)))
+    by_id = Restriction(Relation.EQ, PropId.QM_MACHINE_ID, prop(PropId.QM_MACHINE_ID, guid(2)))
     with store.read() as view:
         filtered = get_directory_data(ViewReads(view), ObjectType.MACHINE, [by_id]).objects
         snapshot = Snapshot.read(view)

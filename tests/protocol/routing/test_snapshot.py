@@ -23,6 +23,7 @@ from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests import builders
@@ -84,11 +85,13 @@ def test_priorities_play_no_part() -> None:
 def test_values_of_the_wrong_kind_name_nobody() -> None:
     """Replication takes what a peer sends; routing does not stumble over it."""
     obj = builders.link(21)
-    odd: dict[int, PropVariant] = {
-        PropId.L_NEIGHBOR1: PropVariant(VarType.UI4, 5),
-        PropId.L_ACTUAL_COST: PropVariant(VarType.LPWSTR, "much"),
-        PropId.L_GATES: PropVariant(VarType.VECTOR_CLSID, (Guid.NULL, ONE, ONE)),
-    }
+    odd: dict[int, PropVariant] = props(
+        {
+            PropId.L_NEIGHBOR1: PropVariant(VarType.UI4, 5),
+            PropId.L_ACTUAL_COST: PropVariant(VarType.LPWSTR, "much"),
+            PropId.L_GATES: (Guid.NULL, ONE, ONE),
+        }
+    )
     made = routing_object(obj.with_properties(odd, obj.seq))
 
     assert isinstance(made, Link)

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from mqis.runtime.authentication.account import MemoryAccounts
 from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
 from mqis.runtime.freeports import free_port
 from tests.runtime.authentication.pairs import ACCOUNTS, ALICE, PASSWORD, connect
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.interop
 
@@ -86,13 +86,11 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
 
 
 def wait_for(port: int) -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+    def answers() -> bool:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    pytest.fail("the KDC does not answer")
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(answers, "the KDC answers")
 
 
 def configure(directory: Path, port: int) -> dict[str, str]:

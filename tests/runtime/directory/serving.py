@@ -42,6 +42,7 @@ from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 from tests.protocol.directory.world import World
+from tests.waiting import DEADLINE_S, in_time, until
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,7 +73,7 @@ def scenario(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 30))
+        asyncio.run(in_time(test(*args, **kwargs)))
 
     return run
 
@@ -137,10 +138,7 @@ class Served:
 
     async def emptied(self) -> dict[str, int]:
         """The counters once the server has noticed that its callers are gone."""
-        for _ in range(200):
-            if not any(self.counters().values()):
-                break
-            await asyncio.sleep(0.01)
+        await until(lambda: not any(self.counters().values()))
         return self.counters()
 
 
@@ -184,7 +182,9 @@ class Caller:
             name: getattr(request, name) for name in ("length", "size") if hasattr(request, name)
         }
         given["cp"] = len(getattr(request, "ids", ()))
-        return await invoke(self.rpc, description, operation, request, given=given, timeout_s=10)
+        return await invoke(
+            self.rpc, description, operation, request, given=given, timeout_s=DEADLINE_S
+        )
 
     @asynccontextmanager
     async def proven(self, gss: SharedSecret, callbacks: Callbacks) -> AsyncIterator[ServerProof]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -29,6 +28,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.protocol.directory.world import C14, C15, ORDERS, OTHER, QUEUE, World, text
 from tests.runtime.directory.serving import ADMIN, OK, Caller, Served, scenario, serving
+from tests.waiting import in_time
 
 HERE = LocalQueueManager("c14", C14)
 ELSEWHERE = LocalQueueManager("C15", C15)
@@ -114,7 +114,7 @@ async def queue_manager(name: str, identifier: Guid) -> AsyncIterator[tuple[Queu
 
 async def heard(endpoint: QueueingEndpoint) -> NotificationUpdate:
     """The next notification; sessions that open are none."""
-    while not isinstance(event := await asyncio.wait_for(endpoint.next_event(), 10), Notified):
+    while not isinstance(event := await in_time(endpoint.next_event()), Notified):
         assert isinstance(event, (SessionOpened, SessionClosed)), event
     [update] = ChangeNotification.from_body(event.body).updates
     return update

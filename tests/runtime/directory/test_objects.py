@@ -519,7 +519,7 @@ async def test_failures_are_results_not_faults(error: Exception, code: HResult) 
     store = Failing()
     async with serving(store=store) as served, served.caller(ADMIN) as caller:
         store.error = error
-        logging.getLogger("mqis.runtime.directory.context").setLevel(logging.CRITICAL)
+        logging.getLogger("mqis.runtime.directory.results").setLevel(logging.CRITICAL)
         try:
             got = await create(caller, QUEUE, "C14\\new", {108: text("x")})
             results = [got.result, await delete(caller, QUEUE, "C14\\new")]
@@ -527,6 +527,6 @@ async def test_failures_are_results_not_faults(error: Exception, code: HResult) 
             read = dscomm.GetProps(QUEUE, "C14\\orders", (101,), (null,), caller.auth, 16)
             results.append((await caller.call(dscomm.GET_PROPS, read)).result)
         finally:
-            logging.getLogger("mqis.runtime.directory.context").setLevel(logging.NOTSET)
+            logging.getLogger("mqis.runtime.directory.results").setLevel(logging.NOTSET)
         assert results == [code, code, code]
         assert all(map(is_failure, results))

@@ -15,6 +15,7 @@ from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import MACHINE, ORDERS, QUEUE, blob, text, ui4
 from tests.runtime.directory.serving import ADMIN, OK, Caller, fault_of, scenario, serving
+from tests.waiting import DEADLINE_S
 
 NULL = PropVariant(VarType.NULL, None)
 BAD_STUB = FaultStatus.BAD_STUB_DATA
@@ -23,7 +24,7 @@ BAD_STUB = FaultStatus.BAD_STUB_DATA
 async def sent(caller: Caller, operation: Operation[Any, Any], stub: bytes) -> bytes:
     """The answer to a stub that nobody has looked at."""
     interface = dscomm.SYNTAX if operation in dscomm.DSCOMM.operations else dscomm2.SYNTAX
-    return (await caller.rpc.call(interface, operation.opnum, stub, timeout_s=10)).stub
+    return (await caller.rpc.call(interface, operation.opnum, stub, timeout_s=DEADLINE_S)).stub
 
 
 def _patched(stub: bytes, old: bytes, new: bytes) -> bytes:
@@ -42,7 +43,7 @@ def _patched(stub: bytes, old: bytes, new: bytes) -> bytes:
         pytest.param(
             dscomm.GET_PROPS,
             None,
-            marks=pytest.mark.req("MQDS-3.1.4.7-02"),
+            marks=pytest.mark.req("MQDS-3.1.4.7-02", "MQDS-3.1.6.6-01"),
         ),
         pytest.param(
             dscomm.SET_PROPS,
@@ -153,7 +154,7 @@ async def test_dscomm2_is_as_strict() -> None:
 @scenario
 async def test_numbers_that_no_method_has(interface: SyntaxId, opnum: int) -> None:
     async with serving() as served, served.caller(ADMIN) as caller:
-        call = caller.rpc.call(interface, opnum, b"", timeout_s=10)
+        call = caller.rpc.call(interface, opnum, b"", timeout_s=DEADLINE_S)
         assert await fault_of(call) == FaultStatus.OP_RNG_ERROR
 
 

@@ -16,6 +16,7 @@ from mqis.protocol.ports import View
 from mqis.runtime.directory.walks import SLICE_S, Walks
 from tests.protocol.directory.world import World
 from tests.runtime.directory.serving import scenario
+from tests.waiting import until
 
 PLACES = Quota(connection=1, address=2, anonymous=2, process=3)
 
@@ -118,8 +119,7 @@ async def test_a_long_one_is_given_up_and_costs_nothing() -> None:
 async def test_few_have_a_place_and_strangers_leave_one_for_others() -> None:
     bench, trace = Bench(), list[str]()
     strangers = [asyncio.create_task(bench.run(caller(n), 20, trace)) for n in "abcd"]
-    await asyncio.sleep(5 * SLICE_S)
-    assert (bench.open, bench.walks.waiting) == (2, 2)
+    await until(lambda: (bench.open, bench.walks.waiting) == (2, 2))
     known = asyncio.create_task(bench.run(caller("k", anonymous=False), 2, trace))
     assert await known == "k"
     assert not any(task.done() for task in strangers)
@@ -133,12 +133,10 @@ async def test_few_have_a_place_and_strangers_leave_one_for_others() -> None:
 async def test_a_client_that_goes_leaves_its_place() -> None:
     bench, trace = Bench(), list[str]()
     tasks = [asyncio.create_task(bench.run(caller(n), 1000, trace)) for n in "abc"]
-    await asyncio.sleep(5 * SLICE_S)
-    assert bench.walks.waiting == 1
+    await until(lambda: bench.walks.waiting == 1)
     tasks[2].cancel()  # waits
     tasks[0].cancel()  # walks
-    await asyncio.sleep(5 * SLICE_S)
-    assert (bench.open, bench.walks.waiting, bench.places.used) == (1, 0, 1)
+    await until(lambda: (bench.open, bench.walks.waiting, bench.places.used) == (1, 0, 1))
     last = [asyncio.create_task(bench.run(caller(n), 1000, trace)) for n in "de"]
     await asyncio.sleep(5 * SLICE_S)
     tasks[1].cancel()

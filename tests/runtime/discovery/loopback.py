@@ -19,6 +19,7 @@ from mqis.runtime.discovery.seeker import Ground, Seeker
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.mqsd.request import TopologyClientRequest
+from tests.waiting import DEADLINE_S, in_time
 
 ENTERPRISE = Guid(b"an enterprise...")
 SITE_A, SITE_B = Guid(b"site A.........."), Guid(b"site B..........")
@@ -37,7 +38,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], 
 
     def runner(work: Coroutine[Any, Any, T]) -> T:
         async def limited() -> T:
-            return await asyncio.wait_for(work, 25)
+            return await in_time(work)
 
         with asyncio.Runner(loop_factory=request.param) as made:
             return made.run(limited())
@@ -100,7 +101,7 @@ class Asking:
     def send(self, data: bytes, target: tuple[str, int]) -> None:
         self.socket.sendto(data, target)
 
-    async def receive(self, within_s: float = 10.0) -> tuple[bytes, tuple[str, int]]:
+    async def receive(self, within_s: float = DEADLINE_S) -> tuple[bytes, tuple[str, int]]:
         """By polling: not every event loop reads addresses."""
         deadline = asyncio.get_running_loop().time() + within_s
         while True:

@@ -22,15 +22,15 @@ import pytest
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.wire.mqds.objecttype import ObjectType
+from tests.waiting import DEADLINE_S
 
 HERE, THERE = f"mqis{os.getpid()}a", f"mqis{os.getpid()}b"
 SERVERS = ("10.181.1.1", "10.181.1.3")
 CLIENT = "10.181.1.2"
-START_S = 30
 
 
 def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=DEADLINE_S)
 
 
 @pytest.fixture(scope="module")
@@ -82,18 +82,21 @@ def serving(directory: Path, store: Path, name: str, listen: str) -> Iterator[di
     assert process.stdout is not None
     with process, process.stdout:
         try:
-            readable, _, _ = select.select([process.stdout], [], [], START_S)
+            readable, _, _ = select.select([process.stdout], [], [], DEADLINE_S)
             line = process.stdout.readline() if readable else b""
             assert line, (directory / "log").read_text()
             yield json.loads(line)
         finally:
             process.terminate()
-            process.wait(START_S)
+            process.wait(DEADLINE_S)
 
 
 def discover(*options: str) -> dict[str, Any]:
     done = subprocess.run(
-        inside(THERE, "discover", "--json", *options), capture_output=True, timeout=60, check=False
+        inside(THERE, "discover", "--json", *options),
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -128,7 +131,7 @@ def test_two_servers_at_addresses_of_their_own(
 @pytest.mark.req("MQSD-2.1-04", "MQSD-3.2.5.1-07")
 def test_a_server_at_all_addresses(namespaces: None, store: Path, tmp_path: Path) -> None:
     with serving(tmp_path / "c", store, "chi-dir1", "0.0.0.0"):
-        found = discover("--timeout", "0.5", "--network", CLIENT)
+        found = discover("--timeout", "5", "--network", CLIENT)
         assert found["responders"] == [
             {"network": CLIENT, "address": SERVERS[0], "own_site": False}
         ]

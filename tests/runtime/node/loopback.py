@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -33,7 +32,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop, props
+from mqis.wire.propvariant import PropVariant
+from tests.waiting import until
 
 T = TypeVar("T")
 
@@ -43,15 +44,6 @@ SETTINGS = Settings(
     retry_s=1.0, max_retry_s=2.0, reply_wait_s=3.0, repeat_s=1.0, recovery_retry_s=0.5
 )
 LIMITS = Limits(retry_s=0.1, retry_max_s=0.5, connect_timeout_s=2.0)
-WAIT_S = 20.0
-
-
-def text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
-
-
-def clsid(value: Guid) -> PropVariant:
-    return PropVariant(VarType.CLSID, value)
 
 
 @cache
@@ -82,7 +74,7 @@ class Host:
             return view.find(kind, path)
 
     def refusals(self) -> list[str]:
-        return [o.reason for o in self.outcomes if isinstance(o, Refusal)]
+        return [o.text for o in self.outcomes if isinstance(o, Refusal)]
 
 
 class Net:
@@ -105,15 +97,17 @@ class Net:
         with host.store.write() as tx:
             events = DirectoryEvents(tx, 0, SystemEntropy())
             events.create_directory_object(
-                ObjectType.ENTERPRISE, {PropId.E_NAME: text("Lab"), PropId.E_PECNAME: text(name)}
+                ObjectType.ENTERPRISE, props({PropId.E_NAME: "Lab", PropId.E_PECNAME: name})
             )
             events.create_directory_object(
                 SITE,
-                {
-                    PropId.S_PATHNAME: text(site),
-                    PropId.S_PSC: text(name),
-                    PropId.S_SITEID: clsid(me.site),
-                },
+                props(
+                    {
+                        PropId.S_PATHNAME: site,
+                        PropId.S_PSC: name,
+                        PropId.S_SITEID: me.site,
+                    }
+                ),
             )
             events.create_directory_object(MACHINE, self.machine(me, ServiceBits.PEC))
         return host
@@ -140,15 +134,17 @@ class Net:
         return host
 
     def machine(self, me: Server, bits: ServiceBits) -> dict[int, PropVariant]:
-        found: dict[int, PropVariant] = {
-            PropId.QM_PATHNAME: text(me.name),
-            PropId.QM_MACHINE_ID: clsid(me.id),
-            PropId.QM_SITE_IDS: PropVariant(VarType.VECTOR_CLSID, (me.site,)),
-            PropId.QM_SERVICE: PropVariant(VarType.UI4, bits),
-        }
+        found: dict[int, PropVariant] = props(
+            {
+                PropId.QM_PATHNAME: me.name,
+                PropId.QM_MACHINE_ID: me.id,
+                PropId.QM_SITE_IDS: (me.site,),
+                PropId.QM_SERVICE: bits,
+            }
+        )
         if self.policy is not SigningPolicy.NONE:
-            found[PropId.QM_SIGN_PKS] = PropVariant(
-                VarType.BLOB, key_list(machine_key(me.name).public)
+            found[PropId.QM_SIGN_PKS] = prop(
+                PropId.QM_SIGN_PKS, key_list(machine_key(me.name).public)
             )
         return found
 
@@ -173,7 +169,7 @@ class Running:
         return await self.driver.change(lambda e: e.create(kind, path, properties))
 
     async def queue(self, path: str, label: str = "") -> DirectoryObject:
-        return await self.create(QUEUE, {PropId.Q_LABEL: text(label)}, path)
+        return await self.create(QUEUE, props({PropId.Q_LABEL: label}), path)
 
     async def admit(self, net: Net, other: Host, site: str = "") -> None:
         """What joining does: the objects of a new server, made here."""
@@ -181,11 +177,13 @@ class Running:
         if site:
             await self.create(
                 SITE,
-                {
-                    PropId.S_PATHNAME: text(site),
-                    PropId.S_PSC: text(me.name),
-                    PropId.S_SITEID: clsid(me.site),
-                },
+                props(
+                    {
+                        PropId.S_PATHNAME: site,
+                        PropId.S_PSC: me.name,
+                        PropId.S_SITEID: me.site,
+                    }
+                ),
             )
         bits = ServiceBits.PSC if me.is_psc else ServiceBits.BSC
         await self.create(MACHINE, net.machine(me, bits))
@@ -203,18 +201,7 @@ class Running:
                 return False
             return True
 
-        end = asyncio.get_running_loop().time() + WAIT_S
-        while not await attempt():
-            assert asyncio.get_running_loop().time() < end, f"{self.host.name} does not serve"
-            await asyncio.sleep(0.05)
-
-
-async def until(look: Callable[[], T | None], what: str) -> T:
-    end = asyncio.get_running_loop().time() + WAIT_S
-    while (found := look()) is None or found is False:
-        assert asyncio.get_running_loop().time() < end, f"never: {what}"
-        await asyncio.sleep(0.01)
-    return found
+        await until(attempt, f"{self.host.name} serves")
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from mqis.protocol.ports import Transaction
 from mqis.storage.memory import MemoryStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
 from tests.runtime.node.loopback import (
     MACHINE,
@@ -23,10 +24,9 @@ from tests.runtime.node.loopback import (
     Net,
     Running,
     running,
-    text,
-    until,
 )
 from tests.runtime.queueing.proxy import Proxy
+from tests.waiting import until
 
 
 @asynccontextmanager
@@ -102,7 +102,7 @@ class TestForwarding:
             found = bsc.host.find(QUEUE, path)
             assert found is not None
             changed = await bsc.driver.change(
-                lambda e: e.update(found, {PropId.Q_LABEL: text("2")})
+                lambda e: e.update(found, props({PropId.Q_LABEL: "2"}))
             )
             assert changed.value(PropId.Q_LABEL) == "2"
             there = psc.host.find(QUEUE, path)

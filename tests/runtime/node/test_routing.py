@@ -25,9 +25,11 @@ from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqqb.queuename import QueueKind, QueueName
-from mqis.wire.propvariant import PropVariant, VarType
-from tests.runtime.node.loopback import MACHINE, QUEUE, Host, Net, until
+from mqis.wire.propvariant import PropVariant
+from tests.runtime.node.loopback import MACHINE, QUEUE, Host, Net
+from tests.waiting import DEADLINE_S, until
 
 LINK = ObjectType.ROUTINGLINK
 
@@ -45,7 +47,7 @@ class Store(MemoryStore):
     @contextmanager
     def read(self) -> Iterator[View]:
         self.reads += 1
-        assert self.go.wait(20)
+        assert self.go.wait(DEADLINE_S)
         if self.fault is not None:
             raise self.fault
         with super().read() as view:
@@ -72,13 +74,15 @@ class World:
         with self.store.write() as tx:
             machine = tx.find(MACHINE, "pec1")
             assert machine is not None
-            service = PropVariant(VarType.UI4, bits)
-            new = replace(machine, properties={**machine.properties, PropId.QM_SERVICE: service})
+            service = bits
+            new = replace(
+                machine, properties=props({**machine.properties, PropId.QM_SERVICE: service})
+            )
             tx.update(machine, new)
 
     def queue(self, path: str) -> Guid:
         with self.store.write() as tx:
-            label: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "")}
+            label: dict[int, PropVariant] = props({PropId.Q_LABEL: ""})
             return DirectoryEvents(tx, 0, SystemEntropy()).create(QUEUE, path, label).id
 
     @asynccontextmanager

@@ -26,7 +26,7 @@ from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 from tests.runtime.node.loopback import (
     MACHINE,
     QUEUE,
@@ -37,9 +37,8 @@ from tests.runtime.node.loopback import (
     key_list,
     machine_key,
     running,
-    text,
-    until,
 )
+from tests.waiting import until
 from tests.wire.mqds.vectors import MODULUS, PRIVATE_EXPONENT
 
 REQUIRE, ACCEPT = SigningPolicy.REQUIRE, SigningPolicy.ACCEPT
@@ -77,12 +76,13 @@ def test_a_peer_that_must_sign_and_does_not_is_dropped_and_counted(how: str) -> 
             else:
                 machine = pec.host.find(MACHINE, "psc2")
                 assert machine is not None
-                other = PropVariant(VarType.BLOB, key_list(machine_key("somebody").public))
+                other = key_list(machine_key("somebody").public)
                 with pec.host.store.write() as tx:
                     tx.update(
                         machine,
                         replace(
-                            machine, properties={**machine.properties, PropId.QM_SIGN_PKS: other}
+                            machine,
+                            properties=props({**machine.properties, PropId.QM_SIGN_PKS: other}),
                         ),
                     )
                 pec.driver.members.changed(frozenset({MACHINE}))
@@ -181,7 +181,7 @@ class TestMembers:
         machine = host.find(MACHINE, "pec1")
         assert machine is not None
         with host.store.write() as tx:
-            renamed = {**machine.properties, PropId.QM_PATHNAME: text("pec9")}
+            renamed = props({**machine.properties, PropId.QM_PATHNAME: "pec9"})
             tx.update(machine, replace(machine, properties=renamed))
         assert members.name_of(host.me.id) == "pec1", "asked for each message, so it is kept"
         members.changed(frozenset({QUEUE}))
@@ -195,9 +195,10 @@ class TestMembers:
         assert site is not None
         key = machine_key("the site").public
         with host.store.write() as tx:
-            blob = PropVariant(VarType.BLOB, key_list(key))
+            blob = key_list(key)
             tx.update(
-                site, replace(site, properties={**site.properties, PropId.S_PSC_SIGNPK: blob})
+                site,
+                replace(site, properties=props({**site.properties, PropId.S_PSC_SIGNPK: blob})),
             )
         assert Members(host.store, {}).keys_of(host.me.id) == (machine_key("pec1").public, key)
 

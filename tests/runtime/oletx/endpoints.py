@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MapperResolver
 from mqis.wire.guid import Guid
 from mqis.wire.security.sid import Sid
+from tests.waiting import DEADLINE_S
 
 T = TypeVar("T")
 
@@ -27,18 +27,12 @@ T = TypeVar("T")
 ALPHA = NameObject("ALPHA", Guid.parse("b51996ef-c434-4f79-a288-56efd302fc8e"))
 BETA = NameObject("BETA", Guid.parse("a3afb37b-f64a-4e6c-9017-f6a96ba6f166"))
 TYPE = 0x101
-#: Everything in a tenth of the usual time.
+#: With timers that no test waits for, however slow the machine is.
+PATIENT = Settings(DEADLINE_S, DEADLINE_S, 2 * DEADLINE_S, retry_s=0.005, longest_retry_s=0.05)
+#: Everything in a tenth of the usual time: for the tests of the timers.
 QUICK = Settings(setup_s=0.6, teardown_s=1.0, call_s=1.2, retry_s=0.005, longest_retry_s=0.05)
 DOMAIN = "CORP"
 PASSWORD = "between machines"
-
-
-def run(scene: Coroutine[Any, Any, T], limit_s: float = 30.0) -> T:
-    async def limited() -> T:
-        async with asyncio.timeout(limit_s):
-            return await scene
-
-    return asyncio.run(limited())
 
 
 @asynccontextmanager
@@ -50,7 +44,7 @@ async def couple(
 ) -> AsyncIterator[tuple[OleTxEndpoint, OleTxEndpoint]]:
     """Two endpoints with an endpoint mapper each."""
     resolver = MapperResolver()
-    defaults: dict[str, Any] = {"resolver": resolver, "mapper_port": 0, "settings": QUICK}
+    defaults: dict[str, Any] = {"resolver": resolver, "mapper_port": 0, "settings": PATIENT}
     options = defaults | options
     a = OleTxEndpoint(one, security=securities[0], **options)
     b = OleTxEndpoint(other, security=securities[1], **options)
@@ -77,10 +71,3 @@ def security(level: SecurityLevel, name: NameObject, password: str = PASSWORD) -
     who = Credentials(f"{name.host_name}$", DOMAIN, password)
     initiator = PyspnegoInitiator(who) if password else None
     return Security(level, initiator, authenticator, AuthType.NTLM)
-
-
-async def until(condition: Any, limit_s: float = 10.0) -> None:
-    """Wait for something that happens on the other side."""
-    async with asyncio.timeout(limit_s):
-        while not condition():
-            await asyncio.sleep(0.005)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,8 @@ from mqis.runtime.oletx.connection import (
 )
 from mqis.wire.cmp.boxcar import MAX_SIZE
 from mqis.wire.cmp.packet import MAX_DATA
-from tests.runtime.oletx.endpoints import TYPE, couple, echo, run, until
+from tests.runtime.oletx.endpoints import PATIENT, TYPE, couple, echo
+from tests.waiting import DEADLINE_S, run, until
 
 LONG = bytes(MAX_DATA)
 
@@ -149,7 +151,7 @@ def test_a_sender_that_waits_hears_of_the_end() -> None:
             while True:
                 await connection.send(1, LONG)
 
-        async with couple() as (one, other):
+        async with couple(settings=replace(PATIENT, call_s=3.0)) as (one, other):
             other.accept(TYPE, idle)
             connection = await one.connect(other.name, TYPE)
             mux = (await one.session(other.name)).mux
@@ -196,7 +198,7 @@ def test_who_leaves_much_unread_gets_away_all_the_same() -> None:
 
         async with couple() as (one, other):
             other.accept(TYPE, flood)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(DEADLINE_S):
                 async with await one.connect(other.name, TYPE) as connection:
                     await until(lambda: connection.raw.paused)
             assert connection.closed

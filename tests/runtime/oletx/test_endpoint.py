@@ -10,7 +10,6 @@ import pytest
 
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.session import SessionState
-from mqis.protocol.cmpo.settings import Settings
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.multiplexer.limits import Limits
 from mqis.protocol.rpc.registry import EndpointRegistry
@@ -25,7 +24,8 @@ from mqis.runtime.oletx.resolver import FixedResolver, find_port
 from mqis.wire.cmpo.codes import CmResult, TeardownType
 from mqis.wire.cmpo.versions import BoundVersionSet
 from mqis.wire.guid import Guid
-from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE, couple, echo, run, until
+from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE, couple, echo
+from tests.waiting import run, until
 
 DENIED = 0x80070005
 
@@ -90,7 +90,7 @@ def test_both_connect_at_once() -> None:
                 assert await theirs.receive() == Message(2, b"from b")
                 assert len(a.transport.machine.sessions) == 1
 
-    run(scene(), 60)
+    run(scene())
 
 
 @pytest.mark.req("CMP-1.3-02")
@@ -135,7 +135,7 @@ def test_order_and_contents_of_many_messages_on_many_connections() -> None:
             connections = [await a.connect(BETA, TYPE) for _ in range(40)]
             await asyncio.gather(*(talk(c, n) for n, c in enumerate(connections)))
 
-    run(scene(), 60)
+    run(scene())
 
 
 async def _send_all(connection: OleTxConnection, bodies: list[bytes]) -> None:
@@ -169,7 +169,7 @@ def test_a_reader_that_takes_its_time_stops_the_sender() -> None:
             await release.wait()
             sizes.extend([len(message.body) async for message in connection])
 
-        async with couple(limits=limits, settings=Settings()) as (a, b):
+        async with couple(limits=limits) as (a, b):
             b.accept(TYPE, slow)
             connection = await a.connect(BETA, TYPE)
             sent = 0
@@ -191,7 +191,7 @@ def test_a_reader_that_takes_its_time_stops_the_sender() -> None:
             await connection.disconnect()
             await until(lambda: len(sizes) == 400)
 
-    run(scene(), 60)
+    run(scene())
 
 
 async def _talk_for_ever(connection: OleTxConnection) -> None:

@@ -21,7 +21,8 @@ from examples.oletx.propagate import (
 )
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.wire.errors import WireError
-from tests.runtime.oletx.endpoints import couple, run
+from tests.runtime.oletx.endpoints import couple
+from tests.waiting import DEADLINE_S, in_time, run
 from tests.wire.cmpo.stubs import STUBS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,7 +35,11 @@ def test_the_first_example_of_the_document_runs() -> None:
     block = re.search(r"^```python\n(.*?)^```", text, re.M | re.S)
     assert block is not None
     done = subprocess.run(
-        [sys.executable, "-c", block[1]], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-c", block[1]],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_S,
     )
     assert done.stdout == "Message(type=8194, body=b'hello')\n", done.stderr
 
@@ -47,7 +52,7 @@ def test_the_propagation_puts_the_boxcar_of_the_specification_on_the_wire(
     monkeypatch.setattr(example, "show", lambda name, car: boxcars.append((name.host_name, car)))
     machines = (example.MACHINE_1, example.MACHINE_2)
     asking, asked = machines[names[0]], machines[names[1]]
-    answer = asyncio.run(asyncio.wait_for(example.both(asking, asked), 20))
+    answer = asyncio.run(in_time(example.both(asking, asked)))
     assert answer is Mtag.PROPAGATED
     assert boxcars[0] == (asking.host_name, BOXCAR)
     senders = [asking.host_name, asked.host_name] * 2
@@ -86,7 +91,7 @@ def test_it_runs_as_a_program() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=DEADLINE_S,
     )
     assert done.returncode == 0, done.stderr
     assert "9fa8a337-eaf7-4230-9232-b57379d65077" in done.stdout

@@ -6,27 +6,33 @@ import asyncio
 import gc
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.cmpo.settings import Settings
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.rpc.registry import EndpointRegistry
 from mqis.runtime.oletx.connection import ConnectionClosed, Message
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.wire.guid import Guid
-from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE, echo, run, until
+from tests.runtime.oletx.endpoints import ALPHA, BETA, PATIENT, QUICK, TYPE, echo
+from tests.waiting import DEADLINE_S, run, until
+
+#: The RPC Call timer and the Teardown timer run out, the others do not.
+TIMED = replace(PATIENT, call_s=4.0, teardown_s=1.0)
 
 _CHILD = """
 import asyncio, sys
 from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.cmpo.settings import Settings
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 
@@ -37,7 +43,9 @@ async def echo(connection):
 async def main():
     me, partner = NameObject.parse(sys.argv[1]), NameObject.parse(sys.argv[2])
     resolver = FixedResolver({partner.cid: ("127.0.0.1", int(sys.argv[3]))})
-    async with OleTxEndpoint(me, port=int(sys.argv[4]), resolver=resolver) as endpoint:
+    settings = Settings(setup_s=600, call_s=600)
+    port = int(sys.argv[4])
+    async with OleTxEndpoint(me, port=port, resolver=resolver, settings=settings) as endpoint:
         endpoint.accept(0x101, echo)
         print(endpoint.port, flush=True)
         if len(sys.argv) > 5:
@@ -47,13 +55,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 class Child:
@@ -80,14 +81,16 @@ class Child:
 
     def end(self) -> None:
         self.process.kill()
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=DEADLINE_S)
 
 
 @asynccontextmanager
-async def beside(name: NameObject, other: NameObject) -> AsyncIterator[tuple[OleTxEndpoint, Child]]:
+async def beside(
+    name: NameObject, other: NameObject, settings: Settings = PATIENT
+) -> AsyncIterator[tuple[OleTxEndpoint, Child]]:
     """An endpoint here, and one in another process."""
     resolver = FixedResolver()
-    async with OleTxEndpoint(name, resolver=resolver, settings=QUICK) as endpoint:
+    async with OleTxEndpoint(name, resolver=resolver, settings=settings) as endpoint:
         child = Child(other, name, endpoint.port)
         resolver.add(other.cid, "127.0.0.1", child.port)
         try:
@@ -142,7 +145,7 @@ def test_a_partner_that_hangs(name: NameObject, other: NameObject) -> None:
     """It is stopped, not dead: its sockets are open, and nothing comes."""
 
     async def scene() -> None:
-        async with beside(name, other) as (endpoint, child):
+        async with beside(name, other, TIMED) as (endpoint, child):
             connection = await endpoint.connect(other, TYPE)
             await connection.send(1)
             assert await connection.receive() == Message(2, b"")
@@ -179,12 +182,14 @@ def test_a_hundred_sessions_in_one_process(capsys: pytest.CaptureFixture[str]) -
         resolver = FixedResolver()
         registry = EndpointRegistry()
         async with AsyncExitStack() as stack:
-            hub = OleTxEndpoint(NameObject("HUB", Guid(b"\x80" * 16)), resolver=resolver)
+            hub = OleTxEndpoint(
+                NameObject("HUB", Guid(b"\x80" * 16)), resolver=resolver, settings=PATIENT
+            )
             await stack.enter_async_context(hub)
             resolver.add(hub.name.cid, "127.0.0.1", hub.port)
             others = []
             for name in partners:
-                other = OleTxEndpoint(name, resolver=resolver, registry=registry)
+                other = OleTxEndpoint(name, resolver=resolver, registry=registry, settings=PATIENT)
                 await stack.enter_async_context(other)
                 resolver.add(name.cid, "127.0.0.1", other.port)
                 other.accept(TYPE, echo)
@@ -214,7 +219,7 @@ def test_a_hundred_sessions_in_one_process(capsys: pytest.CaptureFixture[str]) -
             tracemalloc.stop()
             return (open_ - before) / 100, after - before
 
-    each, left = run(scene(), 120)
+    each, left = run(scene())
     with capsys.disabled():
         print(f"\n100 sessions: {each / 1024:.0f} KiB each (both ends), {left / 1024:.0f} KiB left")
     assert each < 200 * 1024

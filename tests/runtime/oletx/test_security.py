@@ -17,7 +17,8 @@ from mqis.runtime.rpc.typed import invoke
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult
 from mqis.wire.rpc.syntax import NDR20
-from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, couple, echo, run, security
+from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, couple, echo, security
+from tests.waiting import run
 
 MUTUAL, INCOMING, NONE = SecurityLevel.MUTUAL, SecurityLevel.INCOMING, SecurityLevel.NONE
 BLOB = bytes.fromhex("08000000 01000000")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mqis.protocol.cmpo.session import SessionState
+from mqis.protocol.cmpo.settings import Settings
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.runtime.entropy import SystemEntropy
@@ -28,7 +29,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20, NDR64
-from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE, run, until
+from tests.runtime.oletx.endpoints import ALPHA, BETA, PATIENT, QUICK, TYPE
+from tests.waiting import DEADLINE_S, run, until
 
 BLOB = bytes.fromhex("08000000 01000000")
 VERSIONS = BindVersionSet(1, 2, 1, 1, 1, 5)
@@ -46,7 +48,9 @@ class Stranger:
         self.calls: list[tuple[IncomingCall, Any]] = []
         self.handle = ContextHandle(Guid(b"h" * 16))
         self.inner = 0
-        self.delay_s = 0.0
+        #: While it is not set, calls wait.
+        self.released = asyncio.Event()
+        self.released.set()
         self.group: AssociationGroup | None = None
 
     @asynccontextmanager
@@ -65,7 +69,7 @@ class Stranger:
 
     async def _serve(self, call: IncomingCall, request: Any) -> Any:
         self.calls.append((call, request))
-        await asyncio.sleep(self.delay_s)
+        await self.released.wait()
         if isinstance(request, idl.BuildContext):
             guid = request.guid_in if self.inner == 0 else idl.NO_GUID
             return idl.ContextBuilt(guid, BOUND, self.handle, self.inner)
@@ -77,7 +81,7 @@ class Stranger:
 
     async def call(self, operation: Operation[Any, Any], request: Any) -> Any:
         return await invoke(
-            self.client, idl.IXN_REMOTE, operation, request, target=BETA.cid, timeout_s=5.0
+            self.client, idl.IXN_REMOTE, operation, request, target=BETA.cid, timeout_s=DEADLINE_S
         )
 
     async def build(self, operation: Any = idl.BUILD_CONTEXT_W) -> idl.ContextBuilt:
@@ -100,10 +104,10 @@ class Stranger:
 
 
 @asynccontextmanager
-async def stranger() -> AsyncIterator[Stranger]:
+async def stranger(settings: Settings = PATIENT) -> AsyncIterator[Stranger]:
     resolver = FixedResolver()
     async with (
-        OleTxEndpoint(BETA, resolver=resolver, settings=QUICK) as endpoint,
+        OleTxEndpoint(BETA, resolver=resolver, settings=settings) as endpoint,
         Stranger(endpoint, resolver).serving() as partner,
     ):
         yield partner
@@ -197,8 +201,8 @@ def test_a_callback_that_is_refused_is_made_again_and_given_up() -> None:
 
 def test_a_callback_without_an_answer_times_out_after_half_the_timer() -> None:
     async def scene() -> None:
-        async with stranger() as partner:
-            partner.delay_s = 30.0
+        async with stranger(QUICK) as partner:
+            partner.released.clear()
             built = await partner.build()
             assert built.result == CmResult.TIMED_OUT
             assert not partner.endpoint.transport.machine.sessions
@@ -211,7 +215,7 @@ def test_a_primary_that_gives_up_its_call() -> None:
 
     async def scene() -> None:
         async with stranger() as partner:
-            partner.delay_s = 30.0
+            partner.released.clear()
             task = asyncio.create_task(partner.build())
             await until(lambda: partner.calls)
             partner.client.abort()
@@ -228,12 +232,13 @@ def test_several_calls_at_once_are_served() -> None:
 
     async def scene() -> None:
         async with stranger() as partner:
-            partner.delay_s = 0.1
+            partner.released.clear()
             task = asyncio.create_task(partner.build())
             await until(lambda: partner.calls)
             second = await partner.build()
             assert second.result == CmResult.SERVER_NOT_READY
             assert not task.done()
+            partner.released.set()
             assert (await task).result == 0
 
     run(scene())
@@ -267,7 +272,7 @@ def test_what_this_side_calls_for_a_connection() -> None:
     async def scene() -> None:
         async with stranger() as partner:
             await partner.build()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(DEADLINE_S):
                 await partner.endpoint.connect(ALPHA, TYPE)
             await until(lambda: len(partner.calls) >= 3)
             (_, build), (_, asked), (_, sent) = partner.calls[:3]
@@ -296,7 +301,7 @@ def test_nothing_to_grant() -> None:
                 if answer.result:
                     break
             assert (answer.result, answer.accepted) == (CmResult.OUT_OF_RESOURCES, 0)
-            assert total == link.mux.limits.max_incoming == link.mux.incoming_granted
+            assert total == link.mux.limits.max_incoming == link.mux._incoming.granted
 
     run(scene())
 

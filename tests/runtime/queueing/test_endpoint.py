@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -21,27 +21,24 @@ from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.queueing.message import Message
 from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.runtime.freeports import free_port
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.internal import ConnectionParameters, EstablishConnection
 from mqis.wire.mqqb.packet import decode_packet
 from mqis.wire.mqqb.ping import Ping
 from tests.runtime.queueing.proxy import Proxy
+from tests.waiting import in_time, run, until
 
 HOST = "127.0.0.1"
 PSC1 = Guid.parse("f0f1f2f3-0001-0002-0003-040506070809")
 PSC2 = Guid.parse("e0e1e2e3-0001-0002-0003-040506070809")
 #: Quick, so that the tests are.
 LIMITS = Limits(retry_s=0.02, retry_max_s=0.1, ack_timeout_ms=200, min_ack_timeout_ms=200)
+#: With no timer that a test waits for.
+PATIENT = Limits(retry_s=0.02, ack_timeout_ms=100_000_000, max_ack_timeout_ms=100_000_000)
 
 T = TypeVar("T")
-
-
-def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = 25.0) -> T:
-    async def limited() -> T:
-        return await asyncio.wait_for(coroutine, timeout_s)
-
-    return asyncio.run(limited())
 
 
 class Book:
@@ -153,18 +150,15 @@ def test_a_machine_that_cannot_be_reached(machine: str) -> None:
     """Nobody listens, the resolver does not know it, or it knows nonsense."""
 
     async def body() -> None:
-        with socket.socket() as free:
-            free.bind((HOST, 0))
-            book = Book()
-            book.ports["PSC2"] = free.getsockname()[1]
-            free.close()
-            async with endpoint(PSC1, "PSC1", book) as one:
-                message = Message(b"x", lifetime_s=1, acknowledge=True)
-                name = one.send(machine, message)
-                closed = await wait_for(one, SessionClosed)
-                assert closed.reason.startswith(f"no connection to {machine}")
-                nack = await wait_for(one, Nacked)
-                assert (nack.identifier, nack.local) == (name, True)
+        book = Book()
+        book.ports["PSC2"] = free_port()
+        async with endpoint(PSC1, "PSC1", book) as one:
+            message = Message(b"x", lifetime_s=1, acknowledge=True)
+            name = one.send(machine, message)
+            closed = await wait_for(one, SessionClosed)
+            assert closed.reason.startswith(f"no connection to {machine}")
+            nack = await wait_for(one, Nacked)
+            assert (nack.identifier, nack.local) == (name, True)
 
     run(body())
 
@@ -182,7 +176,8 @@ def test_a_machine_that_cannot_be_reached(machine: str) -> None:
 def test_hostile_bytes_close_their_connection_and_nothing_else(octets: bytes) -> None:
     async def body() -> None:
         book = Book()
-        async with endpoint(PSC1, "PSC1", book) as one, endpoint(PSC2, "PSC2", book) as two:
+        ends = endpoint(PSC1, "PSC1", book, PATIENT), endpoint(PSC2, "PSC2", book, PATIENT)
+        async with ends[0] as one, ends[1] as two:
             port = book.ports["PSC2"] = await two.listen(HOST, 0)
             one.send("PSC2", Message(b"before"))
             assert (await wait_for(two, Delivered)).body == b"before"
@@ -219,19 +214,21 @@ def test_a_connection_over_the_limit_is_closed_unread() -> None:
 def test_an_application_that_takes_nothing_stops_the_reading() -> None:
     async def body() -> None:
         book = Book()
-        few = Limits(retry_s=0.02, max_events=50, max_unacked_bytes=1 << 20)
-        async with endpoint(PSC1, "PSC1", book) as one, endpoint(PSC2, "PSC2", book, few) as two:
+        few = replace(PATIENT, max_events=50, max_unacked_bytes=1 << 20)
+        async with (
+            endpoint(PSC1, "PSC1", book, PATIENT) as one,
+            endpoint(PSC2, "PSC2", book, few) as two,
+        ):
             book.ports["PSC2"] = await two.listen(HOST, 0)
             for n in range(300):
                 one.send("PSC2", Message(b"%05d" % n + bytes(20_000)))
-            await asyncio.sleep(0.3)
-            assert not two.manager.wants_data
+            await until(lambda: not two.manager.wants_data)
             waiting = two.manager.statistics.received
             assert waiting < 300
             await asyncio.sleep(0.1)
             assert two.manager.statistics.received == waiting
-            # Long before any timer would have looked.
-            taken = await asyncio.wait_for(deliveries(two, 300), 5)
+            # Before any timer looks.
+            taken = await in_time(deliveries(two, 300))
             assert [event.body[:5] for event in taken] == [b"%05d" % n for n in range(300)]
 
     run(body())
@@ -240,7 +237,7 @@ def test_an_application_that_takes_nothing_stops_the_reading() -> None:
 def test_closing_writes_what_is_queued_and_acknowledges_what_came() -> None:
     async def body() -> None:
         book = Book()
-        slow = Limits(retry_s=0.02)
+        slow = PATIENT
         async with endpoint(PSC2, "PSC2", book, slow) as two:
             book.ports["PSC2"] = await two.listen(HOST, 0)
             one = endpoint(PSC1, "PSC1", book, slow)
@@ -261,7 +258,7 @@ def test_closing_writes_what_is_queued_and_acknowledges_what_came() -> None:
 def test_the_peer_hears_of_its_messages_before_an_orderly_close() -> None:
     async def body() -> None:
         book = Book()
-        slow = Limits(retry_s=0.02)
+        slow = PATIENT
         async with endpoint(PSC1, "PSC1", book, slow) as one:
             two = endpoint(PSC2, "PSC2", book, slow)
             book.ports["PSC2"] = await two.listen(HOST, 0)

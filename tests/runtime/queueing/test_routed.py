@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mqis.protocol.queueing.events import Arrived, Nacked, Relayed
 from mqis.protocol.queueing.limits import Limits
@@ -17,6 +16,7 @@ from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
 from tests.protocol.routing.worlds import World, called, guid
+from tests.waiting import run
 
 HOST = "127.0.0.1"
 #: Soon sure that a gate is gone: only for the test in which one goes. On a busy machine these
@@ -28,13 +28,6 @@ QUEUE, ADMIN = 20, 21
 WORLD = World("A-B 1", "B-C 1", a="A gate", x="A", b="B gate", e="B gate", c="C gate", z="C")
 
 T = TypeVar("T")
-
-
-def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = 30.0) -> T:
-    async def limited() -> T:
-        return await asyncio.wait_for(coroutine, timeout_s)
-
-    return asyncio.run(limited())
 
 
 class Net:

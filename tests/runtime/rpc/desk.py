@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -79,6 +79,8 @@ class Desk(TypedService):
         self.finished = 0
         self.cancelled = 0
         self.run_down: list[int] = []
+        #: Ends calls that wait before their time.
+        self.release = asyncio.Event()
         #: The last call that waits.
         self.waiting: IncomingCall | None = None
         super().__init__(
@@ -99,7 +101,10 @@ class Desk(TypedService):
         self.started += 1
         self.waiting = call
         try:
-            await asyncio.sleep(request.n / 1000)
+            async with asyncio.timeout(request.n / 1000):
+                await self.release.wait()
+        except TimeoutError:
+            pass
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
@@ -163,22 +168,6 @@ async def refused(status: int, call: Awaitable[Any]) -> None:
     with pytest.raises(RpcFault) as caught:
         await call
     assert caught.value.status == status
-
-
-async def until(condition: Callable[[], bool], timeout_s: float = 5.0) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """On asyncio's own loop, and never for long."""
-
-    async def limited() -> T:
-        async with asyncio.timeout(30):
-            return await main
-
-    return asyncio.run(limited())
 
 
 class Raw:

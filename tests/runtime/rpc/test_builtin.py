@@ -20,7 +20,8 @@ from mqis.wire.rpc import epmapper, mgmt
 from mqis.wire.rpc.epmapper import EpmStatus
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.tower import Tower
-from tests.runtime.rpc.desk import DESK, HOST, OPEN, Desk, Number, count, refused, run
+from tests.runtime.rpc.desk import DESK, HOST, OPEN, Desk, Number, count, refused
+from tests.waiting import run
 
 OBJECT = Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a")
 NOWHERE = ContextHandle(Guid.parse("deadbeef-0000-0000-0000-000000000000"))

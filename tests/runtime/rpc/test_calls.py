@@ -18,7 +18,6 @@ from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.limits import Limits
 from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.pool import RpcPool
 from mqis.runtime.rpc.typed import invoke
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
@@ -43,10 +42,12 @@ from tests.runtime.rpc.desk import (
     connected,
     count,
     refused,
-    run,
     serving,
-    until,
 )
+from tests.waiting import DEADLINE_S, run, until
+
+#: Milliseconds that no test waits for.
+LONG = Number(900_000)
 
 
 @pytest.mark.parametrize("transfer", [NDR20, NDR64])
@@ -302,11 +303,12 @@ def test_calls_overlap() -> None:
     async def main() -> None:
         desk = Desk()
         async with serving(desk) as (_, port), await connected(port) as client:
-            slow = [asyncio.create_task(invoke(client, DESK, WAIT, Number(200))) for _ in range(20)]
+            slow = [asyncio.create_task(invoke(client, DESK, WAIT, LONG)) for _ in range(20)]
             await until(lambda: desk.started == 20)
             assert await count(client) == 2
             assert desk.finished == 0
-            assert await asyncio.gather(*slow) == [Number(200)] * 20
+            desk.release.set()
+            assert await asyncio.gather(*slow) == [LONG] * 20
 
     run(main())
 
@@ -326,9 +328,9 @@ def test_idle_clients_are_let_go() -> None:
 
 def test_a_long_call_is_not_idle() -> None:
     async def main() -> None:
-        limits = Limits(idle_timeout_s=0.1, bind_timeout_s=0.1)
+        limits = Limits(idle_timeout_s=0.3, bind_timeout_s=0.3)
         async with serving(limits=limits) as (_, port), await connected(port) as client:
-            assert await invoke(client, DESK, WAIT, Number(300)) == Number(300)
+            assert await invoke(client, DESK, WAIT, Number(900)) == Number(900)
             assert await count(client) == 2
 
     run(main())
@@ -342,7 +344,7 @@ def test_a_client_that_leaves_in_a_call() -> None:
         desk = Desk()
         async with serving(desk) as (server, port):
             client = await connected(port)
-            call = asyncio.create_task(invoke(client, DESK, WAIT, Number(10_000)))
+            call = asyncio.create_task(invoke(client, DESK, WAIT, LONG))
             await until(lambda: desk.started == 1)
             client.abort()
             with pytest.raises(RpcConnectionError, match="closed"):
@@ -486,9 +488,9 @@ def test_shutdown_lets_calls_end() -> None:
         desk = Desk()
         async with serving(desk) as (server, port):
             busy, idle = await connected(port), await connected(port)
-            call = asyncio.create_task(invoke(busy, DESK, WAIT, Number(200)))
+            call = asyncio.create_task(invoke(busy, DESK, WAIT, LONG))
             await until(lambda: desk.started == 1)
-            closing = asyncio.create_task(server.close())
+            closing = asyncio.create_task(server.close(DEADLINE_S))
             await until(lambda: not idle.usable and not busy.usable)
             with pytest.raises(RpcConnectionError):
                 await count(idle)
@@ -496,7 +498,8 @@ def test_shutdown_lets_calls_end() -> None:
                 await count(busy)
             with pytest.raises(RpcConnectionError, match="cannot connect"):
                 await connected(port)
-            assert await call == Number(200)
+            desk.release.set()
+            assert await call == LONG
             await closing
             assert server.connections == 0
 
@@ -508,87 +511,11 @@ def test_shutdown_does_not_wait_for_ever() -> None:
         desk = Desk()
         async with serving(desk) as (server, port):
             client = await connected(port)
-            call = asyncio.create_task(invoke(client, DESK, WAIT, Number(60_000)))
+            call = asyncio.create_task(invoke(client, DESK, WAIT, LONG))
             await until(lambda: desk.started == 1)
             await server.close(grace_s=0.05)
             with pytest.raises(RpcConnectionError):
                 await call
             assert desk.cancelled == 1
-
-    run(main())
-
-
-def test_a_pool_reconnects_after_the_server_restarted() -> None:
-    async def main() -> None:
-        connects = 0
-
-        async def connect() -> RpcClient:
-            nonlocal connects
-            connects += 1
-            return await connected(port)
-
-        pool = RpcPool(connect, size=2, backoff_s=0.02)
-        async with serving() as (_, port):
-            for _ in range(5):
-                async with pool.client() as client:
-                    assert await count(client) == 2
-            assert connects == 1
-        async with serving(port=port):
-            async with pool.client() as client:
-                assert await count(client) == 2
-            assert connects == 2
-        task = asyncio.create_task(_use(pool))
-        await asyncio.sleep(0.01)
-        async with serving(port=port):  # it comes back while the pool tries
-            assert await task == 2
-            await pool.close()
-            with pytest.raises(RpcConnectionError, match="pool is closed"):
-                async with pool.client():
-                    pass
-
-    run(main())
-
-
-async def _use(pool: RpcPool) -> int:
-    async with pool.client() as client:
-        return await count(client)
-
-
-def test_a_pool_gives_up_when_nobody_answers() -> None:
-    async def main() -> None:
-        attempts = 0
-
-        async def connect() -> RpcClient:
-            nonlocal attempts
-            attempts += 1
-            raise RpcConnectionError("nobody there")
-
-        pool = RpcPool(connect, attempts=3, backoff_s=0.001)
-        with pytest.raises(RpcConnectionError, match="nobody there"):
-            await _use(pool)
-        assert attempts == 3
-
-    run(main())
-
-
-def test_a_pool_lends_no_more_than_its_size() -> None:
-    async def main() -> None:
-        desk = Desk()
-        async with serving(desk) as (server, port):
-            pool = RpcPool(lambda: connected(port), size=3)
-
-            async def wait() -> None:
-                async with pool.client() as client:
-                    await invoke(client, DESK, WAIT, Number(5))
-
-            await asyncio.gather(*(wait() for _ in range(12)))
-            assert server.connections == 3
-            lent = pool.client()
-            client = await lent.__aenter__()
-            await pool.close()
-            assert client.usable
-            await lent.__aexit__(None, None, None)
-            assert not client.usable
-            await until(lambda: server.connections == 0)
 
     run(main())

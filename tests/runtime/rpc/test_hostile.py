@@ -32,10 +32,9 @@ from tests.runtime.rpc.desk import (
     connected,
     count,
     refused,
-    run,
     serving,
-    until,
 )
+from tests.waiting import run, until
 
 MPX = PfcFlags.CONC_MPX
 
@@ -105,7 +104,7 @@ def test_no_more_connections_of_one_peer_than_allowed() -> None:
 
 def test_half_open_connections_end_in_time() -> None:
     async def main() -> None:
-        limits = Limits(bind_timeout_s=0.15)
+        limits = Limits(bind_timeout_s=0.5)
         async with serving(limits=limits) as (server, port):
             silent, started, leaving = [await Raw.connect(port) for _ in range(3)]
             await started.send(bind()[:30])
@@ -164,6 +163,8 @@ def test_slow_senders_are_cut_off_and_others_do_not_notice(
             await asyncio.sleep(0.02)
             if closed.done():
                 break
+        else:
+            raise AssertionError("never cut off")
         await closed
         await raw.close()
         return loop.time() - start
@@ -182,7 +183,6 @@ def test_slow_senders_are_cut_off_and_others_do_not_notice(
             f"which lasted {min(lasted):.2f} to {max(lasted):.2f} s of 0.30 allowed"
         )
     assert min(lasted) >= 0.25
-    assert max(lasted) < 5.0
     assert beside > alone / 20
 
 
@@ -211,7 +211,7 @@ def test_a_client_that_never_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def main() -> None:
         desk = Desk()
-        async with serving(desk, limits=Limits(idle_timeout_s=0.5)) as (server, port):
+        async with serving(desk, limits=Limits(idle_timeout_s=1.0)) as (server, port):
             raw = await bound(port)
             raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
             await raw.send(b"".join(request(3, 1_000_000, call_id=n) for n in range(2, 202)))

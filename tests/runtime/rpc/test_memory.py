@@ -24,12 +24,11 @@ from tests.runtime.rpc.desk import (
     Desk,
     Number,
     connected,
-    run,
     serving,
-    until,
 )
 from tests.runtime.rpc.desk import count as counted
 from tests.runtime.rpc.test_hostile import bound, request
+from tests.waiting import run, until
 
 MB = 1 << 20
 
@@ -81,11 +80,12 @@ def test_a_stub_is_dropped_when_it_is_decoded_and_its_request_is_charged() -> No
     async def main() -> None:
         budgets, desk = bounded(MB, MB), Desk()
         async with serving(desk, budgets=budgets) as (_, port), await connected(port) as client:
-            call = asyncio.ensure_future(invoke(client, DESK, WAIT, Number(200)))
+            call = asyncio.ensure_future(invoke(client, DESK, WAIT, Number(900_000)))
             await until(lambda: desk.waiting is not None)
             assert desk.waiting is not None
             assert desk.waiting.stub == b""
             assert budgets.memory.used == driver.DECODED * 4
+            desk.release.set()
             await call
             await until(lambda: budgets.memory.used == 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +25,9 @@ from mqis.server.replication import key_list
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
-
-WAIT_S = 20.0
-
-
-def text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
+from tests.waiting import until
 
 
 def with_values(config: Config, **values: dict[str, object]) -> Config:
@@ -66,19 +62,23 @@ async def psc_config(pec: DirectoryServer, home: Path, port: int) -> Config:
     home.mkdir()
     key = MachineKey.open(home / "key")
     pec_key = MachineKey.open(Path(pec.config.replication.key))
-    blob = PropVariant(VarType.BLOB, key_list(key.public))
+    blob = key_list(key.public)
     async with client_of(pec) as client:
-        properties: dict[int, PropVariant] = {PropId.S_PSC: text("psc2"), PropId.S_PSC_SIGNPK: blob}
+        properties: dict[int, PropVariant] = props(
+            {PropId.S_PSC: "psc2", PropId.S_PSC_SIGNPK: blob}
+        )
         site = await client.create(ObjectType.SITE, "Leiden", properties)
         assert site is not None
         machine = await client.create(
             ObjectType.MACHINE,
             "psc2",
-            {
-                PropId.QM_SITE_ID: PropVariant(VarType.CLSID, site),
-                PropId.QM_SERVICE: PropVariant(VarType.UI4, 4),
-                PropId.QM_SIGN_PKS: blob,
-            },
+            props(
+                {
+                    PropId.QM_SITE_ID: site,
+                    PropId.QM_SERVICE: 4,
+                    PropId.QM_SIGN_PKS: blob,
+                }
+            ),
         )
         got = await client.get(ObjectType.MACHINE, [PropId.QM_MACHINE_ID], path="pec1")
         known = got.popitem()[1].value
@@ -108,12 +108,6 @@ async def client_of(server: DirectoryServer) -> AsyncIterator[DirectoryClient]:
         yield client
 
 
-async def until(look: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not await look():
-            await asyncio.sleep(0.02)
-
-
 async def fetch(port: int | None, path: str) -> tuple[int, bytes]:
     """Status and body of a document."""
     assert port is not None
@@ -137,7 +131,7 @@ class Pair:
 
     async def create(self, at: DirectoryServer, path: str) -> Guid:
         async with client_of(at) as client:
-            made = await client.create(ObjectType.QUEUE, path, {PropId.Q_LABEL: text("label")})
+            made = await client.create(ObjectType.QUEUE, path, props({PropId.Q_LABEL: "label"}))
         assert made is not None
         return made
 

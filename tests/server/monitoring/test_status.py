@@ -22,9 +22,9 @@ from tests.server.monitoring.pair import (
     pec_config,
     psc_config,
     status_of,
-    until,
     with_values,
 )
+from tests.waiting import until
 
 
 def named(status: ServerStatus, name: str) -> PartitionStatus:

@@ -20,7 +20,8 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.server.monitoring.service import start_monitoring
 from mqis.server.monitoring.sources import Sources
 from mqis.storage.memory import MemoryStore
-from tests.server.monitoring.pair import fetch, pec_config, status_of, until
+from tests.server.monitoring.pair import fetch, pec_config, status_of
+from tests.waiting import until
 
 
 class Ailing(MemoryStore):

@@ -13,8 +13,8 @@ from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Journal
 from mqis.storage.journal import journal as journal_module
 from mqis.storage.journal.files import segment_name, segments, snapshot_name
-from mqis.storage.journal.reader import Segment, find, journal_faults, records
-from mqis.storage.journal.retention import expendable, retain
+from mqis.storage.journal.keeping import expendable, retain
+from mqis.storage.journal.reader import Segment, journal_faults, records
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from tests.disks import small_disk
@@ -56,10 +56,8 @@ def test_records_are_appended_and_found(tmp_path: Path) -> None:
         assert opened.durable_lsn == 3
     assert held(tmp_path) == [1, 2, 3]
     assert [entry.lsn for entry in records(tmp_path, after=1)] == [2, 3]
-    found = find(tmp_path, 2)
-    assert found is not None
-    assert found.record == record(2)
-    assert find(tmp_path, 4) is None
+    assert next(records(tmp_path, after=1)).record == record(2)
+    assert next(records(tmp_path, after=3), None) is None
     assert journal_faults(tmp_path) == []
 
 

@@ -22,7 +22,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
 PARTITION, QUEUE = Guid(bytes(range(16))), Guid(bytes(range(16, 32)))
@@ -34,7 +35,7 @@ ALICE = Origin("LAB\\alice smith", "127.0.0.1")
 
 
 def queue(seq: int = 7) -> DirectoryObject:
-    properties: dict[int, PropVariant] = {PropId.Q_PATHNAME: PropVariant(VarType.LPWSTR, NAME)}
+    properties: dict[int, PropVariant] = props({PropId.Q_PATHNAME: NAME})
     return DirectoryObject(ObjectType.QUEUE, QUEUE, PARTITION, SequenceNumber(seq), properties)
 
 

@@ -17,6 +17,7 @@ from mqis.wire.mqcn import (
     decode_notification,
 )
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.strategies.mqdsrp import changes
 
@@ -51,8 +52,8 @@ def test_a_creation_byte_by_byte() -> None:
         None,
         MASTER,
         (
-            (PropId.Q_INSTANCE, PropVariant(VarType.CLSID, QUEUE)),
-            (PropId.Q_LABEL, PropVariant(VarType.LPWSTR, "L")),
+            pair(PropId.Q_INSTANCE, QUEUE),
+            pair(PropId.Q_LABEL, "L"),
         ),
     )
     assert ChangeNotification((update,)).to_bytes() == CREATED
@@ -62,8 +63,8 @@ def test_a_creation_byte_by_byte() -> None:
 
 def test_a_deletion_byte_by_byte() -> None:
     properties = (
-        (PropId.D_SCOPE, PropVariant(VarType.UI1, 1)),
-        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, 1)),
+        pair(PropId.D_SCOPE, 1),
+        pair(PropId.D_OBJTYPE, 1),
     )
     update = NotificationUpdate(NotificationCommand.DELETE, None, QUEUE, MASTER, properties)
     assert ChangeNotification((update,)).to_bytes() == DELETED
@@ -124,7 +125,7 @@ def test_garbage(data: bytes) -> None:
         ("m\\q", QUEUE, (), "by path or by GUID"),
         ("q" * 1025, None, (), "at most 1024"),
         ("m\\q", None, ((PropId.Q_LABEL, PropVariant(VarType.UI1, 1)),), "does not travel"),
-        ("m\\q", None, ((PropId.Q_SCOPE, PropVariant(VarType.UI1, 1)),) * 256, "at most 255"),
+        ("m\\q", None, (pair(PropId.Q_SCOPE, 1),) * 256, "at most 255"),
     ],
 )
 def test_what_cannot_be_told(

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import time
 
 from mqis.protocol.errors import StorageError
+from mqis.storage import outbox
 from mqis.storage.database import DatabaseStore
 from mqis.storage.journal.files import segments
 from mqis.storage.journal.reader import Segment
@@ -43,10 +44,9 @@ def draft_of(directory: Path) -> Path:
 def begin_journal(store: DatabaseStore, directory: Path | None, seen: int) -> Path | None:
     """Skip numbers; the draft of a new journal, if the server keeps one."""
     with store.writing() as rows:
-        known = int(rows.run("SELECT lsn FROM outbox_last")[0][0])
+        known = outbox.last_lsn(rows)
         last = max(max(known, seen) + LSN_JUMP, int(time()) << _CLOCK_SHIFT)
-        rows.run("DELETE FROM outbox")
-        rows.run("UPDATE outbox_last SET lsn=?", (last,))
+        outbox.restart_outbox(rows, last)
     if directory is None:
         return None
     draft = draft_of(directory)

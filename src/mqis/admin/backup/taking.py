@@ -36,6 +36,7 @@ from mqis.server.identity import identify, server_name
 from mqis.storage.copying import copy_to_file
 from mqis.storage.database import DatabaseStore
 from mqis.storage.journal.files import flush_directory
+from mqis.storage.outbox import last_lsn
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
@@ -158,7 +159,7 @@ def _describe(config: Config, store: Path, now: datetime) -> Manifest:
     kind = "postgresql" if config.store.url.startswith("postgres") else "sqlite"
     with closing(SqliteStore(store, create=False)) as copy:
         with copy.reading() as rows:
-            lsn = int(rows.run("SELECT lsn FROM outbox_last")[0][0])
+            lsn = last_lsn(rows)
         with copy.read() as view:
             root = enterprise(view)
             machine = view.find(ObjectType.MACHINE, server_name(config))

@@ -29,7 +29,7 @@ from mqis.protocol.ports import View
 from mqis.runtime.node.members import Members, Seed
 from mqis.server.identity import parse_seed, seed_text, server_name
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Following:
         config = load(self.file)
         with claimed_store(config.store.url) as store, store.write() as tx:
             site = site_of_machine(tx, machine_named(tx, server_name(config)))
-            properties = {**site.properties, PropId.S_PSC: _text(self.psc.name)}
+            properties = props({**site.properties, PropId.S_PSC: self.psc.name})
             properties.pop(PropId.S_PSC_SIGNPK, None)  # that of the server before
             tx.update(site, replace(site, properties=properties))
             state = tx.partition(site.id)
@@ -62,10 +62,6 @@ class Following:
         pec = name_key(config.replication.pec)
         kept = [s for s in known if name_key(s.name) == pec and s.id != self.psc.id]
         return [seed_text(seed) for seed in (*kept, self.psc)]
-
-
-def _text(value: str) -> PropVariant:
-    return PropVariant(VarType.LPWSTR, value)
 
 
 def plan_follow(file: Path, psc: str) -> Following:

@@ -39,6 +39,7 @@ from mqis.runtime.node.members import Members, Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.identity import seed_text, server_name
 from mqis.server.restoremark import put_mark
+from mqis.storage.copying import forget_server
 from mqis.storage.journal.files import flush_directory
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
@@ -94,8 +95,7 @@ class Rebuilding:
         copy_of_store(here.store.url, home / _STORE)
         with closing(SqliteStore(home / _STORE, create=False)) as store:
             with store.writing() as rows:
-                rows.run("DELETE FROM states")  # acknowledgements, answers and marks of another
-                rows.run("UPDATE outbox_last SET lsn=0")
+                forget_server(rows)
             journal = self.values["replication"]["journal"]
             made = begin_journal(store, home / journal if journal else None, 0)
             with store.write() as tx:

@@ -35,7 +35,8 @@ from mqis.runtime.node.signer import MachineKey
 from mqis.server.identity import parse_seed, server_name
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 
 _JUMP = "2^20"
 
@@ -64,8 +65,8 @@ class Takeover:
         """May be repeated: what is done already stays done."""
         config = load(self.file)
         self._check(directory)
-        psc = PropVariant(VarType.LPWSTR, self.name)
-        directory.set(ObjectType.SITE, self.site, {PropId.S_PSC: psc})
+        psc = self.name
+        directory.set(ObjectType.SITE, self.site, props({PropId.S_PSC: psc}))
         if config.replication.signing is not SigningPolicy.NONE:
             key = MachineKey.open(Path(config.replication.key))
             publish_key(directory, ObjectType.SITE, self.site, key.public)

@@ -20,7 +20,8 @@ from mqis.runtime.discovery.responder import PORT
 from mqis.wire.hresult import HResult, name_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 
 QUEUE = ObjectType.QUEUE
 #: The queue, a backup controller of another site, and who decides about it.
@@ -156,4 +157,4 @@ async def _seen(reader: DirectoryClient, began: float) -> float:
 
 
 def _labelled(label: str) -> dict[int, PropVariant]:
-    return {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, label)}
+    return props({PropId.Q_LABEL: label})

@@ -24,8 +24,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import AlreadyPurged
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 
 QUEUE = ObjectType.QUEUE
 _AWAY, _PSC, _SITE, _MACHINE = "ber-dir2", "ber-dir1", "Berlin", "ber-app1"
@@ -110,7 +111,7 @@ def _last_seq(tour: Tour) -> int:
 async def _come_and_go(guide: Guide, tour: Tour) -> datetime:
     """Create them all, delete them all; a moment in between."""
     paths = [f"{_MACHINE}\\passing{number}" for number in range(QUEUES)]
-    label: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "Passing by")}
+    label: dict[int, PropVariant] = props({PropId.Q_LABEL: "Passing by"})
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(tour.client(_PSC, level=AuthLevel.INTEGRITY))

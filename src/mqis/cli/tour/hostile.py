@@ -19,12 +19,13 @@ from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.keys import MqdsPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import Sid
 
 MACHINE, USER, QUEUE = ObjectType.MACHINE, ObjectType.USER, ObjectType.QUEUE
 _SERVER, _DESK, _CLERK, _ADMIN = "ams-dir1", "ams-desk1", "clerk", "admin"
-_LABEL: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, "relayed")}
+_LABEL: dict[int, PropVariant] = props({PropId.Q_LABEL: "relayed"})
 #: The shortest thing that looks like X.509.
 _CERTIFICATE = bytes.fromhex("300430020500")
 
@@ -36,9 +37,7 @@ async def hostile(guide: Guide, tour: Tour) -> None:
     )
     sids = _sids(tour)
     async with tour.client(_SERVER, account=_CLERK) as clerk:
-        role: dict[int, PropVariant] = {
-            PropId.QM_SERVICE: PropVariant(VarType.UI4, int(ServiceBits.BSC))
-        }
+        role: dict[int, PropVariant] = props({PropId.QM_SERVICE: int(ServiceBits.BSC)})
         await _refused(guide, f"make {_DESK} a controller", clerk.set(MACHINE, role, path=_DESK))
         key = MqdsPublicKey(MachineKey.generate().public).to_bytes()
         sign = SecurityInformation.SIGN_PUBLIC_KEY
@@ -63,11 +62,13 @@ def _sids(tour: Tour) -> dict[str, Sid]:
 
 def _registration(sid: Sid) -> dict[int, PropVariant]:
     digest = Guid(digest_of(_CERTIFICATE))
-    return {
-        PropId.U_SID: PropVariant(VarType.BLOB, sid.to_bytes()),
-        PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, _CERTIFICATE),
-        PropId.U_DIGEST: PropVariant(VarType.VECTOR_CLSID, (digest,)),
-    }
+    return props(
+        {
+            PropId.U_SID: sid.to_bytes(),
+            PropId.U_SIGN_CERT: _CERTIFICATE,
+            PropId.U_DIGEST: (digest,),
+        }
+    )
 
 
 async def _refused(guide: Guide, attempt: str, call: Awaitable[object]) -> None:

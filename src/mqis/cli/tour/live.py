@@ -104,7 +104,7 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
             "that the other's key signed",
             ready and plan.options["replication"]["signing"] == "require",
         )
-        held = [len(server.partitions) for server in status.servers]
+        held = [len(server.replicas) for server in status.servers]
         guide.confirm("each has all four partitions, up to the last number", held == [4] * 5)
         yield tour
 

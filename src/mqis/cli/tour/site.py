@@ -12,10 +12,13 @@ from mqis.cli.tour.guide import TourError
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
 from mqis.config.nodes import NodePlace, Nodes
-from mqis.enterprise.collect import EnterpriseStatus, collect, fetch
+from mqis.enterprise.collect import collect
 from mqis.enterprise.launch import Enterprise
 from mqis.enterprise.plan import Plan
+from mqis.enterprise.polling import fetch
+from mqis.enterprise.roster import roster_of_nodes
 from mqis.enterprise.setup import password_of
+from mqis.enterprise.status import EnterpriseStatus
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
 from mqis.protocol.errors import DirectoryError
@@ -85,18 +88,17 @@ class Tour:
     # --- looking ----------------------------------------------------------------------------------
 
     async def status(self, name: str) -> ServerStatus:
-        told = await asyncio.to_thread(fetch, self.node(name))
+        told = await asyncio.to_thread(fetch, self.node(name).monitor_url)
         if isinstance(told, str):
-            raise TourError(f"{name} does not tell how it is: {told}")
+            raise TourError(f"{name} {told}")
         return told
 
     async def converged(self, wait_s: float = WAIT_S) -> EnterpriseStatus:
         """The enterprise once all servers agree; as it is, if they do not in time."""
         until = monotonic() + wait_s
         while True:
-            status = await asyncio.to_thread(collect, self.nodes)
-            partitions = {len(server.partitions) for server in status.servers}
-            if (status.converged and len(partitions) == 1) or monotonic() > until:
+            status = await asyncio.to_thread(collect, roster_of_nodes(self.nodes), None)
+            if status.converged or monotonic() > until:
                 return status
             await asyncio.sleep(_LOOK_S)
 

@@ -33,13 +33,14 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.wire.hresult import HResult, name_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import ADMINISTRATORS
 
 _QUEUE = "ams-app1\\tour"
 _LABEL = "Made over the wire"
-_PROPERTIES: dict[int, PropVariant] = {PropId.Q_LABEL: PropVariant(VarType.LPWSTR, _LABEL)}
+_PROPERTIES: dict[int, PropVariant] = props({PropId.Q_LABEL: _LABEL})
 
 
 def over_the_wire(guide: Guide, store: Store) -> None:

@@ -11,13 +11,14 @@ from random import Random
 from typing import Any
 
 from mqis.lab.generate.plan import Member
-from mqis.lab.generate.records import Way, fixed_of
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.replication.changes import propagated
+from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.server import Role
 from mqis.storage.journal import Journal
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
+from mqis.wire.journal.patterns import RecordPattern, fixed_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, Message, Operation, encode_message
@@ -136,7 +137,9 @@ class Delivery:
             name: [m.name for m in members if m.role is Role.BSC and m.psc == name]
             for name in self.members
         }
-        self._way: Callable[[str, str, RecordState, int, str], Way] = cache(self._make_way)
+        self._pattern: Callable[[str, str, RecordState, int, str], RecordPattern] = cache(
+            self._make_pattern
+        )
 
     def close(self) -> None:
         for book in self._books.values():
@@ -163,13 +166,8 @@ class Delivery:
         """A change of the authority, in its journal."""
         outgoing = propagated(change, SequenceNumber.MIN)
         obj = change.obj
-        listed = tuple((p, obj.properties[p]) for p in change.changed if p in obj.properties)
-        body = outgoing.encoded
-        if listed and listed != outgoing.properties:
-            body = replace(outgoing, properties=listed).encoded
-        self._books[self.authorities[obj.partition]].write(
-            change_record(self.now_us, RecordState.LOCAL, outgoing, obj.type, obj.id, body=body)
-        )
+        book = self._books[self.authorities[obj.partition]]
+        book.write(local_record(change, outgoing, self.now_us))
         return Sent.of(outgoing, obj.type, obj.id)
 
     def send(self, batch: Sequence[Sent], mishap: Mishap | None = None) -> None:
@@ -245,8 +243,8 @@ class Delivery:
     ) -> None:
         """What a sender says of its message."""
         book = self._books[hop.source]
-        way = self._way(hop.source, hop.target, state, operation, reason)
-        book.add(way.record(book.last_lsn + 1, self.now_us, number, body))
+        pattern = self._pattern(hop.source, hop.target, state, operation, reason)
+        book.add(pattern.record(book.last_lsn + 1, self.now_us, number, body))
 
     def _receive(
         self,
@@ -259,13 +257,13 @@ class Delivery:
         refuse: bool,
     ) -> None:
         book, now = self._books[hop.target], self.now_us
-        way = self._way(hop.source, hop.target, RecordState.RECEIVED, operation, "")
-        book.add(way.record(book.last_lsn + 1, now, number, body))
+        pattern = self._pattern(hop.source, hop.target, RecordState.RECEIVED, operation, "")
+        book.add(pattern.record(book.last_lsn + 1, now, number, body))
         if refuse:
             self._refuse(hop, number, batch)
             return
         for sent in batch:
-            book.add(way.record(book.last_lsn + 1, now, number, fixed=sent.applied))
+            book.add(pattern.record(book.last_lsn + 1, now, number, fixed=sent.applied))
         if batch:
             last = batch[-1].change
             self.reached[hop.target, last.partition] = last.seq
@@ -277,9 +275,9 @@ class Delivery:
             told = {"peer": hop.source, "message": message, "session": 1}
             self._books[hop.target].write(replace(record, reason=REFUSED_BECAUSE, **told))  # type: ignore[arg-type]
 
-    def _make_way(
+    def _make_pattern(
         self, source: str, target: str, state: RecordState, operation: int, reason: str
-    ) -> Way:
+    ) -> RecordPattern:
         at_target = state is RecordState.RECEIVED
         unsent = state in (RecordState.QUEUED, RecordState.EXPIRED)
         record = JournalRecord(
@@ -292,4 +290,4 @@ class Delivery:
             operation=operation,
             reason=reason,
         )
-        return Way.of(record)
+        return RecordPattern.of(record)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.storage.journal.files import segments
+from mqis.wire.journal import Whole, segment_header, walk
 
 #: What goes wrong with one message, and so with one change; ``corrupted`` is not the message's
 #: fault: everything arrives, and the replica holds something else.
 MISHAPS = ("lost", "never_sent", "refused", "expired", "corrupted")
 #: The ways in which a change can be missed.
 DIFFERENCES = ("different", "missing", "extra")
+#: Somewhere in the header of a record, behind its checksum.
+_WITHIN = 60
+_UNFINISHED = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +74,20 @@ class Held:
     """What a replica holds in the place of what it should: None is nothing."""
 
     obj: DirectoryObject | None
+
+
+def damage_journal(directory: Path, server: str) -> list[JournalDamage]:
+    """Changes a record of the last segment, and adds one whose write did not finish."""
+    path = list(segments(directory).values())[-1]
+    data = bytearray(path.read_bytes())
+    _, start = segment_header(bytes(data))
+    found = [entry for entry in walk(bytes(data), start) if isinstance(entry, Whole)]
+    victim, last = found[len(found) // 2], found[-1]
+    data[victim.offset + _WITHIN] ^= 0xFF
+    end = len(data)
+    data += data[last.offset : last.offset + _UNFINISHED]
+    path.write_bytes(data)
+    return [
+        JournalDamage(server, str(path), victim.offset, "corrupt"),
+        JournalDamage(server, str(path), end, "torn"),
+    ]

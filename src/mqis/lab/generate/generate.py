@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from mqis.lab.generate.damage import damage_journal
 from mqis.lab.generate.delivery import (
     EXPIRED_BECAUSE,
     REFUSED_BECAUSE,
@@ -25,6 +24,7 @@ from mqis.lab.generate.faults import (
     Gap,
     Held,
     JournalDamage,
+    damage_journal,
 )
 from mqis.lab.generate.history import History
 from mqis.lab.generate.plan import GenerateError, Member, Plan
@@ -36,7 +36,7 @@ from mqis.protocol.replication.server import Role
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
 
 #: 2024-03-01T08:00:00Z
@@ -258,13 +258,13 @@ class _Run:
         partition, hop = self._hop()
         like = next(q for q in self.history.queues if q.partition == partition)
         id_ = self.history.entropy.guid()
-        name = PropVariant(VarType.LPWSTR, f"{(like.path or '').partition(chr(92))[0]}\\stray{id_}")
+        name = f"{(like.path or '').partition(chr(92))[0]}\\stray{id_}"
         stray = DirectoryObject(
             like.type,
             id_,
             partition,
             SequenceNumber.MIN,
-            {**like.properties, PropId.Q_PATHNAME: name},
+            props({**like.properties, PropId.Q_PATHNAME: name}),
         )
         self._overrides[hop.target, id_] = Held(stray)
         self.result.faults.append(
@@ -298,5 +298,5 @@ def _difference(after: DirectoryObject | None, held: DirectoryObject | None) -> 
 
 
 def _corrupted(obj: DirectoryObject) -> DirectoryObject:
-    label = PropVariant(VarType.LPWSTR, f"{obj.value(PropId.Q_LABEL)!s}?")
-    return replace(obj, properties={**obj.properties, PropId.Q_LABEL: label})
+    label = f"{obj.value(PropId.Q_LABEL)!s}?"
+    return replace(obj, properties=props({**obj.properties, PropId.Q_LABEL: label}))

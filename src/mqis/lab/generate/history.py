@@ -15,7 +15,8 @@ from mqis.protocol.replication.server import Role
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.security.sddl import parse_sddl
 
 _BITS = {Role.PEC: ServiceBits.PEC, Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
@@ -112,7 +113,7 @@ class History:
             QM_SECURITY=_DESCRIPTOR,
         )
 
-    def _create(self, kind: ObjectType, **values: object) -> None:
+    def _create(self, kind: ObjectType, **values: Value) -> None:
         self._events().create_directory_object(kind, _properties(values))
 
     # --- queues -----------------------------------------------------------------------------------
@@ -136,7 +137,7 @@ class History:
     def update_queue(self, queue: DirectoryObject | None = None) -> DirectoryObject:
         """Its label, and sometimes its quota as well."""
         index = self._index(queue)
-        values: dict[str, object] = {"Q_LABEL": f"label {self.random.getrandbits(48):012x}"}
+        values: dict[str, Value] = {"Q_LABEL": f"label {self.random.getrandbits(48):012x}"}
         if self.random.random() < 0.2:
             values["Q_QUOTA"] = self.random.randint(1, 1 << 20)
         self.queues[index] = self._events().update(self.queues[index], _properties(values))
@@ -166,18 +167,5 @@ class History:
             self.update_queue()
 
 
-def _properties(values: dict[str, object]) -> dict[int, PropVariant]:
-    return {PropId[name]: _variant(PropId[name], value) for name, value in values.items()}
-
-
-def _variant(propid: PropId, value: object) -> PropVariant:
-    if isinstance(value, str):
-        return PropVariant(VarType.LPWSTR, value)
-    if isinstance(value, Guid):
-        return PropVariant(VarType.CLSID, value)
-    if isinstance(value, tuple):
-        return PropVariant(VarType.VECTOR_CLSID, value)
-    if isinstance(value, bytes):
-        return PropVariant(VarType.BLOB, value)
-    assert isinstance(value, int)
-    return PropVariant(VarType.UI1 if propid is PropId.Q_SCOPE else VarType.UI4, value)
+def _properties(values: dict[str, Value]) -> dict[int, PropVariant]:
+    return props({PropId[name]: value for name, value in values.items()})

@@ -1,15 +1,42 @@
-"""Conversations: the table of that name, from ``packets``."""
+"""Conversations: the table of that name, captured messages by client, server and protocol."""
 
 from __future__ import annotations
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.tables import Tables
-from mqis.pipeline.transforms.conversations import conversations as added_up
 
 
 def conversations(tables: Tables) -> dict[str, int]:
-    """How many messages there are of each protocol."""
+    """Writes the table from ``packets``; returns the number of messages of each protocol."""
     made = tables.write("conversations", added_up(tables.read("packets")).coalesce(1))
     totals = made.groupBy("protocol").agg(F.sum("messages").alias("n")).orderBy("protocol")
     return {row["protocol"]: row["n"] for row in totals.collect()}
+
+
+def added_up(packets: DataFrame) -> DataFrame:
+    """One row for each protocol between a client and a port of a server, the busiest first.
+
+    A protocol that travels in another (``cmp`` in ``rpc``) has rows of its own, and its bytes are
+    among those of its carrier too.
+    """
+    to_server = F.col("to_server")
+    ends = packets.filter("carrier is not null").select(
+        F.when(to_server, F.col("source")).otherwise(F.col("destination")).alias("client"),
+        F.when(to_server, F.col("destination")).otherwise(F.col("source")).alias("server"),
+        F.when(to_server, F.col("destination_port")).otherwise(F.col("source_port")).alias("port"),
+        *("transport", "carrier", "protocol", "file", "stream", "length", "time", "error"),
+    )
+    added = ends.groupBy("client", "server", "port", "transport", "carrier", "protocol").agg(
+        F.countDistinct("file", "stream").alias("streams"),
+        F.count_if(F.col("error").isNull()).alias("messages"),
+        F.sum("length").alias("bytes"),
+        F.count("error").alias("errors"),
+        F.min("time").alias("first"),
+        F.max("time").alias("last"),
+    )
+    return added.select(
+        *("client", "server", "port", "transport", "carrier", "protocol", "streams", "messages"),
+        *("bytes", "errors", "first", "last"),
+    ).orderBy(F.desc("messages"), F.desc("bytes"), "client", "server", "port", "protocol")

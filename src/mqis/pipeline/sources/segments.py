@@ -10,14 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from struct import Struct
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from mqis.wire.journal import Corrupt, RecordKind, RecordState, Torn, Whole, walk
-from mqis.wire.journal.layout import COVERED_AT, FIELDS, HAS_MESSAGE, HEADER_SIZE, VERSION
+from mqis.wire.journal.layout import (
+    COVERED_AT,
+    FIELDS,
+    HAS_MESSAGE,
+    HEADER_SIZE,
+    VERSION,
+    length_and_crc,
+    length_of_parts,
+)
 from mqis.wire.journal.segment import offsets
 
 HEADER = np.dtype(list(FIELDS))
@@ -28,9 +35,6 @@ Mask = npt.NDArray[np.bool_]
 Damage = Corrupt | Torn
 
 _ASCII = 0x80
-_LENGTH_CRC = Struct("<II").unpack_from
-#: The lengths of peer, reason and body.
-_PARTS, _PARTS_AT = Struct("<HHI").unpack_from, 108
 #: Records and bytes of a batch; Arrow's offsets have 32 bits.
 BATCH = 20_000
 BATCH_BYTES = 256 << 20
@@ -133,10 +137,10 @@ def _step(data: bytes, last: bool) -> tuple[list[int], list[Damage]]:
     while offset < end:
         left = end - offset
         if left >= HEADER_SIZE:
-            length, crc = _LENGTH_CRC(data, offset)
+            length, crc = length_and_crc(data, offset)
             if (
                 HEADER_SIZE <= length <= left
-                and length == HEADER_SIZE + sum(_PARTS(data, offset + _PARTS_AT))
+                and length == length_of_parts(data, offset)
                 and crc32(view[offset + COVERED_AT : offset + length]) == crc
             ):
                 starts.append(offset)
@@ -217,5 +221,5 @@ def shares(data: bytes, start: int, size: int) -> Sequence[tuple[int, int]]:
 
 
 def _whole(data: bytes, offset: int) -> bool:
-    length, crc = _LENGTH_CRC(data, offset)
+    length, crc = length_and_crc(data, offset)
     return crc32(data[offset + COVERED_AT : offset + length]) == int(crc)

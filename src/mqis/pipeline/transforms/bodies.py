@@ -28,6 +28,7 @@ from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind
 from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.layout import OPERATION_AT, SYNC_REPLY_TO_AT
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
     ChangeRequest,
@@ -55,8 +56,6 @@ NEEDED = (
 )
 _COPIED = ("server", "lsn", "time", "state", "peer", "message_source", "message_ordinal")
 _ARROW: pa.Schema = to_arrow_schema(schemas.CARRIED, timezone="UTC")
-#: Operation of a message, ToSeqNumber of a sync reply.
-_OPERATION_AT, _TO_AT = 17, 42
 #: Longer than the fixed parts of a change.
 _LEAST = 64
 _PROPERTY: pa.StructType = _ARROW.field("properties").type.value_type
@@ -160,8 +159,8 @@ def _reached(bodies: Bodies, row: Ints) -> pa.Array:
     """The number that a sync reply brings its receiver to."""
     at = bodies.start[row]
     is_reply = bodies.is_message[row]
-    is_reply &= bodies.octets.data[at + _OPERATION_AT] == int(Operation.SYNC_REPLY)
-    wide = bodies.octets.numbers(np.where(is_reply, at + _TO_AT, 0), ">u8")
+    is_reply &= bodies.octets.data[at + OPERATION_AT] == int(Operation.SYNC_REPLY)
+    wide = bodies.octets.numbers(np.where(is_reply, at + SYNC_REPLY_TO_AT, 0), ">u8")
     return pa.array(wide.astype(np.uint64).view(np.int64), mask=~is_reply)
 
 

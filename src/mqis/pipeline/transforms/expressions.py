@@ -25,6 +25,16 @@ def guid_text(column: Column) -> Column:
     return F.concat_ws("-", *fields)
 
 
+def body_octets(at: int, size: int) -> Column:
+    """Bytes of the column ``body`` from an offset of ``wire.mqdsrp.layout``."""
+    return F.substring("body", at + 1, size)  # SQL counts from 1
+
+
+def body_number(at: int, size: int) -> Column:
+    """The big-endian number that stands in ``body`` at an offset."""
+    return F.conv(F.hex(body_octets(at, size)), 16, 10)
+
+
 def type_label(column: Column) -> Column:
     """``queue`` of a type's number."""
     known = list(chain(*((F.lit(int(k)), F.lit(k.label)) for k in ObjectType)))

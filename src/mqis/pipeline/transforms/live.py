@@ -10,9 +10,14 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_text, type_label
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
+from mqis.wire.mqdsrp.layout import (
+    SYNC_REPLY_FROM_AT,
+    SYNC_REPLY_PARTITION_AT,
+    SYNC_REPLY_TO_AT,
+)
 from mqis.wire.mqdsrp.messages import Operation
 
 #: What is kept of a record; ``digest`` is of a message's body.
@@ -22,8 +27,6 @@ KEPT = (
 )
 #: Columns that are read for it.
 READ = (*KEPT[:-3], "body", "error")
-#: Bytes of a sync reply: PartitionID, FromSeqNumber, ToSeqNumber, counted from 1.
-_PARTITION_AT, _FROM_AT, _TO_AT = 19, 35, 43
 _CHANGES = (int(RecordState.LOCAL), int(RecordState.APPLIED))
 _MESSAGES = (int(RecordState.QUEUED), int(RecordState.RECEIVED), int(RecordState.REFUSED))
 
@@ -35,15 +38,15 @@ def kept(records: DataFrame) -> DataFrame:
     reply = ~change & (F.col("operation") == int(Operation.SYNC_REPLY)) & (F.length("body") > 0)
 
     def number(at: int) -> Column:
-        wide = F.conv(F.hex(F.substring("body", at, 8)), 16, 10).cast("long")
-        return F.when(reply, wide)
+        return F.when(reply, body_number(at, 8).cast("long"))
 
-    about = F.when(reply, F.substring("body", _PARTITION_AT, 16)).otherwise(F.col("partition"))
+    about = F.when(reply, body_octets(SYNC_REPLY_PARTITION_AT, 16))
+    about = about.otherwise(F.col("partition"))
     told = records.filter(F.col("error").isNull() & chosen).select(
         "*",
         F.when(F.length("body") > 0, F.xxhash64("body")).alias("digest"),
-        number(_FROM_AT).alias("from_seq"),
-        number(_TO_AT).alias("to_seq"),
+        number(SYNC_REPLY_FROM_AT).alias("from_seq"),
+        number(SYNC_REPLY_TO_AT).alias("to_seq"),
         about.alias("about"),
     )
     return told.withColumn("partition", F.col("about")).select(*KEPT)

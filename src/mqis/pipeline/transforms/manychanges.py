@@ -19,7 +19,23 @@ from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import MAX_PATH, Command
-from mqis.wire.mqdsrp.messages import VERSION, Operation
+from mqis.wire.mqdsrp.layout import (
+    CHANGE_GUID_SIZE,
+    CHANGE_NAME_AT,
+    CHANGE_PROPERTY_COUNT_AT,
+    CHANGE_PROPERTY_IDS_AT,
+    CHANGE_USE_GUID_AT,
+    HEARTBEAT_COUNT_SIZE,
+    OPERATION_AT,
+    PATH_END_SIZE,
+    PROPAGATION_CHANGES_AT,
+    PROPAGATION_COUNT_AT,
+    PROPERTY_ID_SIZE,
+    SYNC_REPLY_CHANGES_AT,
+    SYNC_REPLY_COMPLETE_AT,
+    SYNC_REPLY_COUNT_AT,
+)
+from mqis.wire.mqdsrp.messages import VERSION, Operation, Sync0
 from mqis.wire.propvariant import MAX_STRING_UNITS, MAX_VECTOR_ITEMS, VarType
 
 # --- what is known of each property ---------------------------------------------------------------
@@ -68,12 +84,6 @@ def _learn() -> None:
 
 _learn()
 _DELETABLE = np.array([int(k) for k in ObjectType if k is not ObjectType.DELETEDOBJECT])
-
-#: The parts of a change: PartitionID, three numbers, NumberOfProperties.
-_NUMBERS = 41
-_HEADER = 18
-_PROPAGATION_AT, _REPLY_AT = 21, 66
-_SYNC0_MOST = 2
 
 
 @dataclass(slots=True)
@@ -157,22 +167,23 @@ def _begin(bodies: Bodies, rest: Mask) -> tuple[Ints, Ints]:
     length = bodies.end - bodies.start
     count = np.where(length > 0, 1, 0)
     messages = np.flatnonzero(bodies.is_message & (length > 0))
-    short = length[messages] < _PROPAGATION_AT
+    short = length[messages] < PROPAGATION_CHANGES_AT
     rest[messages[short]] = True
     messages = messages[~short]
     octets, at = bodies.octets, bodies.start[messages]
-    operation = octets.data[at + _HEADER - 1]
+    operation = octets.data[at + OPERATION_AT]
     rest[messages[octets.data[at] != VERSION]] = True
     count[messages] = 0
     told = messages[operation == int(Operation.CHANGE_PROPAGATION)]
-    cursor[told] += _PROPAGATION_AT
-    count[told] = octets.u16(bodies.start[told] + 19)
+    cursor[told] += PROPAGATION_CHANGES_AT
+    count[told] = octets.u16(bodies.start[told] + PROPAGATION_COUNT_AT)
     replies = operation == int(Operation.SYNC_REPLY)
-    long_enough = length[messages] >= _REPLY_AT
+    long_enough = length[messages] >= SYNC_REPLY_CHANGES_AT
     answers = messages[replies & long_enough]
-    cursor[answers] += _REPLY_AT
-    count[answers] = octets.u32(bodies.start[answers] + 58)
-    rest[answers[octets.u32(bodies.start[answers] + 62) > _SYNC0_MOST]] = True
+    cursor[answers] += SYNC_REPLY_CHANGES_AT
+    count[answers] = octets.u32(bodies.start[answers] + SYNC_REPLY_COUNT_AT)
+    complete = octets.u32(bodies.start[answers] + SYNC_REPLY_COMPLETE_AT)
+    rest[answers[complete > int(Sync0.COMPLETE)]] = True
     # Replies without changes tell a number, other messages are few: they are looked at one by one.
     rest[answers[count[answers] == 0]] = True
     others = messages[~replies & (operation != int(Operation.CHANGE_PROPAGATION))]
@@ -186,9 +197,9 @@ def _check_ends(bodies: Bodies, cursor: Ints, count: Ints, rest: Mask) -> None:
     single = ~bodies.is_message & (count > 0)
     rest[single & (cursor != bodies.end)] = True
     told = np.flatnonzero(bodies.is_message & ~rest & (bodies.end > bodies.start))
-    operation = bodies.octets.data[bodies.start[told] + _HEADER - 1]
+    operation = bodies.octets.data[bodies.start[told] + OPERATION_AT]
     told = told[operation == int(Operation.CHANGE_PROPAGATION)]
-    inside = cursor[told] + 2 <= bodies.end[told]
+    inside = cursor[told] + HEARTBEAT_COUNT_SIZE <= bodies.end[told]
     rest[told[~inside]] = True
     told = told[inside]
     rest[told[bodies.octets.u16(cursor[told]) != 0]] = True
@@ -197,25 +208,26 @@ def _check_ends(bodies: Bodies, cursor: Ints, count: Ints, rest: Mask) -> None:
 def _one(bodies: Bodies, row: Ints, at: Ints, properties: bool) -> _Round:
     """The change at each place: what it is, where it ends, whether all is in order."""
     octets, end = bodies.octets, bodies.end[row]
-    good = at + 2 + _NUMBERS <= end
+    good = at + CHANGE_NAME_AT + CHANGE_PROPERTY_IDS_AT <= end
     safe = np.where(good, at, 0)
-    command, use_guid = octets.data[safe], octets.data[safe + 1]
+    command, use_guid = octets.data[safe], octets.data[safe + CHANGE_USE_GUID_AT]
     good &= (command <= int(Command.SYNC)) & (use_guid <= 1)
     named = use_guid == 0
     good &= ~(named & (command == int(Command.DELETE)))  # nobody does that: they go by GUID (E14)
-    text_end = octets.terminator(safe + 2)
-    path_length = np.where(named, text_end - safe - 2, 0)
+    name_at = safe + CHANGE_NAME_AT
+    text_end = octets.terminator(name_at)
+    path_length = np.where(named, text_end - name_at, 0)
     good &= path_length <= 2 * MAX_PATH
-    fixed = np.where(named, text_end + 2, safe + 18)
-    good &= fixed + _NUMBERS <= end
+    fixed = np.where(named, text_end + PATH_END_SIZE, name_at + CHANGE_GUID_SIZE)
+    good &= fixed + CHANGE_PROPERTY_IDS_AT <= end
     fixed = np.where(good, fixed, 0)
-    count = np.where(good, octets.data[fixed + _NUMBERS - 1].astype(np.int64), 0)
-    place = fixed + _NUMBERS + 4 * count
+    count = np.where(good, octets.data[fixed + CHANGE_PROPERTY_COUNT_AT].astype(np.int64), 0)
+    place = fixed + CHANGE_PROPERTY_IDS_AT + PROPERTY_ID_SIZE * count
     good &= place <= end
     count = np.where(good, count, 0)
     path_length = np.where(good, path_length, 0)
     kinds = np.zeros(len(row), dtype=np.int64)
-    identifier = np.where(named, -1, safe + 2)
+    identifier = np.where(named, -1, name_at)
     found = _Round(
         octets, place, end, good, row, safe, fixed, path_length, count, kinds, identifier
     )
@@ -230,7 +242,8 @@ def _property(found: _Round, index: int, properties: bool) -> None:
     """The property of that index of every change that has so many; moves ``place`` on."""
     octets, place, end, good = found.octets, found.place, found.end, found.good
     which = np.flatnonzero((found.count > index) & good)
-    propid = octets.u32(found.fixed[which] + _NUMBERS + 4 * index)
+    ids_at = found.fixed[which] + CHANGE_PROPERTY_IDS_AT
+    propid = octets.u32(ids_at + PROPERTY_ID_SIZE * index)
     known = propid < _TOP
     shape = np.where(known, SHAPE[np.where(known, propid, 0)], _UNKNOWN)
     if properties:
@@ -275,7 +288,7 @@ def _identify(found: _Round, index: int, which: Ints, propid: Ints, at: Ints) ->
         kinds[which[~deleted]] = _OF_TYPE[propid[~deleted]]
     told = deleted & (propid == int(PropId.D_OBJTYPE))
     kinds[which[told]] = octets.data[at[told]]
-    unnamed = octets.data[found.start[which] + 1] == 0
+    unnamed = octets.data[found.start[which] + CHANGE_USE_GUID_AT] == 0
     own = unnamed & (propid == _IDENTIFIER[np.minimum(kinds[which], len(_IDENTIFIER) - 1)])
     found.identifier[which[own]] = at[own]
 

@@ -13,6 +13,13 @@ from mqis.pipeline import schemas
 from mqis.pipeline.sources import arrays
 from mqis.pipeline.transforms.manychanges import SHAPE, TEXT, VT, Changes
 from mqis.pipeline.transforms.octets import GUID_TEXT, Ints, Mask, Octets, guid_texts
+from mqis.wire.mqdsrp.layout import (
+    CHANGE_NAME_AT,
+    CHANGE_PREVIOUS_SEQ_AT,
+    CHANGE_PURGED_SEQ_AT,
+    CHANGE_SEQ_AT,
+    CHANGE_USE_GUID_AT,
+)
 from mqis.wire.propvariant import VarType
 
 _PROPERTIES: pa.ListType = to_arrow_schema(schemas.CARRIED, timezone="UTC").field("properties").type
@@ -41,7 +48,7 @@ class Columns:
 def not_ascii(found: Changes, *, properties: bool) -> Ints:
     """The changes with a text that is more than one byte a character."""
     named = np.flatnonzero(found.path_length)
-    odd = named[_odd(found.octets, found.start[named] + 2, found.path_length[named])]
+    odd = named[_odd(found.octets, found.start[named] + CHANGE_NAME_AT, found.path_length[named])]
     if not properties:
         return odd
     texts = np.flatnonzero(SHAPE[found.propids] == TEXT)
@@ -65,9 +72,9 @@ def columns_of(found: Changes, rest: Mask, *, properties: bool) -> Columns:
     columns = {
         "command": pa.array(octets.data[found.start[kept]].astype(np.int32)),
         "partition": arrays.guids(octets.rows(fixed, 16)),
-        "previous_seq": pa.array(found.number(16)[kept]),
-        "seq": pa.array(found.number(24)[kept]),
-        "purged_seq": pa.array(found.number(32)[kept]),
+        "previous_seq": pa.array(found.number(CHANGE_PREVIOUS_SEQ_AT)[kept]),
+        "seq": pa.array(found.number(CHANGE_SEQ_AT)[kept]),
+        "purged_seq": pa.array(found.number(CHANGE_PURGED_SEQ_AT)[kept]),
         "object_id": arrays.guids(octets.rows(np.where(nameless, 0, identifier), 16), nameless),
         "object_type": pa.array(kinds.astype(np.int32), mask=kinds == 0),
         "path": _paths(found, kept),
@@ -84,9 +91,9 @@ def _none(count: int) -> pa.Array:
 
 
 def _paths(found: Changes, kept: Ints) -> pa.Array:
-    by_path = found.octets.data[found.start[kept] + 1] == 0
+    by_path = found.octets.data[found.start[kept] + CHANGE_USE_GUID_AT] == 0
     lengths = np.where(by_path, found.path_length[kept], 0)
-    units = found.octets.joined(found.start[kept] + 2, lengths)
+    units = found.octets.joined(found.start[kept] + CHANGE_NAME_AT, lengths)
     made = arrays.pieces(units[0::2].tobytes(), lengths // 2, pa.string())
     return made if by_path.all() else _where(by_path, made)
 

@@ -6,10 +6,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.bodies import carried
-from mqis.pipeline.transforms.expressions import guid_text, same_name
+from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_text, same_name
 from mqis.pipeline.transforms.settling import settled
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
+from mqis.wire.mqdsrp.describing import operation_name
+from mqis.wire.mqdsrp.layout import (
+    PSC_ACK_PARTITION_AT,
+    PSC_ACK_SEQ_AT,
+    SYNC_REPLY_COMPLETE_AT,
+    SYNC_REQUEST_IS_SYNC0_AT,
+)
 from mqis.wire.mqdsrp.messages import Operation, Sync0
 
 _QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
@@ -176,14 +183,6 @@ def _twice(events: DataFrame) -> DataFrame:
 
 # --- messages -------------------------------------------------------------------------------------
 
-#: Bytes of bodies (MC-MQDSRP 2.2.6): IsSync0 of a request, CompleteSync0 of a reply, PartitionID
-#: and SeqNumber of a PSC's acknowledgement; counted from 1, as SQL does.
-_IS_SYNC0_AT, _COMPLETE_AT, _ACKED_PARTITION_AT, _ACKED_AT = 59, 63, 35, 51
-
-
-def _octet(at: int) -> Column:
-    return F.conv(F.hex(F.substring("body", at, 1)), 16, 10).cast("int")
-
 
 def _messages(records: DataFrame, state: RecordState, *operations: Operation) -> DataFrame:
     chosen = (F.col("kind") == int(RecordKind.MESSAGE)) & (F.col("state") == int(state))
@@ -207,12 +206,13 @@ def rounds(records: DataFrame) -> DataFrame:
     A round may take several requests: one that got no answer is repeated, and a long answer comes
     in parts. It is over with the part that says so, ``sync0`` meaning of the whole partition.
     """
-    names = {operation: operation.name.lower() for operation in Operation}
+    names = {operation: operation_name(operation) for operation in Operation}
 
     def counted(operation: Operation) -> Column:
         return F.count_if(F.col("operation") == int(operation)).alias(names[operation])
 
-    asked_for_all = (F.col("operation") == int(Operation.SYNC_REQUEST)) & (_octet(_IS_SYNC0_AT) > 0)
+    is_sync0 = body_number(SYNC_REQUEST_IS_SYNC0_AT, 1).cast("int") > 0
+    asked_for_all = (F.col("operation") == int(Operation.SYNC_REQUEST)) & is_sync0
     sent = (
         _messages(records, RecordState.QUEUED)
         .groupBy("server", "peer")
@@ -222,7 +222,7 @@ def rounds(records: DataFrame) -> DataFrame:
             F.sum(F.length("body")).alias("bytes"),
         )
     )
-    over = _octet(_COMPLETE_AT)
+    over = body_number(SYNC_REPLY_COMPLETE_AT, 1).cast("int")
     came = (
         _taken(records, Operation.SYNC_REPLY)
         .groupBy("server", "peer")
@@ -244,13 +244,13 @@ def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:
     A negative margin: tombstones are gone that this PSC may not have seen, and it will need a
     synchronisation of the whole partition. ``behind`` is what it has not acknowledged yet.
     """
-    number = F.conv(F.hex(F.substring("body", _ACKED_AT, 8)), 16, 10).cast("long")
+    number = body_number(PSC_ACK_SEQ_AT, 8).cast("long")
     acked = (
         _taken(records, Operation.PSC_ACK)
         .select(
             F.col("server").alias("authority"),
             F.lower("peer").alias("key"),
-            F.substring("body", _ACKED_PARTITION_AT, 16).alias("partition"),
+            body_octets(PSC_ACK_PARTITION_AT, 16).alias("partition"),
             number.alias("acked"),
         )
         .groupBy("authority", "key", "partition")

@@ -11,7 +11,7 @@ from mqis.protocol.capture.row import Meaning
 from mqis.wire.cmp.boxcar import BoxcarReader
 from mqis.wire.cmp.packet import PACKET_SIZE, MsgTag, Packet
 from mqis.wire.cmpo import ixnremote as oletx
-from mqis.wire.cmpo.codes import SessionRank, TeardownType, result_text
+from mqis.wire.cmpo.codes import SessionRank, TeardownType, result_name
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import name_of
 from mqis.wire.mqds.catalogue import PROPERTIES
@@ -108,7 +108,7 @@ def partner(value: Any) -> Explained:
         return Explained(f"{value.requested} connections wanted", value)
     if isinstance(value, oletx.TearDownContext | oletx.BeginTearDown):
         return Explained(_named(TeardownType, value.teardown), value)
-    told = result_text(value.result).partition(":")[0]
+    told = result_name(value.result)
     if isinstance(value, oletx.ResourcesNegotiated):
         told = f"{value.accepted} connections granted, {told}"
     return Explained(told, value)

@@ -7,10 +7,9 @@ from typing import Any
 
 from mqis.protocol.capture.row import Meaning
 from mqis.wire.guid import Guid
-from mqis.wire.hresult import name_of
 from mqis.wire.mqcn.message import decode_notification
 from mqis.wire.mqcn.notification import ChangeNotification
-from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.describing import describe, few
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
     BscAck,
@@ -24,18 +23,18 @@ from mqis.wire.mqdsrp.messages import (
     decode_message,
 )
 
-#: Summary, partition, sequence number, machines.
-_Said = tuple[str, Guid | None, int | None, tuple[str, ...]]
+#: Partition, sequence number, machines.
+_About = tuple[Guid | None, int | None, tuple[str, ...]]
 _LISTED = 3
 
 
 def replication(body: bytes) -> Meaning:
     message = decode_message(body)
-    summary, partition, seq, machines = _SAY[type(message)](message)
+    partition, seq, machines = _ABOUT[type(message)](message)
     return Meaning(
         "mqdsrp",
         type(message).__name__,
-        summary,
+        describe(message),
         message,
         partition=partition,
         seq=seq,
@@ -47,79 +46,54 @@ def notification(body: bytes) -> Meaning:
     message = decode_notification(body)
     if isinstance(message, ChangeNotification):
         changes = [f"{u.command.name.lower()} {u.path or u.guid}" for u in message.updates]
-        return Meaning("mqcn", "ChangeNotification", _few(changes), message)
+        return Meaning("mqcn", "ChangeNotification", few(changes, _LISTED), message)
     said = f"{message.event.name.lower().replace('_', ' ')} {message.guid}"
     return Meaning("mqcn", "NotificationBody", said, message, machines=(message.server,))
 
 
-def _few(things: list[str]) -> str:
-    more = len(things) - _LISTED
-    return ", ".join(things[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _change(change: DirectoryChange) -> str:
-    return f"{change.command.name.lower()} {change.path or change.guid} ({change.seq})"
-
-
-def _changes(changes: tuple[DirectoryChange, ...]) -> str:
-    return _few([_change(change) for change in changes])
-
-
-def _propagation(message: ChangePropagation) -> _Said:
+def _propagation(message: ChangePropagation) -> _About:
     """Of one partition if all changes are; a heartbeat without changes tells numbers instead."""
     heartbeat = message.heartbeat
     partitions = {change.partition for change in message.changes}
     numbers = [change.seq.value for change in message.changes]
-    told = _changes(message.changes)
     if not message.changes:
         partitions = {each.partition for each in heartbeat.partitions}
         numbers = [each.last_seq.value for each in heartbeat.partitions]
-        reached = [f"{each.partition} up to {each.last_seq}" for each in heartbeat.partitions]
-        told = f"heartbeat: {_few(reached)}"
     one = len(partitions) == 1
     machines = (heartbeat.machine,) if heartbeat.machine else ()
-    return told, partitions.pop() if one else None, max(numbers) if one else None, machines
+    return partitions.pop() if one else None, max(numbers) if one else None, machines
 
 
-def _request(message: ChangeRequest) -> _Said:
+def _request(message: ChangeRequest) -> _About:
     machines = (message.requester, *((message.psc,) if message.psc else ()))
-    told = f"{message.request_id}: {_change(message.change)}"
-    return told, message.partition, None, machines
+    return message.partition, None, machines
 
 
-def _reply(message: ChangeReply) -> _Said:
-    told = f"{message.request_id}: {name_of(message.result)}"
-    return told, None, None, (message.requester,)
+def _reply(message: ChangeReply) -> _About:
+    return None, None, (message.requester,)
 
 
-def _sync_request(message: SyncRequest) -> _Said:
-    told = f"{message.partition} from {message.from_seq} to {message.to_seq}"
-    if message.is_sync0:
-        told = f"{message.partition}: everything"
-    return told, message.partition, message.from_seq.value, (message.requester,)
+def _sync_request(message: SyncRequest) -> _About:
+    return message.partition, message.from_seq.value, (message.requester,)
 
 
-def _sync_reply(message: SyncReply) -> _Said:
-    told = f"{message.partition} from {message.from_seq} to {message.to_seq}: "
-    told += _changes(message.changes) or "no change"
-    return told, message.partition, message.to_seq.value, ()
+def _sync_reply(message: SyncReply) -> _About:
+    return message.partition, message.to_seq.value, ()
 
 
-def _purged(message: AlreadyPurged) -> _Said:
-    told = f"{message.partition}: purged up to {message.purged_seq}"
-    return told, message.partition, message.purged_seq.value, ()
+def _purged(message: AlreadyPurged) -> _About:
+    return message.partition, message.purged_seq.value, ()
 
 
-def _psc_ack(message: PscAck) -> _Said:
-    told = f"{message.psc} has {message.partition} up to {message.seq}"
-    return told, message.partition, message.seq.value, (message.psc,)
+def _psc_ack(message: PscAck) -> _About:
+    return message.partition, message.seq.value, (message.psc,)
 
 
-def _bsc_ack(message: BscAck) -> _Said:
-    return f"{message.name} is there", None, None, (message.name,)
+def _bsc_ack(message: BscAck) -> _About:
+    return None, None, (message.name,)
 
 
-_SAY: dict[type[Message], Callable[[Any], _Said]] = {
+_ABOUT: dict[type[Message], Callable[[Any], _About]] = {
     ChangePropagation: _propagation,
     ChangeRequest: _request,
     ChangeReply: _reply,

@@ -30,7 +30,7 @@ from mqis.wire.rpc.bodies import (
     Response,
     Result,
 )
-from mqis.wire.rpc.header import HEADER_SIZE, PacketType, PfcFlags
+from mqis.wire.rpc.header import HEADER_SIZE, PacketType, PfcFlags, frag_length_in
 from mqis.wire.rpc.pdu import Pdu, decode_pdu
 from mqis.wire.rpc.syntax import SyntaxId
 
@@ -65,10 +65,7 @@ class RpcDissector(Dissector):
     def length(cls, head: bytes) -> int:
         if not _BEGINNING.match(head):
             raise WireError("this does not begin a PDU", 0)
-        size = int.from_bytes(head[8:10], "little" if head[4] else "big")
-        if size < HEADER_SIZE:
-            raise WireError(f"a PDU of {size} bytes", 8)
-        return size
+        return frag_length_in(head)
 
     @classmethod
     def find(cls, data: bytes | bytearray, at: int) -> int:

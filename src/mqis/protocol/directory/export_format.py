@@ -372,7 +372,13 @@ def _remembered(vt: str, value: Any) -> PropVariant:
 
 def _plain(vt: VarType, value: Any) -> PropVariant:
     read = _READ.get(vt)
-    return PropVariant(vt, value if read is None else read(value))
+    if read is None:
+        return PropVariant(vt, value)
+    try:
+        given = read(value)
+    except ValueError as error:
+        raise ValueError(f"{vt}: {error}") from None
+    return PropVariant(vt, given)
 
 
 def _variant(content: object, where: str, depth: int = 0) -> PropVariant:
@@ -392,14 +398,7 @@ def _variant(content: object, where: str, depth: int = 0) -> PropVariant:
     try:
         return _plain(vt, value)
     except ValueError as error:
-        raise _LineError(where, _reworded(vt, error)) from None
-
-
-def _reworded(vt: VarType, error: ValueError) -> str:
-    """One sentence, whether the value or the variant made of it complained."""
-    reason = str(error).removeprefix(f"{vt}: ")
-    joint = " " if reason.startswith(("wants ", "carries ")) else ": "
-    return f"{vt}{joint}{reason}"
+        raise _LineError(where, str(error)) from None
 
 
 def _octets(value: object) -> bytes:

@@ -121,11 +121,6 @@ class Guard:
     def __post_init__(self) -> None:
         self.is_administrator = any(self.token.holds(sid) for sid in self.administrators)
 
-    @property
-    def judged(self) -> int:
-        """The number of judgements that it remembers."""
-        return len(self._judged)
-
     def with_audit(self, audit: Callable[[Denial], None]) -> Guard:
         """The same checks with the same memory, whose denials ``audit`` hears."""
         guard = copy(self)

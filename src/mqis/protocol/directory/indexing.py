@@ -14,6 +14,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, Value
+from mqis.wire.security.descriptor import owner_in
 
 #: Beyond path, identifier, owner and sequence number. A list is indexed element by element.
 INDEXED: dict[ObjectType, tuple[PropId, ...]] = by_type(lambda row: int(row.indexed))
@@ -67,24 +68,10 @@ def index_keys(obj: DirectoryObject) -> Iterator[tuple[PropId, bytes]]:
                 yield propid, key
     security = SECURITY_PROPERTY.get(obj.type)
     if security is not None:
-        account = owner_sid(obj.value(security))
+        descriptor = obj.value(security)
+        account = owner_in(descriptor) if isinstance(descriptor, bytes) else None
         if account is not None:
             yield security, account
-
-
-def owner_sid(descriptor: Value) -> bytes | None:
-    """The bytes of the owner in a self-relative descriptor (MS-DTYP 2.4.6); None without one.
-
-    Every object that is stored passes here, so nothing else of the descriptor is looked at.
-    """
-    if not isinstance(descriptor, bytes) or len(descriptor) < 20:
-        return None
-    start = int.from_bytes(descriptor[4:8], "little")
-    head = descriptor[start : start + 2]
-    if not start or len(head) < 2:
-        return None
-    sid = descriptor[start : start + 8 + 4 * head[1]]
-    return sid if len(sid) == 8 + 4 * head[1] else None
 
 
 def path_key(path: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Lookups step by step: a server's events of reading (MS-MQDS 3.1.6.6 to 3.1.6.9).
+"""Lookups step by step: a server's events of reading (MS-MQDS 3.1.6.7 to 3.1.6.9).
 
 The methods of clients, replication and export all read through these. They check no rights:
 whoever acts for a client passes ``admit``.
@@ -6,35 +6,19 @@ whoever acts for a client passes ``admit``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any, TypeVar
 
-from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.lookup_query import Descending, Query
 from mqis.protocol.directory.lookup_rows import ROW_BYTES, Row, RowFormat
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.read_mapping import is_readable, read_property
-from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant
 
 T = TypeVar("T")
-
-
-def read_directory_object(
-    view: View, target: Target, ids: Sequence[int]
-) -> dict[PropId, PropVariant]:
-    """3.1.6.6: what the read tables show of an object; what they do not list is skipped."""
-    if not ids:
-        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "no property is asked for")
-    obj = locate(view, target)
-    shown = {PropId(p): read_property(obj, p, view) for p in ids if is_readable(p)}
-    return {propid: variant for propid, variant in shown.items() if variant is not None}
 
 
 @dataclass(slots=True)
@@ -54,17 +38,13 @@ class LookupState:
         return self.form.columns
 
     def page(self, size: int) -> list[Row]:
-        """As many whole objects as ``size`` values hold, without moving on.
+        """3.1.6.8: whole objects, as many as ``size`` values hold; does not move on.
 
         Fewer of large ones: one answer has a bounded number of bytes, and at least one object.
         """
         first = self.position
         rows = self.rows[first : first + size // len(self.columns)]
         return [self.form.unpack(row) for row in self.form.bounded(rows)]
-
-
-def _all(_obj: DirectoryObject) -> bool:
-    return True
 
 
 #: One step for each object that is looked at: the bytes that it has added to the lookup.
@@ -74,9 +54,7 @@ Walk = Generator[int, None, LookupState]
 RUN = 256
 
 
-def walk_directory(
-    view: View, query: Query, admit: Callable[[DirectoryObject], bool] = _all
-) -> Walk:
+def walk_directory(view: View, query: Query, admit: Callable[[DirectoryObject], bool]) -> Walk:
     """3.1.6.7 in steps: the matching objects that ``admit`` lets pass, materialised (note <131>).
 
     No step takes longer than to look at one object and to sort ``RUN`` of them, however large the
@@ -134,13 +112,6 @@ def _weight(key: object) -> int:
     return 56 + 2 * len(key) if isinstance(key, (str, bytes)) else 56
 
 
-def begin_directory_lookup(
-    view: View, query: Query, admit: Callable[[DirectoryObject], bool] = _all
-) -> LookupState:
-    """3.1.6.7 in one go."""
-    return finish_walk(walk_directory(view, query, admit))
-
-
 def finish_walk(walk: Generator[int, None, T]) -> T:
     """Does all steps of a walk, and returns its result."""
     while True:
@@ -149,13 +120,6 @@ def finish_walk(walk: Generator[int, None, T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
-
-
-def lookup_directory_next(state: LookupState) -> Row:
-    """3.1.6.8: the values of the next object; none at the end, however often it is asked."""
-    rows = state.page(len(state.columns))
-    state.position += len(rows)
-    return rows[0] if rows else ()
 
 
 def end_directory_lookup(state: LookupState) -> None:

@@ -15,8 +15,6 @@ from mqis.wire.guid import Guid
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.writer import Writer
 
-DIGEST_SIZE = 16
-
 
 def value_bytes(variant: PropVariant) -> bytes:
     """A value as it goes into a digest."""

@@ -72,9 +72,13 @@ def as_guid(text: str) -> Guid | None:
         return None
 
 
-def no_such_object(object_type: ObjectType, name: str) -> DirectoryError:
+class NoSuchObject(DirectoryError):
+    """A named object is not in the directory, whatever the HRESULT that its type has for that."""
+
+
+def no_such_object(object_type: ObjectType, name: str) -> NoSuchObject:
     code = _NOT_FOUND.get(object_type, HResult.MQ_ERROR_INVALID_PARAMETER)
-    return DirectoryError(code, f"there is no {object_type.label} {name!r} in the store")
+    return NoSuchObject(code, f"there is no {object_type.label} {name!r} in the store")
 
 
 class StoreSource:

@@ -12,7 +12,7 @@ from mqis.wire.cmp.packet import Packet
 
 @dataclass(frozen=True, slots=True)
 class SendBoxcar:
-    """Call SendReceive, then ``boxcar_delivered`` or ``boxcar_failed``. Never two at a time."""
+    """Call SendReceive, then ``boxcar_delivered`` or ``session_down``. Never two at a time."""
 
     data: bytes
     count: int
@@ -117,16 +117,3 @@ Event = (
     | Disconnected
     | Writable
 )
-
-
-def notify(event: Event) -> None:
-    """Hand an event to the interface that its connection has, if it is one of the three."""
-    interface = event.connection.interface
-    if interface is None:
-        return
-    if isinstance(event, MessageReceived):
-        interface.received(event.connection, event.packet)
-    elif isinstance(event, Denied):
-        interface.denied(event.connection, event.reason)
-    elif isinstance(event, Disconnected):
-        interface.disconnected(event.connection)

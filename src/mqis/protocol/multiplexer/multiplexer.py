@@ -12,11 +12,10 @@ session gets a new one, with counts at zero.
     multiplexer.session_up(now)                     # the session is Active, requested here or there
     multiplexer.receive(boxcar, count, now)         # the partner's SendReceive: see below
     multiplexer.boxcar_delivered(now)               # own SendReceive returned 0
-    multiplexer.boxcar_failed(now, reason)          # it did not: the session is lost
     multiplexer.resources_granted(count, now)       # own NegotiateResources returned this many
     multiplexer.resources_refused(now, reason)      # it failed
     multiplexer.resources_requested(count)          # the partner's: what to return, 0 fails it
-    multiplexer.session_down(now, reason)           # it is gone, or could not be had
+    multiplexer.session_down(now, reason)           # it is gone, or a call on it failed
     multiplexer.next_timer(); multiplexer.handle_timer(now)
     multiplexer.ping()                              # besides those that the timer sends
 
@@ -169,16 +168,6 @@ class Multiplexer:
         return MappingProxyType(self._incoming.connections)
 
     @property
-    def outgoing_granted(self) -> int:
-        """Count of Allocated Outgoing Connections."""
-        return self._outgoing.granted
-
-    @property
-    def incoming_granted(self) -> int:
-        """Count of Allocated Incoming Connections."""
-        return self._incoming.granted
-
-    @property
     def boxcars_waiting(self) -> int:
         """Behind the one in flight, if there is one."""
         return len(self._queue)
@@ -260,10 +249,6 @@ class Multiplexer:
         self._outbox.arrived()
         self._delay_ping(now)
         self._unblock()
-
-    def boxcar_failed(self, now: float, reason: str = "a boxcar did not arrive") -> None:
-        """3.1.5.4, E-CMP-23: the session is no more, whatever it thinks."""
-        self._fail(reason, now)
 
     def resources_granted(self, count: int, now: float) -> None:
         """3.1.4.2; a success that grants nothing is none (E-CMP-24)."""

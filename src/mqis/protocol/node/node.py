@@ -42,6 +42,7 @@ from mqis.protocol.queueing.events import (
 from mqis.protocol.queueing.manager import QueueManager
 from mqis.protocol.replication.effects import Effect, Refusal, Send
 from mqis.protocol.replication.machine import Received, Replication
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.transport import TransportEvent
 
 T = TypeVar("T")
@@ -146,7 +147,13 @@ class Node:
         try:
             self.queue.send(send.machine, send.message, at.monotonic, int(at.unix), send.identifier)
         except ValueError as error:
-            return [Refusal(send.machine, f"nothing can be sent there: {error}")]
+            return [
+                Refusal(
+                    send.machine,
+                    RefusalReason.UNREACHABLE,
+                    f"nothing can be sent there: {error}",
+                )
+            ]
         return []
 
     # --- time -------------------------------------------------------------------------------------

@@ -154,7 +154,13 @@ class Refused:
 
     identifier: MessageIdentifier
     session: int
+    #: For people; no program reads it.
     reason: str
+    duplicate: bool = False
+
+    @classmethod
+    def as_duplicate(cls, identifier: MessageIdentifier, session: int) -> Refused:
+        return cls(identifier, session, "duplicate", duplicate=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from typing import Protocol
 from mqis.protocol.queueing.events import Arrived, Nacked, Refused
 from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID
-from mqis.protocol.queueing.receiving import DUPLICATE
 from mqis.protocol.queueing.signing import Signer, SigningPolicy, examine
 from mqis.protocol.queueing.tables import DuplicateTable, SentTable, TransitTable
 from mqis.wire.guid import Guid
@@ -151,7 +150,7 @@ class Forwarder:
         if not self.router.forwards:
             return Refused(identifier, session, f"for {target}; this is no routing server")
         if self._passed.seen((identifier, header.hops), now):
-            return Refused(identifier, session, DUPLICATE)
+            return Refused.as_duplicate(identifier, session)
         self._passed.add((identifier, header.hops), now)
         if header.hops >= MAX_HOPS:
             refused = Refused(identifier, session, f"for {target}; the hop count is exhausted")
@@ -174,7 +173,9 @@ class Forwarder:
         if message.transaction is not None:
             refused = Refused(identifier, session, "transactional")
             return Rejection(refused, MessageClass.NACK_NOT_TRANSACTIONAL_Q)
-        authenticated, reason = self._examine(message, identifier, now)
+        if self._duplicates.seen(identifier, now):
+            return Refused.as_duplicate(identifier, session)
+        authenticated, reason = self._examine(message)
         if reason is not None:
             return Refused(identifier, session, reason)
         self._duplicates.add(identifier, now)
@@ -190,12 +191,8 @@ class Forwarder:
             session,
         )
 
-    def _examine(
-        self, message: UserMessage, identifier: MessageIdentifier, now: float
-    ) -> tuple[bool, str | None]:
+    def _examine(self, message: UserMessage) -> tuple[bool, str | None]:
         """Whether it is authenticated, and why it has to be refused, if it has to."""
-        if self._duplicates.seen(identifier, now):
-            return False, DUPLICATE
         if not self.router.has_queue(message.header.destination):
             return False, "there is no such queue on this machine"
         if message.security is not None and message.security.encrypted:

@@ -51,7 +51,7 @@ from mqis.protocol.queueing.limits import Limits
 from mqis.protocol.queueing.message import Message, build_packet
 from mqis.protocol.queueing.names import canonical, queue_path
 from mqis.protocol.queueing.outgoing import Outgoing, Transit
-from mqis.protocol.queueing.receiving import DUPLICATE, Receiver
+from mqis.protocol.queueing.receiving import Receiver
 from mqis.protocol.queueing.routes import Routes
 from mqis.protocol.queueing.session import Freed, Opened, Session, State
 from mqis.protocol.queueing.signing import Signer, SigningPolicy
@@ -468,7 +468,7 @@ class QueueManager:
             self.statistics.delivered += 1
         elif isinstance(event, Refused):
             self.statistics.refused += 1
-            self.statistics.duplicates += event.reason == DUPLICATE
+            self.statistics.duplicates += event.duplicate
         self.tell(event)
 
     def _freed(self, connection: int, link: _Link, event: Freed) -> None:

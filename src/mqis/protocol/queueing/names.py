@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from mqis.wire.guid import Guid
-
 MQIS_QUEUE: Final = "private$\\mqis_queue$"
 #: The number of that private queue on every queue manager.
 MQIS_QUEUE_ID: Final = 1
@@ -14,7 +12,6 @@ MQIS_QUEUE_ID: Final = 1
 NOTIFY_QUEUE: Final = "private$\\notify_queue$"
 MAX_MACHINE_NAME: Final = 256
 
-_DIRECT = "DIRECT="
 _OS = "OS:"
 
 
@@ -30,16 +27,6 @@ def queue_path(machine: str) -> str:
 def direct_name(machine: str) -> str:
     """As a packet has it, without the prefix."""
     return _OS + queue_path(machine)
-
-
-def direct_format_name(machine: str) -> str:
-    """The name under which others send to a machine."""
-    return _DIRECT + direct_name(machine)
-
-
-def private_format_name(queue_manager: Guid) -> str:
-    """The name under which a queue manager knows its own queue."""
-    return f"PRIVATE={queue_manager}\\{MQIS_QUEUE_ID}"
 
 
 def machine_of(name: str, queue: str = MQIS_QUEUE) -> str | None:

@@ -22,8 +22,6 @@ from mqis.wire.mqqb.properties import MessageClass, is_nack
 from mqis.wire.mqqb.queuename import QueueKind
 from mqis.wire.mqqb.userheader import UserHeader
 
-DUPLICATE = "duplicate"
-
 
 class Receiver:
     """Decides; one answer for every message."""
@@ -53,10 +51,12 @@ class Receiver:
     ) -> Delivered | Notified | Nacked | Refused:
         header = message.header
         identifier = MessageIdentifier(header.source, header.message_id)
-        reason = self._objection(message, identifier, peer, now)
+        reason = self._objection(message, identifier, peer)
         if reason is not None:
             return Refused(identifier, session, reason)
-        authenticated, reason = examine(message, self._policy, self._signer)
+        if self._duplicates.seen(identifier, now):
+            return Refused.as_duplicate(identifier, session)
+        authenticated, reason = self._examine(message)
         if reason is not None:
             return Refused(identifier, session, reason)
         if is_nack(message.properties.message_class):
@@ -68,9 +68,9 @@ class Receiver:
         return Delivered(identifier, body, message.priority, authenticated, session)
 
     def _objection(
-        self, message: UserMessage, identifier: MessageIdentifier, peer: Guid, now: float
+        self, message: UserMessage, identifier: MessageIdentifier, peer: Guid
     ) -> str | None:
-        message_class, reason = message.properties.message_class, None
+        reason = None
         if identifier.source != peer:  # nothing is routed, so nobody sends for another
             reason = f"from {identifier.source} on the session of {peer}"
         elif self._counts is not None and not self._counts(peer):
@@ -79,13 +79,16 @@ class Receiver:
             reason = "transactional"
         elif message.security is not None and message.security.encrypted:
             reason = "encrypted"
-        elif self._duplicates.seen(identifier, now):
-            reason = DUPLICATE
-        elif not self._is_local(message.header) and not self._is_notice(message):
-            reason = "not for the replication queue of this machine"
-        elif message_class != MessageClass.NORMAL and not is_nack(message_class):
-            reason = f"message class 0x{message_class:04x}"
         return reason
+
+    def _examine(self, message: UserMessage) -> tuple[bool, str | None]:
+        """Whether it is authenticated, and why it has to be refused, if it has to."""
+        message_class = message.properties.message_class
+        if not self._is_local(message.header) and not self._is_notice(message):
+            return False, "not for the replication queue of this machine"
+        if message_class != MessageClass.NORMAL and not is_nack(message_class):
+            return False, f"message class 0x{message_class:04x}"
+        return examine(message, self._policy, self._signer)
 
     def _is_local(self, header: UserHeader) -> bool:
         name = header.destination

@@ -9,14 +9,10 @@ of replication stand against that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
-from hashlib import md5
 from typing import Protocol
 
-from mqis.protocol.security.rsa import sign_md5, verify_md5
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.properties import MD5, MessageProperties
 from mqis.wire.mqqb.securityheader import SecurityHeader, SenderIdType
@@ -47,37 +43,6 @@ class Signer(Protocol):
         """The signature as packets carry it."""
 
     def verify(self, sender: Guid, parts: tuple[bytes, ...], signature: bytes) -> Verdict: ...
-
-
-class Md5RsaSigner:
-    """MD5 and RSA with PKCS #1 v1.5 padding, least significant byte first, as CryptoAPI writes.
-
-    512-bit keys and MD5 prove little today: the port belongs on a protected network.
-    """
-
-    def __init__(
-        self,
-        modulus: int,
-        private_exponent: int,
-        key_of: Callable[[Guid], RsaPublicKey | None],
-    ) -> None:
-        self._modulus = modulus
-        self._private_exponent = private_exponent
-        self._key_of = key_of
-
-    def sign(self, parts: tuple[bytes, ...]) -> bytes:
-        return sign_md5(self._modulus, self._private_exponent, _digest(parts))
-
-    def verify(self, sender: Guid, parts: tuple[bytes, ...], signature: bytes) -> Verdict:
-        key = self._key_of(sender)
-        if key is None:
-            return Verdict.UNKNOWN_SENDER
-        right = verify_md5(key, _digest(parts), signature)
-        return Verdict.VALID if right else Verdict.INVALID
-
-
-def _digest(parts: tuple[bytes, ...]) -> bytes:
-    return md5(b"".join(parts), usedforsecurity=False).digest()
 
 
 def signed_parts(header: UserHeader, properties: MessageProperties) -> tuple[bytes, ...]:

@@ -14,6 +14,7 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.ports import View
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.memory import Neighbor
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.messages import BscAck, PscAck
@@ -25,7 +26,7 @@ _LAYOUT = struct.Struct(">QQd")
 
 @dataclass(frozen=True, slots=True)
 class Acks:
-    """What a neighbour has acknowledged, which is kept in the store."""
+    """The numbers that a neighbour has acknowledged, kept in the store."""
 
     site: SequenceNumber = SequenceNumber.MIN
     enterprise: SequenceNumber = SequenceNumber.MIN
@@ -47,7 +48,7 @@ def _put(work: Work, name: str, acks: Acks) -> None:
 
 
 def forget(work: Work, name: str) -> None:
-    """Who is no neighbour any more holds nothing up (E35)."""
+    """Drops what a former neighbour has acknowledged, so that purging goes on (E35)."""
     work.tx.drop_state(_FAMILY, name_key(name).encode())
 
 
@@ -68,14 +69,21 @@ def receive_psc_ack(work: Work, sender: Sender, ack: PscAck) -> None:
     """Receive PSC Ack (3.2.7.4). Numbers only rise, and never above our own (E25)."""
     neighbor = work.memory.neighbor(ack.psc)
     if not work.me.is_psc or neighbor is None or not neighbor.intersite:
-        return work.refuse(f"{ack.psc} is no neighbour that acknowledges")
+        return work.refuse(RefusalReason.STRANGER, f"{ack.psc} is no neighbour that acknowledges")
     if not _is(sender, neighbor) or ack.psc_site != neighbor.site:
-        return work.refuse(f"{sender.label} acknowledges for {ack.psc}")
+        return work.refuse(
+            RefusalReason.IMPERSONATION, f"{sender.label} acknowledges for {ack.psc}"
+        )
     state = work.partition(ack.partition)
     if state is None or not owns(work.tx, work.me, state.id):
-        return work.refuse("an acknowledgement of a partition that is not ours")
+        return work.refuse(
+            RefusalReason.WRONG_SOURCE, "an acknowledgement of a partition that is not ours"
+        )
     if ack.seq > state.last_seq:
-        return work.refuse(f"number {ack.seq} is acknowledged, which was never given out")
+        return work.refuse(
+            RefusalReason.INCONSISTENT,
+            f"number {ack.seq} is acknowledged, which was never given out",
+        )
     acks = acks_of(work.tx, neighbor.name)
     if state.id == ENTERPRISE_PARTITION:
         acks = replace(acks, enterprise=max(acks.enterprise, ack.seq))
@@ -89,9 +97,13 @@ def receive_bsc_ack(work: Work, sender: Sender, ack: BscAck) -> None:
     """Receive BSC Ack (3.2.7.5)."""
     neighbor = work.memory.neighbor(ack.name)
     if not work.me.is_psc or neighbor is None or neighbor.intersite:
-        return work.refuse(f"{ack.name} is no backup controller of this site")
+        return work.refuse(
+            RefusalReason.STRANGER, f"{ack.name} is no backup controller of this site"
+        )
     if not _is(sender, neighbor):
-        return work.refuse(f"{sender.label} acknowledges for {ack.name}")
+        return work.refuse(
+            RefusalReason.IMPERSONATION, f"{sender.label} acknowledges for {ack.name}"
+        )
     acks = acks_of(work.tx, neighbor.name)
     _put(work, neighbor.name, replace(acks, seen_unix=work.at.unix))
     return None

@@ -11,6 +11,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, nam
 from mqis.protocol.directory.service import Service
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
+from mqis.protocol.replication.refusals import Objection, RefusalReason
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
@@ -28,7 +29,7 @@ def name_of(view: View, me: Server, source: Guid) -> str | None:
 
 
 def owns(view: View, me: Server, partition: Guid) -> bool:
-    """Whether this server is the authority of a partition.
+    """Returns whether this server is the authority of a partition.
 
     Its role says what it may own, the directory says whether it does: a PSC whose site names
     another one has been replaced.
@@ -61,7 +62,7 @@ def _stands_in(view: View, state: Partition) -> bool:
 
 
 def authority_of(view: View, state: Partition) -> str:
-    """Who decides about a partition now: its owner, or until that has a machine, the PEC."""
+    """The server that decides about a partition: its owner; the PEC until that has a machine."""
     if state.id == ENTERPRISE_PARTITION or not _stands_in(view, state):
         return state.owner
     enterprise = view.partition(ENTERPRISE_PARTITION)
@@ -80,20 +81,25 @@ def may_change(work: Work, partition: Guid) -> bool:
     return True
 
 
-def refusal_of_change(work: Work, sender: Sender, state: Partition) -> str | None:
-    """Why changes and numbers of a partition are not taken from a sender; None: they are."""
+def refusal_of_change(work: Work, sender: Sender, state: Partition) -> Objection | None:
+    """The reason to refuse a partition's changes and numbers from a sender; None to accept them."""
     if owns_state(work.tx, work.me, state):
-        return "this server is the authority of the partition"
+        return Objection(
+            RefusalReason.OWN_PARTITION, "this server is the authority of the partition"
+        )
     if sender.name is None:
-        return f"{sender.id} is no server of this enterprise"
+        return Objection(RefusalReason.STRANGER, f"{sender.id} is no server of this enterprise")
     source = work.memory.psc if work.me.is_bsc else authority_of(work.tx, state)
     if name_key(sender.name) != name_key(source):
-        return f"{sender.name} is not who this server takes the partition from"
+        return Objection(
+            RefusalReason.WRONG_SOURCE,
+            f"{sender.name} is not who this server takes the partition from",
+        )
     return None
 
 
 def speaks_for(work: Work, sender: str, request: ChangeRequest) -> bool:
-    """Whether a server may bring a request: its author, or the PSC of a BSC that made it.
+    """Returns whether a server may deliver a request: its author, or the PSC of its author.
 
     Which site the author stands in, and who is the PSC there, the directory says.
     """
@@ -107,7 +113,7 @@ def speaks_for(work: Work, sender: str, request: ChangeRequest) -> bool:
 
 
 def is_controller(work: Work, sender: Sender) -> bool:
-    """Whether a sender is a server of the directory: requests of others are not answered."""
+    """Returns whether the sender is a directory server; requests of others get no answer."""
     if sender.id in work.me.seeds:
         return True
     machine = work.tx.get(ObjectType.MACHINE, sender.id)

@@ -1,4 +1,4 @@
-"""One change that another authority made, put into this replica (3.1.7.2.3 to 3.1.7.2.8).
+"""Applies a change that another authority made to this replica (3.1.7.2.3 to 3.1.7.2.8).
 
 The rules for clients do not hold here (E69): the authority has decided. What cannot be done is a
 ``DirectoryError``, raised before anything is written, and then the replica asks for the whole
@@ -30,6 +30,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.propvariant import PropVariant, VarType
 
@@ -39,7 +40,7 @@ _EMPTIABLE = frozenset({VarType.BLOB, VarType.LPWSTR, VarType.CLSID, VarType.VEC
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a change did to the replica; both None: the object was not there, and still is not."""
+    """The effect of a change on the replica; both None if the object did not and does not exist."""
 
     before: DirectoryObject | None
     after: DirectoryObject | None
@@ -48,7 +49,7 @@ class Applied:
 
 
 def type_of(change: DirectoryChange) -> ObjectType:
-    """What a change is about (3.1.1.4): by its first property, a deletion by its second (E59)."""
+    """The object type of a change (3.1.1.4), told by its first property, or second (E59)."""
     properties = dict(change.properties)
     found = None
     if change.command is Command.DELETE:
@@ -87,7 +88,7 @@ def find(view: View, object_type: ObjectType, change: DirectoryChange) -> Direct
 def _delete(
     tx: Transaction, object_type: ObjectType, change: DirectoryChange, keep_tombstones: bool
 ) -> Applied:
-    """What is not there is deleted already (E11); the tombstone is for those who ask us (E12)."""
+    """Deletes the object if it exists (E11); keeps a tombstone for those who ask us (E12)."""
     obj = find(tx, object_type, change)
     if obj is not None and obj.partition != change.partition:
         return Applied(None, None)  # it has moved on to another authority, which decides about it
@@ -123,7 +124,8 @@ def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> A
     properties = dict(change.properties)
     kept = stored(properties)
     if change.path and object_type in NAME_PROPERTY:
-        kept.setdefault(NAME_PROPERTY[object_type], PropVariant(VarType.LPWSTR, change.path))
+        name = NAME_PROPERTY[object_type]
+        kept.setdefault(name, prop(name, change.path))
     new = DirectoryObject(
         object_type, _identity(object_type, change, properties), change.partition, change.seq, kept
     )
@@ -194,7 +196,7 @@ def stored(properties: dict[int, PropVariant]) -> dict[int, PropVariant]:
 
 
 def emptied(properties: dict[int, PropVariant]) -> list[int]:
-    """What the authority has no value for any more, by the identifiers that are stored."""
+    """The stored properties that the authority no longer has a value for."""
     return [
         STORED_AS.get(propid, propid)
         for propid, variant in properties.items()

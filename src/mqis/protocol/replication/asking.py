@@ -55,18 +55,22 @@ def probe(work: Work, state: Partition, last_seq: SequenceNumber) -> None:
 
 
 def _send(work: Work, state: Partition, asked: Asked) -> None:
-    request = SyncRequest(
+    work.counters.sync_requests += 1
+    work.send(asked.machine, request_for(work, state, asked), acknowledge=True)
+
+
+def request_for(work: Work, state: Partition, asked: Asked) -> SyncRequest:
+    """Asks for everything there is: a bounded reply can lack an object that has changed (E03)."""
+    return SyncRequest(
         work.me.site,
         state.id,
         asked.from_seq,
-        to_seq(work, state),
+        SequenceNumber.MAX,
         asked.known_purged,
         state.purge_state is PurgeState.IN_SYNC0,
         0 if work.me.is_bsc else 1,
         work.me.name,
     )
-    work.counters.sync_requests += 1
-    work.send(asked.machine, request, acknowledge=True)
 
 
 def known_purged(state: Partition, progress: Progress) -> SequenceNumber:
@@ -83,7 +87,7 @@ def known_purged(state: Partition, progress: Progress) -> SequenceNumber:
 
 
 def source_of(work: Work, state: Partition) -> str:
-    """Who sends us a partition: a BSC's PSC, else the authority."""
+    """The server that sends us a partition: the PSC for a BSC, else the authority."""
     return work.memory.psc if work.me.is_bsc else authority_of(work.tx, state)
 
 
@@ -96,11 +100,6 @@ def from_seq(state: Partition, progress: Progress) -> SequenceNumber:
         return progress.reached
     aside = (seq.saturating_sub(1) for seq in progress.quarantine.values())
     return min([state.last_seq, *aside])
-
-
-def to_seq(_work: Work, _state: Partition) -> SequenceNumber:
-    """Everything there is: a bounded reply can lack an object that has changed since (E03)."""
-    return SequenceNumber.MAX
 
 
 def answered(progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""What logs call a change, so that the lines of all servers about it can be found.
+"""The names that logs give to a change, the same at all servers, so that it can be followed.
 
 The authority numbers a change, and that number travels with it: partition and number name it at
 every server. A server that forwards one does not know the number yet, but the request's own names

@@ -1,4 +1,4 @@
-"""From objects to the changes that travel (MC-MQDSRP 2.2.4)."""
+"""Builds the changes that travel (MC-MQDSRP 2.2.4) from objects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from mqis.protocol.replication.replicated import changed_properties, whole_objec
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
 _MIN = SequenceNumber.MIN
@@ -55,7 +56,7 @@ def requested(change: OwnChange, stamp: SequenceNumber) -> DirectoryChange:
 def _parts(change: OwnChange) -> tuple[Command, str | None, Guid | None, _Listed]:
     obj = change.obj
     if change.kind is ChangeKind.CREATE:
-        identity = (IDENTIFIER_PROPERTY[obj.type], PropVariant(VarType.CLSID, obj.id))
+        identity = pair(IDENTIFIER_PROPERTY[obj.type], obj.id)
         return Command.CREATE, obj.path or "", None, (identity, *whole_object(obj))
     if change.kind is ChangeKind.UPDATE:
         return Command.UPDATE, None, obj.id, changed_properties(obj, change.changed)
@@ -63,7 +64,7 @@ def _parts(change: OwnChange) -> tuple[Command, str | None, Guid | None, _Listed
 
 
 def _needs_all(change: OwnChange) -> bool:
-    """Of a queue that its site alone knows, other sites may have an old copy (E58).
+    """Returns whether other sites may hold an old copy of a queue that is now its site's own (E58).
 
     They get all of it, so that a copy under a number is what the authority had under it.
     """
@@ -95,10 +96,10 @@ def synchronized(
 
 
 def deletion(object_type: ObjectType, scope: Scope) -> _Listed:
-    """What every handler of a deletion reads (E14): the scope, then the type."""
+    """The properties of a deletion as every receiver reads them (E14): the scope, then the type."""
     return (
-        (PropId.D_SCOPE, PropVariant(VarType.UI1, int(scope))),
-        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, int(object_type))),
+        pair(PropId.D_SCOPE, int(scope)),
+        pair(PropId.D_OBJTYPE, int(object_type)),
     )
 
 

@@ -1,4 +1,4 @@
-"""When replicas agree: what a copy of a partition lacks, has too much, or has different.
+"""The rule of convergence: the objects that a copy lacks, has too many, or has different.
 
 Pure, over what each copy holds. A simulation ends with this rule, and whoever audits an enterprise
 from its journals applies the same one.
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One object as far as copies have to agree on it."""
+    """The parts of an object that all copies have to agree on."""
 
     type: ObjectType
     content: Mapping[int, PropVariant]
@@ -40,7 +40,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is wrong with one object of a copy."""
+    """One object of a copy that differs from the authority's."""
 
     kind: Kind
     type: ObjectType
@@ -57,12 +57,12 @@ Copy = Mapping[Guid, Held]
 
 
 def copy_of(objects: Iterable[DirectoryObject]) -> dict[Guid, Held]:
-    """What a server holds of a partition."""
+    """The objects that a server holds of a partition."""
     return {obj.id: Held.of(obj) for obj in objects}
 
 
 def differences(authority: Copy, replica: Copy, *, same_site: bool) -> Iterator[Difference]:
-    """What a replica has to lose, get or change to be like its authority, by identifier.
+    """The differences between a replica and its authority, by identifier.
 
     ``same_site``: both servers belong to the site of the partition.
     """

@@ -1,4 +1,4 @@
-"""What replication has done since the start, for those who watch. Nothing is decided by it."""
+"""Counters of replication since the start, for monitoring. No decision depends on them."""
 
 from __future__ import annotations
 

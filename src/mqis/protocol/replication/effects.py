@@ -1,4 +1,4 @@
-"""What replication asks of its driver, once the transaction that decided it is committed."""
+"""Effects: what the driver has to do once the transaction that decided it is committed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.queueing.message import Message
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -41,7 +42,9 @@ class Refusal:
     """A message or a part of it was not taken; nothing has changed by it."""
 
     sender: str
-    reason: str
+    reason: RefusalReason
+    #: For people; no program reads it.
+    text: str
     #: The session that it came by; 0: none.
     session: int = 0
 
@@ -73,7 +76,7 @@ class ChangeApplied:
 
 @dataclass(frozen=True, slots=True)
 class RequestDecided:
-    """What came of a change that another server asked for; no changes: it was refused."""
+    """The outcome of a change that another server requested; without changes it was refused."""
 
     requester: str
     number: int

@@ -38,7 +38,7 @@ def check_identity(view: View, change: OwnChange) -> None:
 
 
 def _is_free(view: View, obj: DirectoryObject) -> bool:
-    """Whether no object of another type has the identifier, nor had it in another partition."""
+    """Returns whether no object of another type or partition has, or had, the identifier."""
     others = (t for t in ObjectType if t not in (obj.type, ObjectType.DELETEDOBJECT))
     if any(view.get(other, obj.id) is not None for other in others):
         return False

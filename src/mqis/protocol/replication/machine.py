@@ -37,7 +37,9 @@ from mqis.protocol.replication import (
 from mqis.protocol.replication.changes import propagated
 from mqis.protocol.replication.counters import Counters
 from mqis.protocol.replication.effects import Effect
+from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import DEFAULTS, Settings
 from mqis.protocol.replication.transport import TransportEvent
@@ -46,7 +48,6 @@ from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
     BscAck,
@@ -60,7 +61,6 @@ from mqis.wire.mqdsrp.messages import (
     decode_message,
 )
 from mqis.wire.mqqb.identifier import MessageIdentifier
-from mqis.wire.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Received:
 
 
 class Replication:
-    """One server's part in replication."""
+    """The replication machine of one server."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Replication:
 
     @property
     def memory(self) -> Memory:
-        """For those who watch; nothing in it is to be changed from outside."""
+        """The machine's memory, for monitoring: read it, do not change it."""
         return self._memory
 
     # --- life -------------------------------------------------------------------------------------
@@ -164,11 +164,11 @@ class Replication:
     def transported(
         self, tx: Transaction, events: Iterable[TransportEvent], at: Instant
     ) -> list[Effect]:
-        """What has become of messages: written down, and heeded where they did not arrive."""
+        """Records the fate of sent messages, and reacts to those that did not arrive."""
         return self._run(tx, at, lambda work: transport.transported(work, events))
 
     def may_change(self, tx: Transaction, at: Instant) -> Callable[[Guid], bool]:
-        """What ``DirectoryEvents.owns`` asks in this transaction."""
+        """The answer to ``DirectoryEvents.owns`` in this transaction."""
         work = self._work(tx, at)
         return lambda partition: admission.may_change(work, partition)
 
@@ -231,7 +231,7 @@ class Replication:
         try:
             message = decode_message(received.body)
         except WireError as error:
-            return work.refuse(f"not a replication message: {error}")
+            return work.refuse(RefusalReason.MALFORMED, f"not a replication message: {error}")
         work.record(
             JournalRecord(
                 work.at.unix_us,
@@ -275,34 +275,10 @@ def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
         state = work.partition(partition)
         purged = change.obj.seq if state is None else state.purged_seq
         outgoing = propagated(change, purged)
-        _record(work, change, outgoing)
+        work.record(local_record(change, outgoing, work.at.unix_us))
         propagation.offer(work, outgoing, to_pscs=True)
         after = None if change.kind is ChangeKind.DELETE else change.obj
         topology.after_change(work, change.before, after)
         work.changed(change.obj.type)
         work.counters.made += 1
         acknowledging.purge_if_due(work, partition)
-
-
-def _record(work: Work, change: OwnChange, outgoing: DirectoryChange) -> None:
-    """A local change with everything that was set, whether or not it travels."""
-    obj = change.obj
-    properties = tuple(
-        (propid, obj.properties[propid]) for propid in change.changed if propid in obj.properties
-    )
-    body = Writer()
-    replace(outgoing, properties=properties or outgoing.properties).encode(body)
-    work.record(
-        JournalRecord(
-            work.at.unix_us,
-            RecordKind.CHANGE,
-            RecordState.LOCAL,
-            operation=outgoing.command,
-            partition=outgoing.partition,
-            seq=outgoing.seq,
-            previous_seq=outgoing.previous_seq,
-            object_type=obj.type,
-            object_id=obj.id,
-            body=body.getvalue(),
-        )
-    )

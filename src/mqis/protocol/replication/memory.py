@@ -1,4 +1,4 @@
-"""What replication remembers between operations and may forget at any time.
+"""The memory of replication between operations; losing it costs time, never data.
 
 All of it comes back by itself: who is a neighbour from the directory, what is missing from the
 numbers that neighbours tell (E26).
@@ -94,7 +94,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class Survivor:
-    """What one server holds of a partition whose authority is being restored."""
+    """One server's copy of a partition whose authority is being restored."""
 
     name: str
     is_bsc: bool

@@ -33,7 +33,7 @@ def offer(work: Work, change: DirectoryChange, *, to_pscs: bool) -> None:
 
 
 def due_at(neighbor: Neighbor, work: Work) -> float:
-    """When a neighbour is to hear from us."""
+    """The time at which to send to a neighbour."""
     if not neighbor.available:
         return neighbor.heartbeat_at
     busy = neighbor.in_flight >= BUSY
@@ -80,7 +80,7 @@ def send_changes(work: Work, neighbor: Neighbor) -> None:
 
 
 def _take(work: Work, neighbor: Neighbor) -> tuple[DirectoryChange, ...]:
-    """What fits into one message; the rest waits for the next."""
+    """Takes the changes that fit into one message; the rest waits for the next."""
     settings = work.settings
     size, count = 0, 0
     for change in neighbor.available[: settings.max_changes]:

@@ -33,5 +33,5 @@ def complete_through(work: Work, state: Partition) -> SequenceNumber:
 def load(work: Work) -> None:
     for key, value in work.tx.states(_FAMILY):
         partition, guid = Guid(key[:16]), Guid(key[16:])
-        seq = SequenceNumber(int.from_bytes(value, "big"))
+        seq = SequenceNumber.from_bytes(value)
         work.memory.progress(partition).quarantine[guid] = seq

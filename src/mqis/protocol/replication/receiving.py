@@ -20,6 +20,7 @@ from mqis.protocol.replication.effects import ChangeApplied
 from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.propagation import hold, offer
 from mqis.protocol.replication.quarantine import take_back
+from mqis.protocol.replication.refusals import Objection, RefusalReason
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -29,24 +30,22 @@ from mqis.wire.mqdsrp.messages import ChangePropagation, Heartbeat, PartitionSeq
 
 #: Flush: the receiver is not to pass the changes on to its BSCs at once.
 _DO_NOT_FLUSH = 1
+_UNKNOWN = Objection(RefusalReason.UNKNOWN_PARTITION, "the partition is unknown here")
 
 
 def receive_change_propagation(work: Work, sender: Sender, message: ChangePropagation) -> None:
     """Receive Change Propagation (3.2.7.1)."""
     if message.flush == _DO_NOT_FLUSH and not work.me.is_bsc:
         hold(work)
-    refused: set[str] = set()
+    refused: set[Objection] = set()
     for change in message.changes:
         state = work.partition(change.partition)
-        reason = "the partition is unknown here"
-        if state is not None:
-            reason = refusal_of_change(work, sender, state) or ""
-        if state is None or reason:
-            if reason not in refused:  # one word for all changes of a message
-                refused.add(reason)
-                work.refuse(reason, change)
-            continue
-        handle_change(work, state, change)
+        objection = _UNKNOWN if state is None else refusal_of_change(work, sender, state)
+        if state is not None and objection is None:
+            handle_change(work, state, change)
+        elif objection is not None and objection not in refused:
+            refused.add(objection)  # the same objection is told once for all changes of a message
+            work.refuse(*objection, change)
     receive_numbers(work, sender, message.heartbeat)
 
 
@@ -60,7 +59,9 @@ def handle_change(work: Work, state: Partition, change: DirectoryChange) -> None
     if change.purged_seq < state.purged_seq:
         return ask(work, state.id)  # it is old, or our purged number is not the authority's
     if change.seq.value > state.last_seq.value + work.settings.max_jump:
-        return work.refuse(f"number {change.seq} is out of all proportion", change)
+        return work.refuse(
+            RefusalReason.INCONSISTENT, f"number {change.seq} is out of all proportion", change
+        )
     progress = work.memory.progress(state.id)
     progress.heard = max(progress.heard, change.seq.value)
     if state.purge_state is not PurgeState.NORMAL or progress.in_round:
@@ -74,7 +75,7 @@ def handle_change(work: Work, state: Partition, change: DirectoryChange) -> None
 
 
 def is_ahead(state: Partition, change: DirectoryChange) -> bool:
-    """Whether something is missing before a change."""
+    """Returns whether changes before this one are missing."""
     return change.previous_seq > state.last_seq
 
 
@@ -103,7 +104,7 @@ def apply_one(work: Work, change: DirectoryChange) -> bool:
     try:
         applied = apply(work.tx, change, keep_tombstones=work.me.is_psc)
     except DirectoryError as error:
-        work.refuse(error.detail, change)
+        work.refuse(RefusalReason.NOT_APPLIED, error.detail, change)
         return False
     work.counters.applied += 1
     obj = applied.after or applied.before
@@ -160,26 +161,29 @@ def drain(work: Work, partition: Guid) -> None:
 
 def receive_numbers(work: Work, sender: Sender, heartbeat: Heartbeat) -> None:
     """The SeqNumberHeader part of 3.2.7.1."""
-    refused: set[str] = set()
+    refused: set[Objection] = set()
     for numbers in heartbeat.partitions:
         state = work.partition(numbers.partition)
         if state is None:
             continue
         _follow(work, sender, heartbeat.machine, state)
         state = work.partition(numbers.partition) or state
-        reason = refusal_of_change(work, sender, state)
-        if reason is None:
+        objection = refusal_of_change(work, sender, state)
+        if objection is None:
             _compare(work, state, numbers)
-        elif reason not in refused:
-            refused.add(reason)
-            work.refuse(f"a heartbeat: {reason}")
+        elif objection not in refused:
+            refused.add(objection)
+            work.refuse(objection.reason, f"a heartbeat: {objection.text}")
 
 
 def _compare(work: Work, state: Partition, numbers: PartitionSeqNumbers) -> None:
     if numbers.last_seq.value > state.last_seq.value + work.settings.max_jump:
-        return work.refuse(f"a heartbeat: number {numbers.last_seq} is out of all proportion")
+        return work.refuse(
+            RefusalReason.INCONSISTENT,
+            f"a heartbeat: number {numbers.last_seq} is out of all proportion",
+        )
     if numbers.purged_seq > numbers.last_seq:
-        return work.refuse("a heartbeat: more is purged than there is")
+        return work.refuse(RefusalReason.INCONSISTENT, "a heartbeat: more is purged than there is")
     if numbers.purged_seq < state.purged_seq or numbers.last_seq < state.last_seq:
         return probe(work, state, min(numbers.last_seq, state.last_seq))
     if numbers.purged_seq > state.allowed_purge_seq:

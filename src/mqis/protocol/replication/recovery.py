@@ -1,4 +1,4 @@
-"""Whether an authority may give out numbers.
+"""The state of an authority that may not give out numbers yet.
 
 A server that was restored from a backup, or took the place of another, does not know which numbers
 its predecessor gave out last. Until it has asked the others (``survivors``) it changes nothing. The

@@ -16,6 +16,7 @@ from __future__ import annotations
 import struct
 
 from mqis.protocol.directory.objects import name_key
+from mqis.protocol.replication.refusals import Objection, RefusalReason
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.messages import ChangeRequest
@@ -67,19 +68,32 @@ def answer_to(work: Work, request: ChangeRequest) -> int | None:
     return int(result) if fresh or _stamp(request) else None
 
 
-def refusal(work: Work, request: ChangeRequest) -> str | None:
-    """Why a request that has no answer yet must not be decided; None: it may."""
+def refusal(work: Work, request: ChangeRequest) -> Objection | None:
+    """The reason not to decide a request that has no answer yet; None to decide it."""
     stamp, requester = _stamp(request), request.requester
     horizon = _time(work, _HORIZONS, name_key(requester).encode())
     if not stamp:
-        return None if horizon is None else f"a request without the time that {requester} sends"
+        if horizon is None:
+            return None
+        return Objection(
+            RefusalReason.REPLAYED, f"a request without the time that {requester} sends"
+        )
     ahead_us = stamp - work.at.unix_us
     if ahead_us > _ahead_us(work):
-        return f"the clock of {requester} is {ahead_us // _US} seconds ahead of ours"
+        return Objection(
+            RefusalReason.CLOCK,
+            f"the clock of {requester} is {ahead_us // _US} seconds ahead of ours",
+        )
     if horizon is not None and stamp <= horizon:
-        return f"a request of {requester} that is too old, or by a clock that went back"
+        return Objection(
+            RefusalReason.REPLAYED,
+            f"a request of {requester} that is too old, or by a clock that went back",
+        )
     if stamp < _floor(work, request):
-        return f"a request of {requester} from before this server was the authority"
+        return Objection(
+            RefusalReason.REPLAYED,
+            f"a request of {requester} from before this server was the authority",
+        )
     return None
 
 
@@ -128,7 +142,7 @@ def _lead(work: Work, requester: bytes) -> int | None:
 
 
 def raise_floor(work: Work, partition: Guid, *, served: bool) -> None:
-    """From now on requests of before do not count: which of them were answered is not known here.
+    """Refuses all earlier requests from now on: this server no longer knows which were answered.
 
     That is so for a store that was restored, and for a server that takes another's place.
     ``served``: this store has answered some, and those that it forgot may be by fast clocks.

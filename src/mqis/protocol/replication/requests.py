@@ -32,12 +32,13 @@ from mqis.protocol.replication.applying import find, type_of
 from mqis.protocol.replication.changes import requested
 from mqis.protocol.replication.effects import Answered, RequestDecided, RequestPassedOn
 from mqis.protocol.replication.memory import Waiting
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.trust import Requester
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeReply, ChangeRequest
-from mqis.wire.propvariant import PropVariant, VarType
 
 _MODULUS = 1 << 32
 
@@ -115,9 +116,11 @@ def receive_change_reply(work: Work, sender: Sender, message: ChangeReply) -> No
     key = (name_key(message.requester), message.request_id)
     waiting = work.memory.waiting.get(key)
     if waiting is None:
-        return work.refuse("an answer that nobody waits for")
+        return work.refuse(RefusalReason.UNSOLICITED, "an answer that nobody waits for")
     if sender.name is None or name_key(sender.name) != name_key(waiting.next_hop):
-        return work.refuse(f"{sender.label} answers for {waiting.next_hop}")
+        return work.refuse(
+            RefusalReason.IMPERSONATION, f"{sender.label} answers for {waiting.next_hop}"
+        )
     del work.memory.waiting[key]
     _conclude(work, waiting, message.result)
     return None
@@ -139,9 +142,14 @@ def receive_change_request(
 ) -> None:
     """Receive Change Request: decide, pass on for an own BSC, or say no (E48)."""
     if not is_controller(work, sender) or sender.name is None:
-        return work.refuse(f"{sender.label} is no directory server, its changes are not made")
+        return work.refuse(
+            RefusalReason.STRANGER,
+            f"{sender.label} is no directory server, its changes are not made",
+        )
     if not speaks_for(work, sender.name, request):
-        return work.refuse(f"{sender.name} asks in the name of {request.requester}")
+        return work.refuse(
+            RefusalReason.IMPERSONATION, f"{sender.name} asks in the name of {request.requester}"
+        )
     if owns(work.tx, work.me, request.partition):
         requester = Requester.of(work, sender, request)
         return reply(work, request, decide_once(work, requester, request, changed))
@@ -164,9 +172,9 @@ def decide_once(work: Work, requester: Requester, request: ChangeRequest, change
     known = replays.answer_to(work, request)
     if known is not None:
         return known
-    reason = replays.refusal(work, request)
-    if reason is not None:
-        work.refuse(reason)
+    objection = replays.refusal(work, request)
+    if objection is not None:
+        work.refuse(*objection)
         return NO_RESPONSE  # it may have been made once, or not: nobody here knows any more
     result = _decide(work, requester, request, changed)
     replays.remember(work, request, result)
@@ -212,11 +220,11 @@ def _make(events: DirectoryEvents, change: DirectoryChange) -> None:
     properties = dict(change.properties)
     if change.command is Command.CREATE or (change.command is Command.SYNC and found is None):
         if change.path and object_type in NAME_PROPERTY:
-            name = PropVariant(VarType.LPWSTR, change.path)
-            properties.setdefault(NAME_PROPERTY[object_type], name)
+            name = NAME_PROPERTY[object_type]
+            properties.setdefault(name, prop(name, change.path))
         if change.guid is not None:
-            identity = PropVariant(VarType.CLSID, change.guid)
-            properties[IDENTIFIER_PROPERTY[object_type]] = identity
+            identifier = IDENTIFIER_PROPERTY[object_type]
+            properties[identifier] = prop(identifier, change.guid)
         events.create_directory_object(object_type, properties, partition=change.partition)
         return
     obj = _there(found, change)

@@ -1,4 +1,4 @@
-"""Who this server is in the enterprise."""
+"""The identity of this server in the enterprise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a server knows of itself before it has a directory.
+    """The facts that a server knows of itself before it has a directory.
 
     ``seeds`` are the servers that it may believe before the directory tells of them: the PEC, and
     a backup controller's PSC. How they became known is the administrator's business (3.1.3.1).

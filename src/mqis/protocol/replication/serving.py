@@ -16,6 +16,7 @@ from mqis.protocol.ports import Change
 from mqis.protocol.replication.admission import is_controller
 from mqis.protocol.replication.changes import scope_of, synchronized
 from mqis.protocol.replication.quarantine import complete_through
+from mqis.protocol.replication.refusals import Objection, RefusalReason
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply, SyncRequest
@@ -27,10 +28,15 @@ def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> No
 
     A partition that is itself being synchronised answers nobody (3.1.1.5.3); who asked asks again.
     """
+    objection = _objection_to_sender(work, sender, request)
+    if objection is not None:
+        return work.refuse(*objection)
     state = work.partition(request.partition)
-    reason = _refusal(work, sender, request, state)
-    if state is None or reason is not None:
-        return work.refuse(reason or "")
+    if state is None:
+        text = f"partition {request.partition} is unknown here"
+        return work.refuse(RefusalReason.UNKNOWN_PARTITION, text)
+    if work.me.is_bsc and not _restores(work, request, state):
+        return work.refuse(RefusalReason.WRONG_SOURCE, "a backup controller serves nobody")
     if state.purge_state is not PurgeState.NORMAL or state.id in work.memory.recoveries:
         return None
     work.counters.syncs_served += 1
@@ -40,17 +46,13 @@ def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> No
     return work.send(request.requester, reply_to(work, state, request))
 
 
-def _refusal(
-    work: Work, sender: Sender, request: SyncRequest, state: Partition | None
-) -> str | None:
+def _objection_to_sender(work: Work, sender: Sender, request: SyncRequest) -> Objection | None:
     if not is_controller(work, sender):
-        return f"{sender.label} is no directory server, nothing is sent to it"
+        text = f"{sender.label} is no directory server, nothing is sent to it"
+        return Objection(RefusalReason.STRANGER, text)
     if sender.name is None or name_key(sender.name) != name_key(request.requester):
-        return f"{sender.label} asks in the name of {request.requester}"
-    if state is None:
-        return f"partition {request.partition} is unknown here"
-    if work.me.is_bsc and not _restores(work, request, state):
-        return "a backup controller serves nobody"
+        text = f"{sender.label} asks in the name of {request.requester}"
+        return Objection(RefusalReason.IMPERSONATION, text)
     return None
 
 
@@ -66,12 +68,12 @@ def _restores(work: Work, request: SyncRequest, state: Partition) -> bool:
 
 
 def is_purged(request: SyncRequest, state: Partition) -> bool:
-    """Whether tombstones that the requester has not seen are gone."""
+    """Returns whether tombstones that the requester has not seen have been purged."""
     return request.from_seq < state.purged_seq and request.known_purged_seq < state.purged_seq
 
 
 def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
-    """Everything above From, whatever To says (E03), or as much as one message holds (E54)."""
+    """The reply: all changes above From, whatever To says (E03), or what fits a message (E54)."""
     last = state.last_seq
     if not _restores(work, request, state):
         last = max(request.from_seq, complete_through(work, state))

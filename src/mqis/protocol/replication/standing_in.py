@@ -37,7 +37,7 @@ def is_another_site(work: Work, partition: Guid) -> bool:
 
 
 def check(work: Work, changes: Iterable[OwnChange]) -> None:
-    """Whether changes that this server has made as an authority are its own to make."""
+    """Checks that this server may make the changes which it has made as an authority."""
     for change in changes:
         state = work.partition(change.obj.partition)
         if state is None or not is_another_site(work, state.id):
@@ -56,7 +56,7 @@ def _is_machine_of(state: Partition, change: OwnChange) -> bool:
 
 
 def ended(work: Work, partition: Guid, running: Recovery) -> bool:
-    """Whether somebody knows the machine of the site's PSC: then there is one, and it decides."""
+    """Returns whether a server knows the machine of the site's PSC, which then decides itself."""
     state = work.partition(partition)
     if state is None or not is_another_site(work, partition):
         return False

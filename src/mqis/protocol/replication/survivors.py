@@ -27,6 +27,7 @@ from mqis.protocol.replication.changes import synchronized
 from mqis.protocol.replication.effects import Recovered
 from mqis.protocol.replication.memory import Recovery, Survivor
 from mqis.protocol.replication.receiving import apply_one
+from mqis.protocol.replication.refusals import Objection, RefusalReason
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
@@ -92,7 +93,7 @@ def _nobodys(work: Work) -> SequenceNumber:
 
 
 def _ask(work: Work, partition: Guid, survivor: Survivor) -> None:
-    """For everything, tombstones purged or not, and queues of a single site too."""
+    """Requests everything, including purged ranges and queues that one site alone knows."""
     survivor.asked_at = work.now
     request = SyncRequest(
         work.me.site, partition, survivor.from_seq, _MAX, _MAX, True, 0, work.me.name
@@ -104,20 +105,20 @@ def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply
     """A part of what one server holds."""
     survivor = running.survivors.get(name_key(sender.name or ""))
     if survivor is None or survivor.complete or reply.from_seq != survivor.from_seq:
-        return work.refuse(f"{sender.label} was not asked for this")
+        return work.refuse(RefusalReason.UNSOLICITED, f"{sender.label} was not asked for this")
     if survivor.probing:
         survivor.probing, survivor.from_seq = False, _MIN
         return _ask(work, reply.partition, survivor)
-    reason = _impossible(work, reply)
-    if reason is not None:
-        return work.refuse(reason)
+    objection = _impossible(work, reply)
+    if objection is not None:
+        return work.refuse(*objection)
     for change in reply.changes:
         if change.guid is None or change.partition != reply.partition:
-            return work.refuse("a copy has changes without identity")
+            return work.refuse(RefusalReason.MALFORMED, "a copy has changes without identity")
         if _tells_type(change):
             survivor.holds[change.guid] = change
         else:  # no directory could hold it; the rest of the copy is none the worse
-            work.refuse("a copy has changes without a type", change)
+            work.refuse(RefusalReason.MALFORMED, "a copy has changes without a type", change)
     survivor.last_seq = survivor.from_seq = max(survivor.from_seq, reply.to_seq)
     survivor.purged_seq = reply.purged_seq
     if reply.complete_sync0 is Sync0.MORE:
@@ -127,8 +128,8 @@ def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply
     return None
 
 
-def _impossible(work: Work, reply: SyncReply) -> str | None:
-    """Why the numbers of a copy cannot be those that this authority once gave out; None: they can.
+def _impossible(work: Work, reply: SyncReply) -> Objection | None:
+    """The reason why a copy's numbers cannot be this authority's own; None if they can.
 
     The numbers to come begin behind them: one that is too high could never be taken back.
     """
@@ -136,10 +137,17 @@ def _impossible(work: Work, reply: SyncReply) -> str | None:
     own = 0 if state is None else state.last_seq.value
     highest = max((change.seq for change in reply.changes), default=reply.to_seq)
     if max(highest, reply.to_seq).value > own + work.settings.max_jump:
-        return f"number {max(highest, reply.to_seq)} is out of all proportion"
+        return Objection(
+            RefusalReason.INCONSISTENT,
+            f"number {max(highest, reply.to_seq)} is out of all proportion",
+        )
     if reply.complete_sync0 is not Sync0.MORE and reply.purged_seq > reply.to_seq:
-        return "a copy in which more is purged than there is"
-    return "a copy that ends before its changes do" if highest > reply.to_seq else None
+        return Objection(RefusalReason.INCONSISTENT, "a copy in which more is purged than there is")
+    return (
+        Objection(RefusalReason.INCONSISTENT, "a copy that ends before its changes do")
+        if highest > reply.to_seq
+        else None
+    )
 
 
 def _tells_type(change: DirectoryChange) -> bool:
@@ -155,7 +163,7 @@ def _tells_type(change: DirectoryChange) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """One server's holdings, ours included."""
+    """The objects and tombstones that one server, or this one, holds of the partition."""
 
     last_seq: SequenceNumber
     holds: dict[Guid, DirectoryChange]
@@ -220,7 +228,7 @@ def _settle(
 
 
 def _is_gone(guid: Guid, best: DirectoryChange, copies: tuple[_Copy, ...]) -> bool:
-    """Whether some copy is past the object's number and has it no more."""
+    """Returns whether a copy that is past the object's number no longer has the object."""
     in_site_only = _known_in_site(best)
     return any(
         guid not in copy.holds

@@ -16,6 +16,7 @@ from mqis.protocol.replication.asking import answered, ask, source_of
 from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.quarantine import set_aside
 from mqis.protocol.replication.receiving import apply_one, drain, is_ahead
+from mqis.protocol.replication.refusals import Objection, RefusalReason
 from mqis.protocol.replication.survivors import receive_copy
 from mqis.protocol.replication.sync0 import complete_sync0, start_sync0, tell_backups
 from mqis.protocol.replication.work import Sender, Work
@@ -36,13 +37,17 @@ def receive_sync_reply(work: Work, sender: Sender, reply: SyncReply) -> None:
         return receive_copy(work, sender, running, reply)
     state = work.partition(reply.partition)
     if state is None:
-        return work.refuse("a reply for a partition that is unknown here")
-    reason = refusal_of_change(work, sender, state) or _unusable(work, state, reply)
-    if reason is not None:
-        return work.refuse(reason)
+        return work.refuse(
+            RefusalReason.UNKNOWN_PARTITION, "a reply for a partition that is unknown here"
+        )
+    objection = refusal_of_change(work, sender, state) or _unusable(work, state, reply)
+    if objection is not None:
+        return work.refuse(*objection)
     progress = work.memory.progress(state.id)
     if _contradicts(state, progress, reply):
-        work.refuse("the authority is behind this replica, which starts over")
+        work.refuse(
+            RefusalReason.INCONSISTENT, "the authority is behind this replica, which starts over"
+        )
         progress.doubted = True
         return start_sync0(work, state)
     if not apply_reply(work, state, progress, reply):
@@ -56,7 +61,7 @@ def receive_sync_reply(work: Work, sender: Sender, reply: SyncReply) -> None:
 
 
 def _contradicts(state: Partition, progress: Progress, reply: SyncReply) -> bool:
-    """Whether the authority, asked just now, has given out or purged less than this replica.
+    """Returns whether the authority's reply is behind this replica in given out or purged numbers.
 
     Then somebody who is not the authority has pushed the numbers here up, and nothing that comes
     would be taken. At worst the reply is an old one, and the partition is copied for nothing.
@@ -71,7 +76,7 @@ def _contradicts(state: Partition, progress: Progress, reply: SyncReply) -> bool
 
 
 def _is_no_help(state: Partition, progress: Progress, reply: SyncReply) -> bool:
-    """Whether the other side has not got itself what the changes here wait for.
+    """Returns whether the replying server lacks the very changes that are missing here.
 
     The request stays open then: asking at once would get the same answer, without end.
     """
@@ -82,18 +87,20 @@ def _is_no_help(state: Partition, progress: Progress, reply: SyncReply) -> bool:
 
 
 def _ask_authority(work: Work, sender: Sender, partition: Guid) -> None:
-    """Who has learnt from the PEC who the authority is asks that one next (4.1)."""
+    """Asks the authority next, once the PEC's reply has told which server that is (4.1)."""
     state = work.partition(partition)
     if state is not None and name_key(source_of(work, state)) != name_key(sender.name or ""):
         ask(work, partition)
 
 
-def _unusable(work: Work, state: Partition, reply: SyncReply) -> str | None:
-    """Why a reply is not taken, the first of the reasons that holds; None: it is."""
+def _unusable(work: Work, state: Partition, reply: SyncReply) -> Objection | None:
+    """The first reason that holds to refuse a reply; None to apply it."""
     asked, end = work.memory.progress(state.id).asked, _end(reply)
+    if asked is None:
+        return Objection(RefusalReason.UNSOLICITED, "a reply that nobody asked for")
+    if reply.from_seq != asked.from_seq:
+        return Objection(RefusalReason.UNSOLICITED, "a reply to an earlier request")
     reasons = (
-        (asked is None, "a reply that nobody asked for"),
-        (asked is not None and reply.from_seq != asked.from_seq, "a reply to an earlier request"),
         (reply.from_seq > state.last_seq, f"a reply from {reply.from_seq} on leaves a gap"),
         (reply.to_seq < reply.from_seq, "a reply that ends before it starts"),
         (
@@ -105,11 +112,12 @@ def _unusable(work: Work, state: Partition, reply: SyncReply) -> str | None:
             "a reply with changes of another partition",
         ),
     )
-    return next((reason for holds, reason in reasons if holds), None)
+    found = (Objection(RefusalReason.INCONSISTENT, text) for holds, text in reasons if holds)
+    return next(found, None)
 
 
 def _end(reply: SyncReply) -> SequenceNumber:
-    """Where the replica is afterwards: what the server states as its own last number (E06)."""
+    """The replica's last number after the reply: the one that the server calls its own (E06)."""
     last = max((change.seq for change in reply.changes), default=reply.from_seq)
     return last if reply.to_seq == SequenceNumber.MAX else max(last, reply.to_seq)
 
@@ -132,7 +140,7 @@ def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncRep
         progress.quarantine = aside
         topology.reread(work)
         for change in failed:
-            work.refuse("this change stops a whole reply", change)
+            work.refuse(RefusalReason.NOT_APPLIED, "this change stops a whole reply", change)
         return False
     progress.pending = {seq: c for seq, c in progress.pending.items() if seq > end}
     return True
@@ -148,7 +156,7 @@ def _is_news(state: Partition, progress: Progress, change: DirectoryChange) -> b
 
 
 def _apply(work: Work, progress: Progress, change: DirectoryChange) -> bool:
-    """One change; an object that fails again and again is set aside so that the rest goes on."""
+    """Applies one change; an object that keeps failing is quarantined so that the rest goes on."""
     guid = change.guid or Guid.NULL
     if apply_one(work, change):
         progress.failures.pop(guid, None)
@@ -190,13 +198,19 @@ def receive_already_purged(work: Work, sender: Sender, message: AlreadyPurged) -
     """Receive Already Purged (3.3.7.7); only an answer to a request of ours counts (E42)."""
     state = work.partition(message.partition)
     if state is None:
-        return work.refuse("a purge of a partition that is unknown here")
-    reason = refusal_of_change(work, sender, state)
+        return work.refuse(
+            RefusalReason.UNKNOWN_PARTITION, "a purge of a partition that is unknown here"
+        )
+    objection = refusal_of_change(work, sender, state)
+    if objection is not None:
+        return work.refuse(*objection)
     asked = work.memory.progress(state.id).asked
-    if reason is not None or asked is None:
-        return work.refuse(reason or "a purge that nobody asked about")
+    if asked is None:
+        return work.refuse(RefusalReason.UNSOLICITED, "a purge that nobody asked about")
     if message.purged_seq <= max(state.last_seq, state.purged_seq, asked.known_purged):
-        return work.refuse("a purge that this replica is past")
+        return work.refuse(RefusalReason.OUTDATED, "a purge that this replica is past")
     if message.purged_seq.value > state.last_seq.value + work.settings.max_jump:
-        return work.refuse(f"number {message.purged_seq} is out of all proportion")
+        return work.refuse(
+            RefusalReason.INCONSISTENT, f"number {message.purged_seq} is out of all proportion"
+        )
     return start_sync0(work, state)

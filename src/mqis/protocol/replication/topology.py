@@ -1,4 +1,4 @@
-"""What sites, machines and the enterprise object mean for replication (3.1.7.2.5 to .12).
+"""Consequences of sites, machines and the enterprise object for replication (3.1.7.2.5 to .12).
 
 Partitions and neighbours follow from the directory: a partition for each site, a neighbour for the
 PSC of each other site and for each BSC of our own. So whatever way a change came, and however
@@ -15,7 +15,7 @@ from mqis.protocol.directory.objects import (
     Partition,
     name_key,
 )
-from mqis.protocol.directory.partitions import objects_of
+from mqis.protocol.directory.partitions import remove
 from mqis.protocol.directory.service import Service, ServiceBits
 from mqis.protocol.replication import recovery
 from mqis.protocol.replication.acknowledging import forget
@@ -105,8 +105,7 @@ def drop_site(work: Work, site: Guid) -> None:
     _remove_neighbor(work, state.owner, site)
     if site == work.me.site:
         return
-    for obj in list(objects_of(work.tx, site)):
-        work.tx.delete(obj)
+    for obj in remove(work.tx, site):
         work.changed(obj.type)
     work.tx.purge(site, SequenceNumber.MAX)
     work.tx.drop_partition(site)

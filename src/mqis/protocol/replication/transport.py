@@ -1,4 +1,4 @@
-"""What the transport tells of messages that were sent: on their way, arrived, or not (E50)."""
+"""Reports of the transport about sent messages: under way, delivered, or lost (E50)."""
 
 from __future__ import annotations
 

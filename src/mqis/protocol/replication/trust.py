@@ -1,4 +1,4 @@
-"""What a change request of another server is believed for.
+"""The trust in change requests of other servers.
 
 The rights of a caller are checked by the server that he called, which then asks the authority in
 its own name: nothing in the protocol proves to the authority who the caller was. So a request is
@@ -46,7 +46,7 @@ _OWN = ids_where(lambda row: row.announced)
 
 
 class Standing(IntEnum):
-    """How far a server is believed."""
+    """The degree of trust in a server."""
 
     BACKUP = 0
     PRIMARY = 1
@@ -54,7 +54,7 @@ class Standing(IntEnum):
 
 
 def standing_of(view: View, name: str) -> Standing:
-    """By the partitions whose authority has this name."""
+    """The trust in a server, from the partitions whose authority has its name."""
     wanted = name_key(name)
     owned = [state.id for state in view.partitions() if name_key(state.owner) == wanted]
     if ENTERPRISE_PARTITION in owned:
@@ -136,7 +136,7 @@ def _kind(work: Work, machine: DirectoryObject | None) -> ServerKind:
 
 
 def _as_backup(kind: ServerKind) -> ServerKind:
-    """What a server may say that it is: what it was, and a primary one that it is a backup now."""
+    """The roles that a server may claim: its own, and for a primary controller that of a backup."""
     return kind | ServerKind.CONTROLLER if kind & ServerKind.PRIMARY else kind
 
 

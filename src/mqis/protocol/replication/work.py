@@ -1,4 +1,4 @@
-"""One operation of replication: the transaction it runs in, and what it asks for afterwards.
+"""One operation of replication: the transaction that it runs in, and its effects.
 
 Every function of this package takes a ``Work`` first. What it reads and writes of the directory
 goes through ``tx``; what it remembers between operations is in ``memory``; what is to happen in
@@ -21,6 +21,7 @@ from mqis.protocol.queueing.message import (
 from mqis.protocol.replication.counters import Counters
 from mqis.protocol.replication.effects import Changed, Effect, Refusal, Send
 from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import Settings
 from mqis.wire.guid import Guid
@@ -38,7 +39,7 @@ _MODULUS = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Where a message came from, as far as that is known."""
+    """The sender of a message, as far as it is known."""
 
     id: Guid
     #: The machine name that the directory, or the administrator, has for it; None: unknown.
@@ -54,7 +55,7 @@ class Sender:
 
 @dataclass(slots=True)
 class Work:
-    """What one operation works with."""
+    """The context of one operation."""
 
     tx: Transaction
     at: Instant
@@ -117,7 +118,7 @@ class Work:
         return MessageIdentifier(self.me.id, memory.last_message_id)
 
     def _start_of_block(self) -> int:
-        """Where the store's counter is, or the clock if that is ahead.
+        """The first number of a new block: the store's counter, or the clock if that is ahead.
 
         A store that was put back from a backup has an old one, and others still know the numbers
         that came after it: they would drop our messages as repetitions.
@@ -136,11 +137,14 @@ class Work:
         if self.journaled:
             self.tx.append(record)
 
-    def refuse(self, reason: str, change: DirectoryChange | None = None) -> None:
-        """A message, or one change of it, is not taken."""
+    def refuse(
+        self, reason: RefusalReason, text: str, change: DirectoryChange | None = None
+    ) -> None:
+        """Refuses a message, or one change of it, and records that."""
         sender = self.sender
         label = "" if sender is None else sender.label
-        self.effects.append(Refusal(label, reason, 0 if sender is None else sender.session))
+        session = 0 if sender is None else sender.session
+        self.effects.append(Refusal(label, reason, text, session))
         kind = RecordKind.MESSAGE if change is None else RecordKind.CHANGE
         record = JournalRecord(
             self.at.unix_us,
@@ -148,8 +152,8 @@ class Work:
             RecordState.REFUSED,
             peer=label,
             message=None if sender is None else sender.identifier,
-            session=0 if sender is None else sender.session,
-            reason=reason,
+            session=session,
+            reason=text,
         )
         if change is not None:
             record = replace(

@@ -29,6 +29,11 @@ class Names:
         ends = f"{self.site(found.site1)} - {self.site(found.site2)}"
         return f"{ends} ({found.description})" if found.description else ends
 
+    def link_description(self, guid: Guid) -> str:
+        """The description of a link; empty if it has none."""
+        found = self._snapshot.links.get(guid)
+        return "" if found is None else found.description
+
     def of(self, kind: Kind, guid: Guid) -> str:
         return {Kind.MACHINE: self.machine, Kind.SITE: self.site, Kind.LINK: self.link}[kind](guid)
 

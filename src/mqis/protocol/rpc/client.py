@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from mqis.protocol.authentication import AuthenticationError, AuthType
 from mqis.protocol.rpc.calls import fragments
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
+from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionError
 from mqis.protocol.rpc.negotiation import MAX_FRAG, MIN_FRAG
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -385,7 +385,7 @@ class ClientConnection:
     def _fault(self, pdu: Pdu, body: Fault, events: list[Event]) -> None:
         call_id = pdu.header.call_id
         if call_id == self._leg_call:
-            raise RpcConnectionError(f"the server refused the bind: {RpcFault(body.status)}")
+            raise BindFaultError(body.status)
         if call_id not in self._calls:
             self._came_home(call_id, "faulted", last=True)
             return

@@ -53,3 +53,14 @@ class RpcFault(ProtocolError):
 
 class RpcConnectionError(ProtocolError):
     """The association is no more: refused, broken by the peer, or closed."""
+
+
+class BindFaultError(RpcConnectionError):
+    """The server answered a bind, or a later leg of its authentication, with a fault."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the server refused the bind: {RpcFault(status)}")
+        self.status = int(status)
+
+    def __reduce__(self) -> tuple[type[BindFaultError], tuple[int]]:
+        return type(self), (self.status,)

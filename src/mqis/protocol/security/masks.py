@@ -265,10 +265,6 @@ def generic_mapping(object_type: ObjectType) -> GenericMapping:
     return mapping
 
 
-def map_generic(mask: int, object_type: ObjectType) -> int:
-    return generic_mapping(object_type).map(mask)
-
-
 def map_descriptor(sd: SecurityDescriptor, mapping: GenericMapping) -> SecurityDescriptor:
     """``sd`` as it is to be attached to an object, with generic rights in its ACEs replaced.
 

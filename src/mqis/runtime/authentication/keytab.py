@@ -1,24 +1,15 @@
-"""What a keytab file tells about its server: the realms that its keys belong to.
-
-A file of MIT's format 2, big-endian: 0x05 0x02, then entries, each behind its length (negative:
-a hole of that length). An entry begins with
-
- 0  u16  components of the name      2  u16  length of the realm      4  the realm
-"""
+"""What a keytab file tells about its server: the realms that its keys belong to."""
 
 from __future__ import annotations
 
 import os
 import stat
 from pathlib import Path
-from struct import Struct
 
 from mqis.protocol.authentication import AuthenticationError
 from mqis.wire.errors import WireError
-from mqis.wire.reader import Reader
+from mqis.wire.security.keytab import decode_realms
 
-_SIZE, _HEAD = Struct(">i"), Struct(">HH")
-_VERSION = b"\x05\x02"
 #: More than a keytab with a thousand keys has.
 _MOST = 1 << 20
 #: Others may not read it, and only its owner may write it.
@@ -41,22 +32,6 @@ def realms_of(path: str | Path) -> frozenset[str]:
     if len(data) > _MOST:
         raise AuthenticationError(f"{path}: a keytab has at most {_MOST} bytes")
     try:
-        return frozenset(_realms(data))
+        return frozenset(decode_realms(data))
     except (WireError, UnicodeDecodeError) as error:
         raise AuthenticationError(f"{path}: this is no keytab: {error}") from error
-
-
-def _realms(data: bytes) -> list[str]:
-    reader = Reader(data)
-    if reader.bytes(2, "the version") != _VERSION:
-        raise WireError("it does not begin with the version 5.2", 0)
-    found = []
-    while reader.remaining >= _SIZE.size:
-        (size,) = reader.unpack(_SIZE, "the length of an entry")
-        if size < 0:
-            reader.bytes(-size, "a hole")
-            continue
-        entry = reader.sub(size, "an entry")
-        _, length = entry.unpack(_HEAD, "the head of an entry")
-        found.append(entry.bytes(length, "a realm").decode("utf-8"))
-    return found

@@ -27,7 +27,6 @@ from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.rules import Profile
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.errors import REPORTED, DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Store, View
 from mqis.runtime import changelog
 from mqis.runtime.budgets import Budgets
@@ -39,7 +38,6 @@ from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.guid import Guid
-from mqis.wire.hresult import HResult
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.security.sid import Sid
@@ -195,15 +193,3 @@ class DirectoryContext:
     def server_auth(self, call: IncomingCall, handle: ContextHandle) -> ServerAuth:
         """What an auth handle stands for; a fault for a handle that is none."""
         return self.handles.find(call, handle, ServerAuth)
-
-
-def result_of(error: Exception) -> int:
-    """The HRESULT that a caller gets instead of an exception (MQDS-3.1.4-04)."""
-    if isinstance(error, DirectoryError):
-        return error.hresult
-    if isinstance(error, StorageError):
-        if not isinstance(error, REPORTED):
-            log.error("the store failed: %s", error)
-        return HResult.MQ_ERROR_DS_ERROR
-    log.error("a directory call failed", exc_info=error)
-    return HResult.MQ_ERROR

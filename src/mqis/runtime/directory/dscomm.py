@@ -15,7 +15,8 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.directory.challenge import Challenger
-from mqis.runtime.directory.context import DirectoryContext, result_of
+from mqis.runtime.directory.context import DirectoryContext
+from mqis.runtime.directory.results import answered, no_handle, no_properties, refused
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService, call_back
 from mqis.wire.errors import WireError
@@ -27,8 +28,6 @@ from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant
 
 _OK = int(HResult.MQ_OK)
-#: Methods never raise (MQDS-3.1.4-04): ``result_of`` has a code for whatever happens.
-_REFUSALS = Exception
 #: Legs of a handshake; no mechanism has half as many.
 MAX_LEGS = 16
 #: What an auth handle takes, without and with a security context.
@@ -46,24 +45,26 @@ class DscommService(TypedService):
         super().__init__(
             dscomm.DSCOMM,
             {
-                dscomm.CREATE_OBJECT: self.create_object,
-                dscomm.DELETE_OBJECT: self.delete_object,
-                dscomm.GET_PROPS: self.get_props,
-                dscomm.SET_PROPS: self.set_props,
-                dscomm.GET_OBJECT_SECURITY: self.get_object_security,
-                dscomm.SET_OBJECT_SECURITY: self.set_object_security,
-                dscomm.LOOKUP_BEGIN: self.lookup_begin,
-                dscomm.LOOKUP_NEXT: self.lookup_next,
+                dscomm.CREATE_OBJECT: answered(self.create_object, _not_created),
+                dscomm.DELETE_OBJECT: answered(self.delete_object, refused),
+                dscomm.GET_PROPS: answered(self.get_props, no_properties),
+                dscomm.SET_PROPS: answered(self.set_props, refused),
+                dscomm.GET_OBJECT_SECURITY: answered(self.get_object_security, _no_security),
+                dscomm.SET_OBJECT_SECURITY: answered(self.set_object_security, refused),
+                dscomm.LOOKUP_BEGIN: answered(self.lookup_begin, no_handle),
+                dscomm.LOOKUP_NEXT: answered(self.lookup_next, _no_rows),
                 dscomm.LOOKUP_END: self.lookup_end,
-                dscomm.DELETE_OBJECT_GUID: self.delete_object_guid,
-                dscomm.GET_PROPS_GUID: self.get_props_guid,
-                dscomm.SET_PROPS_GUID: self.set_props_guid,
-                dscomm.GET_OBJECT_SECURITY_GUID: self.get_object_security_guid,
-                dscomm.SET_OBJECT_SECURITY_GUID: self.set_object_security_guid,
-                dscomm.QM_SET_MACHINE_PROPERTIES: self.qm_set_machine_properties,
-                dscomm.CREATE_SERVERS_CACHE: self.create_servers_cache,
-                dscomm.QM_GET_OBJECT_SECURITY: self.qm_get_object_security,
-                dscomm.VALIDATE_SERVER: self.validate_server,
+                dscomm.DELETE_OBJECT_GUID: answered(self.delete_object_guid, refused),
+                dscomm.GET_PROPS_GUID: answered(self.get_props_guid, no_properties),
+                dscomm.SET_PROPS_GUID: answered(self.set_props_guid, refused),
+                dscomm.GET_OBJECT_SECURITY_GUID: answered(
+                    self.get_object_security_guid, _no_security
+                ),
+                dscomm.SET_OBJECT_SECURITY_GUID: answered(self.set_object_security_guid, refused),
+                dscomm.QM_SET_MACHINE_PROPERTIES: answered(self.qm_set_machine_properties, refused),
+                dscomm.CREATE_SERVERS_CACHE: answered(self.create_servers_cache, _no_servers),
+                dscomm.QM_GET_OBJECT_SECURITY: answered(self.qm_get_object_security, _no_security),
+                dscomm.VALIDATE_SERVER: answered(self.validate_server, no_handle),
                 dscomm.CLOSE_SERVER_HANDLE: self.close_server_handle,
                 dscomm.GET_SERVER_PORT: self.get_server_port,
             },
@@ -84,22 +85,19 @@ class DscommService(TypedService):
     ) -> dscomm.Created:
         guard = self._directory.guard(call)
         policy = self._directory.settings.machine_policy
-        try:
-            target = write_methods.creatable(request.object_type, request.path)
-            properties = write_methods.as_properties(request.ids, request.values)
-            created = await self._directory.change(
-                lambda events: write_methods.create_object(
-                    events,
-                    guard,
-                    target,
-                    properties,
-                    descriptor=request.descriptor,
-                    machine_policy=policy,
-                ),
-                call,
-            )
-        except _REFUSALS as error:
-            return dscomm.Created(request.guid, result_of(error))
+        target = write_methods.creatable(request.object_type, request.path)
+        properties = write_methods.as_properties(request.ids, request.values)
+        created = await self._directory.change(
+            lambda events: write_methods.create_object(
+                events,
+                guard,
+                target,
+                properties,
+                descriptor=request.descriptor,
+                machine_policy=policy,
+            ),
+            call,
+        )
         return dscomm.Created(None if request.guid is None else created.id, _OK)
 
     async def delete_object(self, call: IncomingCall, request: dscomm.ByPath) -> dscomm.Result:
@@ -112,14 +110,11 @@ class DscommService(TypedService):
         self, call: IncomingCall, number: int, path: str | None, guid: Guid | None
     ) -> dscomm.Result:
         guard = self._directory.guard(call)
-        try:
-            target = Target.from_wire(number, path, guid)
-            await self._directory.change(
-                lambda events: write_methods.delete_object(events, guard, target),
-                call,
-            )
-        except _REFUSALS as error:
-            return dscomm.Result(result_of(error))
+        target = Target.from_wire(number, path, guid)
+        await self._directory.change(
+            lambda events: write_methods.delete_object(events, guard, target),
+            call,
+        )
         return dscomm.Result(_OK)
 
     async def set_props(self, call: IncomingCall, request: dscomm.SetProps) -> dscomm.Result:
@@ -139,24 +134,18 @@ class DscommService(TypedService):
         request: dscomm.SetProps | dscomm.SetPropsGuid | dscomm.SetMachineProperties,
     ) -> dscomm.Result:
         guard = self._directory.guard(call)
-        try:
-            target = Target.from_wire(number, path, guid)
-            properties = write_methods.as_properties(request.ids, request.values)
-            await self._directory.change(
-                lambda events: write_methods.set_properties(events, guard, target, properties),
-                call,
-            )
-        except _REFUSALS as error:
-            return dscomm.Result(result_of(error))
+        target = Target.from_wire(number, path, guid)
+        properties = write_methods.as_properties(request.ids, request.values)
+        await self._directory.change(
+            lambda events: write_methods.set_properties(events, guard, target, properties),
+            call,
+        )
         return dscomm.Result(_OK)
 
     async def qm_set_machine_properties(
         self, call: IncomingCall, request: dscomm.SetMachineProperties
     ) -> dscomm.Result:
-        try:
-            await self._challenger.before_set(call, request)
-        except _REFUSALS as error:
-            return dscomm.Result(result_of(error))
+        await self._challenger.before_set(call, request)
         return await self._set(call, ObjectType.MACHINE, request.path, None, request)
 
     async def set_object_security(
@@ -177,17 +166,14 @@ class DscommService(TypedService):
         guid: Guid | None,
     ) -> dscomm.Result:
         guard = self._directory.guard(call)
-        try:
-            kind = object_type_of(request.object_type, HResult.MQDS_WRONG_OBJ_TYPE)
-            target = Target(kind, path, guid)
-            await self._directory.change(
-                lambda events: write_methods.set_security(
-                    events, guard, target, request.information, request.descriptor
-                ),
-                call,
-            )
-        except _REFUSALS as error:
-            return dscomm.Result(result_of(error))
+        kind = object_type_of(request.object_type, HResult.MQDS_WRONG_OBJ_TYPE)
+        target = Target(kind, path, guid)
+        await self._directory.change(
+            lambda events: write_methods.set_security(
+                events, guard, target, request.information, request.descriptor
+            ),
+            call,
+        )
         return dscomm.Result(_OK)
 
     # --- reads ------------------------------------------------------------------------------------
@@ -207,15 +193,10 @@ class DscommService(TypedService):
     ) -> dscomm.PropsGot:
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
-        try:
-            target = Target.from_wire(request.object_type, path, guid)
-            with self._directory.view() as view:
-                values = read_methods.get_properties(
-                    view, guard, target, request.ids, request.values
-                )
-            signed = _signed(auth, request.ids, values, request.signature_size)
-        except _REFUSALS as error:
-            return dscomm.PropsGot(request.values, bytes(request.signature_size), result_of(error))
+        target = Target.from_wire(request.object_type, path, guid)
+        with self._directory.view() as view:
+            values = read_methods.get_properties(view, guard, target, request.ids, request.values)
+        signed = _signed(auth, request.ids, values, request.signature_size)
         return dscomm.PropsGot(values, signed, _OK)
 
     def get_object_security(
@@ -232,10 +213,7 @@ class DscommService(TypedService):
         self, call: IncomingCall, request: dscomm.GetMachineSecurity
     ) -> dscomm.SecurityGot:
         self._directory.server_auth(call, request.auth)
-        try:
-            await self._challenger.before_get(call, request)
-        except _REFUSALS as error:
-            return _no_security(request, result_of(error))
+        await self._challenger.before_get(call, request)
         return self._get_security(call, request, None, request.guid)
 
     def _get_security(
@@ -247,17 +225,14 @@ class DscommService(TypedService):
     ) -> dscomm.SecurityGot:
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
-        try:
-            target = Target.from_wire(request.object_type, path, guid)
-            with self._directory.view() as view:
-                data = read_methods.get_security(view, guard, target, request.information)
-            if len(data) > request.length:
-                code = HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
-                return _no_security(request, code, len(data))
-            buffer = data.ljust(request.length, b"\0")
-            signed = auth.sign(signature.security_digest(buffer), request.signature_size)
-        except _REFUSALS as error:
-            return _no_security(request, result_of(error))
+        target = Target.from_wire(request.object_type, path, guid)
+        with self._directory.view() as view:
+            data = read_methods.get_security(view, guard, target, request.information)
+        if len(data) > request.length:
+            code = HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
+            return _no_security(request, code, len(data))
+        buffer = data.ljust(request.length, b"\0")
+        signed = auth.sign(signature.security_digest(buffer), request.signature_size)
         return dscomm.SecurityGot(buffer, len(data), signed, _OK)
 
     def create_servers_cache(
@@ -271,16 +246,10 @@ class DscommService(TypedService):
             return read_methods.servers_of_site(view, guard, request.index)
 
         async def in_slices() -> dscomm.ServersCache:
-            try:
-                return _servers_cache(request, auth, await walks.in_slices(begin, charge))
-            except _REFUSALS as error:
-                return _no_servers(request, error)
+            return _servers_cache(request, auth, await walks.in_slices(begin, charge))
 
-        try:
-            done = walks.at_once(begin, charge)
-            return in_slices() if done is None else _servers_cache(request, auth, done.value)
-        except _REFUSALS as error:
-            return _no_servers(request, error)
+        done = walks.at_once(begin, charge)
+        return in_slices() if done is None else _servers_cache(request, auth, done.value)
 
     def get_server_port(
         self, _call: IncomingCall, request: dscomm.GetServerPort
@@ -302,32 +271,23 @@ class DscommService(TypedService):
             )
 
         async def in_slices() -> dscomm.HandleGot:
-            try:
-                with handles.lookup(call) as charges:
-                    state = await walks.in_slices(begin, charges.memory)
-            except _REFUSALS as error:
-                return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
+            with handles.lookup(call) as charges:
+                state = await walks.in_slices(begin, charges.memory)
             return dscomm.HandleGot(handles.open(call, state, charges), _OK)
 
-        try:
-            with handles.lookup(call) as charges:
-                done = walks.at_once(begin, charges.memory)
-                if done is None:
-                    charges.end()
-                    return in_slices()
-        except _REFUSALS as error:
-            return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
+        with handles.lookup(call) as charges:
+            done = walks.at_once(begin, charges.memory)
+            if done is None:
+                charges.end()
+                return in_slices()
         return dscomm.HandleGot(handles.open(call, done.value, charges), _OK)
 
     def lookup_next(self, call: IncomingCall, request: dscomm.LookupNext) -> dscomm.LookupGot:
         auth = self._directory.server_auth(call, request.auth)
         state = self._directory.handles.find(call, request.handle, LookupState)
-        try:
-            rows = state.page(request.size)
-            values = tuple(chain.from_iterable(rows))
-            signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
-        except _REFUSALS as error:  # the client asks again with a larger buffer
-            return dscomm.LookupGot((), bytes(request.signature_size), result_of(error))
+        rows = state.page(request.size)
+        values = tuple(chain.from_iterable(rows))
+        signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
         state.position += len(rows)
         return dscomm.LookupGot(values, signed, _OK)
 
@@ -342,11 +302,8 @@ class DscommService(TypedService):
     ) -> dscomm.HandleGot:
         """S_DSValidateServer (3.1.4.2): the context that later signatures are made with."""
         handles = self._directory.handles
-        try:
-            auth = await self._negotiate(call, request) if request.token else ServerAuth(None)
-            charges = handles.charged(call, AUTH_BYTES if auth.context is None else CONTEXT_BYTES)
-        except _REFUSALS as error:
-            return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
+        auth = await self._negotiate(call, request) if request.token else ServerAuth(None)
+        charges = handles.charged(call, AUTH_BYTES if auth.context is None else CONTEXT_BYTES)
         return dscomm.HandleGot(handles.open(call, auth, charges), _OK)
 
     async def _negotiate(self, call: IncomingCall, request: dscomm.ValidateServer) -> ServerAuth:
@@ -419,9 +376,20 @@ def _servers_cache(
     return dscomm.ServersCache(request.index, dscomm.StringPointer(servers), signed, _OK)
 
 
-def _no_servers(request: dscomm.CreateServersCache, error: Exception) -> dscomm.ServersCache:
-    unsigned = bytes(request.signature_size)
-    return dscomm.ServersCache(request.index, None, unsigned, result_of(error))
+# --- answers of calls that have failed ------------------------------------------------------------
+
+
+def _not_created(request: dscomm.CreateObject, result: int) -> dscomm.Created:
+    return dscomm.Created(request.guid, result)
+
+
+def _no_rows(request: dscomm.LookupNext, result: int) -> dscomm.LookupGot:
+    """No row is passed over: the client may ask again with a larger buffer."""
+    return dscomm.LookupGot((), bytes(request.signature_size), result)
+
+
+def _no_servers(request: dscomm.CreateServersCache, result: int) -> dscomm.ServersCache:
+    return dscomm.ServersCache(request.index, None, bytes(request.signature_size), result)
 
 
 def _failed(detail: str) -> DirectoryError:

@@ -12,7 +12,8 @@ from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import machine_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.runtime.directory.context import DirectoryContext, result_of
+from mqis.runtime.directory.context import DirectoryContext
+from mqis.runtime.directory.results import answered, no_handle, no_properties, refused
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
 from mqis.wire.guid import Guid
@@ -25,7 +26,6 @@ from mqis.wire.ndr import ContextHandle
 from mqis.wire.propertybag import encode_properties
 
 _OK = int(HResult.MQ_OK)
-_REFUSALS = Exception  # methods never raise (MQDS-3.1.4-04)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,16 @@ class Dscomm2Service(TypedService):
         super().__init__(
             dscomm2.DSCOMM2,
             {
-                dscomm2.GET_COMPUTER_SITES: self.get_computer_sites,
-                dscomm2.GET_PROPS_EX: self.get_props_ex,
-                dscomm2.GET_PROPS_GUID_EX: self.get_props_guid_ex,
-                dscomm2.BEGIN_DELETE_NOTIFICATION: self.begin_delete_notification,
-                dscomm2.NOTIFY_DELETE: self.notify_delete,
+                dscomm2.GET_COMPUTER_SITES: answered(self.get_computer_sites, _no_sites),
+                dscomm2.GET_PROPS_EX: answered(self.get_props_ex, no_properties),
+                dscomm2.GET_PROPS_GUID_EX: answered(self.get_props_guid_ex, no_properties),
+                dscomm2.BEGIN_DELETE_NOTIFICATION: answered(
+                    self.begin_delete_notification, no_handle
+                ),
+                dscomm2.NOTIFY_DELETE: answered(self.notify_delete, refused),
                 dscomm2.END_DELETE_NOTIFICATION: self.end_delete_notification,
                 dscomm2.IS_SERVER_GC: lambda _call, _request: dscomm2.IsServerGC(0),
-                dscomm2.GET_GC_LIST_IN_DOMAIN: self.get_gc_list_in_domain,
+                dscomm2.GET_GC_LIST_IN_DOMAIN: answered(self.get_gc_list_in_domain, _no_catalogs),
             },
             sizes={
                 dscomm2.GET_PROPS_EX.opnum: lambda request: {"cp": len(request.ids)},
@@ -76,13 +78,10 @@ class Dscomm2Service(TypedService):
     ) -> dscomm2.ComputerSites:
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
-        try:
-            with self._directory.view() as view:
-                sites = read_methods.computer_sites(view, guard, request.path)
-            digest = signature.blob_digest(b"".join(site.raw for site in sites))
-            signed = auth.sign(digest, request.signature_size)
-        except _REFUSALS as error:
-            return dscomm2.ComputerSites(None, bytes(request.signature_size), result_of(error))
+        with self._directory.view() as view:
+            sites = read_methods.computer_sites(view, guard, request.path)
+        digest = signature.blob_digest(b"".join(site.raw for site in sites))
+        signed = auth.sign(digest, request.signature_size)
         return dscomm2.ComputerSites(sites, signed, _OK)
 
     def get_props_ex(self, call: IncomingCall, request: dscomm.GetProps) -> dscomm.PropsGot:
@@ -102,15 +101,11 @@ class Dscomm2Service(TypedService):
     ) -> dscomm.PropsGot:
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
-        try:
-            target = Target.from_wire(request.object_type, path, guid)
-            with self._directory.view() as view:
-                values = read_methods.get_property_ex(view, guard, target, request.ids)
-            digest = signature.properties_digest(request.ids, values)
-            signed = auth.sign(digest, request.signature_size)
-        except _REFUSALS as error:
-            unsigned = bytes(request.signature_size)
-            return dscomm.PropsGot(request.values, unsigned, result_of(error))
+        target = Target.from_wire(request.object_type, path, guid)
+        with self._directory.view() as view:
+            values = read_methods.get_property_ex(view, guard, target, request.ids)
+        digest = signature.properties_digest(request.ids, values)
+        signed = auth.sign(digest, request.signature_size)
         return dscomm.PropsGot(values, signed, _OK)
 
     # --- delete notification ----------------------------------------------------------------------
@@ -120,23 +115,17 @@ class Dscomm2Service(TypedService):
     ) -> dscomm.HandleGot:
         self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
-        try:
-            with self._directory.view() as view:
-                obj, pending = _pending(view, request.path)
-                # Its queue manager will be told that the object is gone, and believe it.
-                guard.check(obj, Access.DELETE, view)
-            charges = self._directory.handles.charged(call, _size_of(obj))
-        except _REFUSALS as error:
-            return dscomm.HandleGot(ContextHandle.NULL, result_of(error))
+        with self._directory.view() as view:
+            obj, pending = _pending(view, request.path)
+            # Its queue manager will be told that the object is gone, and believe it.
+            guard.check(obj, Access.DELETE, view)
+        charges = self._directory.handles.charged(call, _size_of(obj))
         return dscomm.HandleGot(self._directory.handles.open(call, pending, charges), _OK)
 
     def notify_delete(self, call: IncomingCall, request: dscomm.HandleGiven) -> dscomm.Result:
         pending = self._directory.handles.find(call, request.handle, PendingDelete)
-        try:
-            if pending.object_type is ObjectType.QUEUE and not pending.foreign:
-                self._on_delete(pending)
-        except _REFUSALS as error:
-            return dscomm.Result(result_of(error))
+        if pending.object_type is ObjectType.QUEUE and not pending.foreign:
+            self._on_delete(pending)
         return dscomm.Result(_OK)
 
     def _tell(self, pending: PendingDelete) -> None:
@@ -157,12 +146,9 @@ class Dscomm2Service(TypedService):
     ) -> dscomm2.GCList:
         """3.3.4.8: a directory of its own knows the global catalogs that it is told of."""
         auth = self._directory.server_auth(call, request.auth)
-        try:
-            servers = self._global_catalogs(request)
-            digest = signature.blob_digest(servers.encode("utf-16-le"))
-            signed = auth.sign(digest, request.signature_size)
-        except _REFUSALS as error:
-            return dscomm2.GCList(None, bytes(request.signature_size), result_of(error))
+        servers = self._global_catalogs(request)
+        digest = signature.blob_digest(servers.encode("utf-16-le"))
+        signed = auth.sign(digest, request.signature_size)
         return dscomm2.GCList(servers, signed, _OK)
 
     def _global_catalogs(self, request: dscomm2.GetGCListInDomain) -> str:
@@ -175,6 +161,14 @@ class Dscomm2Service(TypedService):
         raise DirectoryError(
             HResult.MQ_ERROR_NO_GC_IN_DOMAIN, f"no global catalog in {request.domain_name!r}"
         )
+
+
+def _no_sites(request: dscomm2.GetComputerSites, result: int) -> dscomm2.ComputerSites:
+    return dscomm2.ComputerSites(None, bytes(request.signature_size), result)
+
+
+def _no_catalogs(request: dscomm2.GetGCListInDomain, result: int) -> dscomm2.GCList:
+    return dscomm2.GCList(None, bytes(request.signature_size), result)
 
 
 def _size_of(obj: DirectoryObject) -> int:

@@ -24,7 +24,6 @@ from mqis.protocol.errors import REPORTED, DirectoryError, StorageError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.events import Notified, Refused, SessionClosed, SessionOpened
-from mqis.protocol.queueing.receiving import DUPLICATE
 from mqis.protocol.replication.change_ids import request_id
 from mqis.protocol.replication.effects import (
     Answered,
@@ -37,7 +36,7 @@ from mqis.protocol.replication.effects import (
     RequestPassedOn,
 )
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.refusals import HARMLESS, kind_of
+from mqis.protocol.replication.refusals import HARMLESS, RefusalReason
 from mqis.runtime import changelog
 from mqis.runtime.changelog import Origin
 from mqis.runtime.histogram import CALL_SECONDS, Histogram
@@ -74,7 +73,7 @@ class Statistics:
     restarts: int = 0
     #: Messages, or parts of them, that replication did not take, and why.
     refusals: int = 0
-    refusal_kinds: Counter[str] = field(default_factory=Counter)
+    refusals_by_reason: Counter[RefusalReason] = field(default_factory=Counter)
     #: Changes for another authority: asked for, not made there, and not answered in time.
     forwarded: int = 0
     forward_failures: int = 0
@@ -319,7 +318,7 @@ class NodeDriver:
                 changelog.relayed(outcome)
             case Notified(body=body):
                 self._noticed(body)
-            case Refused(_, session, reason) if reason != DUPLICATE:
+            case Refused(session=session, reason=reason, duplicate=False):
                 self._refusals.message_refused(session, "", reason, self._loop.time())
             case SessionOpened():
                 self._opened(outcome)
@@ -331,12 +330,11 @@ class NodeDriver:
                 pass
 
     def _refused(self, refusal: Refusal) -> None:
-        kind = kind_of(refusal.reason)
         self.statistics.refusals += 1
-        self.statistics.refusal_kinds[kind] += 1
-        level = logging.INFO if kind in HARMLESS else logging.WARNING
+        self.statistics.refusals_by_reason[refusal.reason] += 1
+        level = logging.INFO if refusal.reason in HARMLESS else logging.WARNING
         now = self._loop.time()
-        self._refusals.message_refused(refusal.session, refusal.sender, refusal.reason, now, level)
+        self._refusals.message_refused(refusal.session, refusal.sender, refusal.text, now, level)
 
     def _opened(self, session: SessionOpened) -> None:
         self._refusals.opened(session)

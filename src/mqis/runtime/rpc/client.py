@@ -227,7 +227,7 @@ class RpcClient(asyncio.Protocol):
 
     def _check_usable(self) -> None:
         if self._machine.closed is not None:
-            raise RpcConnectionError(str(self._machine.closed))
+            raise self._machine.closed
         if self._leaving:
             raise RpcConnectionError("the server is shutting down")
         if self._lost.done():

@@ -1,4 +1,4 @@
-"""The status of a server while it runs."""
+"""The status of a server: while it runs, and as far as its store tells it."""
 
 from __future__ import annotations
 
@@ -54,6 +54,17 @@ def status_in(view: View, sources: Sources) -> ServerStatus:
     )
 
 
+def stored_status(view: View, name: str, role: str, site: str) -> ServerStatus:
+    """Returns the status of a server that does not run, from its store."""
+    root = enterprise(view)
+    partitions = tuple(
+        _partition(view, state, state.owner.lower() == name.lower(), None)
+        for state in view.partitions()
+    )
+    found = "" if root is None else root.path or ""
+    return ServerStatus(name, role, site, found, 0, 0.0, partitions, (), {})
+
+
 def site_name(view: View, sources: Sources) -> str:
     """What the directory calls the own site, or until it tells, the configuration."""
     replication = sources.replication
@@ -72,7 +83,13 @@ def site_name(view: View, sources: Sources) -> str:
 
 
 def partitions_of(view: View, sources: Sources) -> tuple[PartitionStatus, ...]:
-    return tuple(_partition(view, state, sources.replication) for state in view.partitions())
+    replication = sources.replication
+    if replication is None:
+        return tuple(_partition(view, state, True, None) for state in view.partitions())
+    me, memory = replication.me, replication.driver.node.replication.memory
+    return tuple(
+        _partition(view, state, owns(view, me, state.id), memory) for state in view.partitions()
+    )
 
 
 def partition_name(view: View, partition: Guid) -> str:
@@ -83,14 +100,13 @@ def partition_name(view: View, partition: Guid) -> str:
 
 
 def _partition(
-    view: View, state: Partition, replication: ReplicationService | None
+    view: View, state: Partition, authority: bool, memory: Memory | None
 ) -> PartitionStatus:
-    memory = None if replication is None else replication.driver.node.replication.memory
     return PartitionStatus(
         id=str(state.id),
         name=partition_name(view, state.id),
         owner=state.owner,
-        authority=replication is None or owns(view, replication.me, state.id),
+        authority=authority,
         last_seq=str(state.last_seq),
         purged_seq=str(state.purged_seq),
         allowed_purge_seq=str(state.allowed_purge_seq),

@@ -23,12 +23,11 @@ from mqis.protocol.replication import (
     synchronization,
 )
 from mqis.protocol.replication.admission import owns
-from mqis.protocol.replication.memory import Progress
+from mqis.protocol.replication.memory import Asked, Progress
 from mqis.protocol.replication.work import Work
 from mqis.wire.hresult import HResult
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import SyncReply, SyncRequest
-from mqis.wire.seqnum import SequenceNumber
 
 _Any = Callable[..., Any]
 
@@ -57,11 +56,13 @@ E01 = (serving, "in_order", _descending), (synchronization, "arranged", _as_it_c
 # --- E03: 3.3.7.3 asks up to the change that it has, 3.2.7.8 selects up to there ------------------
 
 
-def _window(_to_seq: _Any) -> _Any:
-    def to_seq(work: Work, state: Partition) -> SequenceNumber:
-        return min(work.memory.progress(state.id).pending, default=SequenceNumber.MAX)
+def _window(request_for: _Any) -> _Any:
+    def bounded(work: Work, state: Partition, asked: Asked) -> SyncRequest:
+        request: SyncRequest = request_for(work, state, asked)
+        pending = work.memory.progress(state.id).pending
+        return replace(request, to_seq=min(pending, default=request.to_seq))
 
-    return to_seq
+    return bounded
 
 
 def _up_to(wanted: _Any) -> _Any:
@@ -79,7 +80,7 @@ def _header(reply_to: _Any) -> _Any:
     return bounded
 
 
-E03 = (asking, "to_seq", _window), (serving, "wanted", _up_to), (serving, "reply_to", _header)
+E03 = (asking, "request_for", _window), (serving, "wanted", _up_to), (serving, "reply_to", _header)
 
 # --- E04: 3.1.5.2 handles the changes of a reply one by one, with all that follows each -----------
 

@@ -25,10 +25,10 @@ from mqis.storage.journal.reader import Segment
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal.segment import (
-    FIXED_SIZE,
     SegmentHeader,
     Torn,
     Whole,
+    is_unfinished_header,
     segment_header,
 )
 
@@ -105,8 +105,7 @@ class Journal:
         try:
             segment_header(start)
         except WireError:
-            said = int.from_bytes(start[10:12], "little")
-            return not start.strip(b"\0") or size < max(FIXED_SIZE, said)
+            return is_unfinished_header(start, size)
         return False
 
     def _resume(self, segment: Segment) -> None:

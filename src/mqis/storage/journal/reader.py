@@ -77,11 +77,6 @@ def records(directory: Path, after: int = 0) -> Iterator[Whole]:
                 yield entry
 
 
-def find(directory: Path, lsn: int) -> Whole | None:
-    found = next(records(directory, lsn - 1), None)
-    return found if found is not None and found.lsn == lsn else None
-
-
 def journal_faults(directory: Path) -> list[str]:
     """Everything that is wrong with the files: damage, and numbers that are missing."""
     faults: list[str] = []

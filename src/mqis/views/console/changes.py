@@ -11,7 +11,8 @@ from mqis.views.presentation.properties import PropertyError, find_property, par
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant
 
 _MOST_PATH = 1024
 
@@ -45,7 +46,7 @@ def create_queue(server: Changes, path: str, values: Mapping[str, str]) -> str:
     }
     given: dict[int, PropVariant] = {int(propid): v for propid, v in properties.items()}
     if not given:  # a call has at least one
-        given[PropId.Q_PATHNAME] = PropVariant(VarType.LPWSTR, path)
+        given[PropId.Q_PATHNAME] = prop(PropId.Q_PATHNAME, path)
     made = server.create(ObjectType.QUEUE, path, given, None)
     if made is None:
         made = server.id_of(ObjectType.QUEUE, path)

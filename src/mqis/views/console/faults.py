@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from mqis.protocol.directory.sources import NoSuchObject
 from mqis.protocol.errors import DirectoryError, ProtocolError, StorageError
 from mqis.protocol.rpc.faults import RpcConnectionError
 from mqis.views.console.places import NodesError, PlacesError
@@ -59,6 +60,6 @@ def is_denied(error: Exception) -> bool:
 def _refusal(error: DirectoryError) -> Fault:
     if is_denied(error):
         return Fault(HTTPStatus.FORBIDDEN, "The server does not allow this", str(error))
-    if error.hresult in _MISSING or error.detail.startswith("there is no "):
+    if isinstance(error, NoSuchObject) or error.hresult in _MISSING:
         return Fault(HTTPStatus.NOT_FOUND, "Not found", str(error))
     return Fault(HTTPStatus.CONFLICT, "The server refuses this", str(error))

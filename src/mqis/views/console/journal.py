@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from struct import Struct
 from typing import Any
 
 from mqis.protocol.directory.sources import as_guid
@@ -18,15 +17,13 @@ from mqis.views.console.sight import Judge, Sight, see_everything
 from mqis.views.presentation.records import everything, moment, record_summary, what
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole
+from mqis.wire.journal.headers import end_of, lsn_at, matching
 from mqis.wire.journal.segment import offsets, walk
 
 PAGE = 50
 #: A search decodes so many records and looks into so many segments, then offers to go on.
 MOST_DECODED = 20_000
 MOST_SEGMENTS = 4
-#: Of a record's header (wire.journal.layout): length and CRC, lsn, time and version, kind, state.
-_HEADER = Struct("<8sQ9sBB")
-_OBJECT_AT = 72
 #: Of a decoded body a page shows so many values, and so much of each.
 MOST_VALUES = 1_000
 MOST_TEXT = 2_000
@@ -144,29 +141,21 @@ class _Search:
         self._look_behind(segment, starts)
         if not starts:
             return None
-        end = bisect_left(starts, self._before, key=lambda at: _lsn(data, at))
+        end = bisect_left(starts, self._before, key=lambda at: lsn_at(data, at))
         for at in self._candidates(data, starts, end):
             if len(self.found) >= self._size or self._left <= 0:
-                self.stopped_at = _lsn(data, at) + 1
+                self.stopped_at = lsn_at(data, at) + 1
                 break
             self._decode(segment, at)
-        return _lsn(data, starts[-1])
+        return lsn_at(data, starts[-1])
 
     def _candidates(self, data: bytes, starts: list[int], end: int) -> Iterator[int]:
         """Where records begin that may do, the newest first."""
         wanted = self._wanted
         kind = RecordKind[wanted.kind.upper()] if wanted.kind else None
         state = RecordState[wanted.state.upper()] if wanted.state else None
-        raw = Guid.parse(wanted.object).raw if wanted.object else None
-        for number in range(end - 1, -1, -1):
-            at = starts[number]
-            _, _, _, its_kind, its_state = _HEADER.unpack_from(data, at)
-            if kind is not None and its_kind != kind:
-                continue
-            if state is not None and its_state != state:
-                continue
-            if raw is None or data[at + _OBJECT_AT : at + _OBJECT_AT + 16] == raw:
-                yield at
+        object_id = Guid.parse(wanted.object) if wanted.object else None
+        return matching(data, starts[:end], kind, state, object_id)
 
     def _decode(self, segment: Segment, at: int) -> None:
         self._left -= 1
@@ -182,18 +171,13 @@ class _Search:
         """What the lengths do not lead to; a record that is being written is no damage."""
         end = segment.records_at
         if starts:
-            end = starts[-1] + int.from_bytes(segment.data[starts[-1] : starts[-1] + 4], "little")
+            end = end_of(segment.data, starts[-1])
         for entry in islice(walk(segment.data, end), 20):
             if isinstance(entry, Corrupt):
                 self._tell(segment, entry.offset, entry.reason)
 
     def _tell(self, segment: Segment, at: int, reason: str) -> None:
         self.damage.append(f"{segment.path.name}: offset {at}: {reason}")
-
-
-def _lsn(data: bytes, at: int) -> int:
-    lsn: int = _HEADER.unpack_from(data, at)[1]
-    return lsn
 
 
 def _line(entry: Whole, sight: Sight) -> Line:
@@ -244,7 +228,7 @@ def _find(directory: Path, lsn: int) -> Whole | None:
             continue
         segment = Segment.load(path)
         starts = offsets(segment.data, segment.records_at)
-        at = bisect_left(starts, lsn, key=lambda at: _lsn(segment.data, at))
+        at = bisect_left(starts, lsn, key=lambda at: lsn_at(segment.data, at))
         entry = next(walk(segment.data, starts[at])) if at < len(starts) else None
         return entry if isinstance(entry, Whole) and entry.lsn == lsn else None
     return None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mqis.config.nodes import NodePlace, NodesError, load_nodes
 from mqis.config.stores import file_of
+from mqis.enterprise.roster import Roster, RosterEntry, roster_of_run
 from mqis.enterprise.states import Supervised, load_states
 from mqis.wire.errors import MqisError
 
@@ -35,10 +36,8 @@ class Place:
     mapper_port: int = 135
     #: Its configuration, which says who its administrators are and where its accounts are.
     config: Path | None = None
-    #: Of ``mqis up``: what its supervisor knows, as "ready" or "failed", and why.
+    #: Of ``mqis up``: what its supervisor knows, as "ready" or "failed".
     state: str = ""
-    reason: str = ""
-    restarts: int = 0
 
 
 class Places:
@@ -72,11 +71,6 @@ class Places:
         """Whether there is a server to log in to; those of a run directory take calls."""
         return self._run is not None or any(place.rpc for place in self._given)
 
-    @property
-    def enterprise(self) -> str | None:
-        """Its name, where ``mqis up`` tells it."""
-        return None if self._run is None else load_nodes(self._run).enterprise
-
     def all(self) -> tuple[Place, ...]:
         """``NodesError`` while the run directory cannot be read."""
         if self._run is None:
@@ -85,6 +79,14 @@ class Places:
         servers = known.servers if known is not None else {}
         nodes = (_of_node(node, servers.get(node.name)) for node in load_nodes(self._run))
         return (*nodes, *self._given)
+
+    def roster(self) -> Roster:
+        """The servers whose status is collected; ``NodesError`` as for ``all``."""
+        given = tuple(_entry(place) for place in self._given)
+        if self._run is None:
+            return Roster("", None, given)
+        known = roster_of_run(self._run)
+        return replace(known, servers=known.servers + given)
 
     def named(self, name: str) -> Place:
         for place in self.all():
@@ -107,9 +109,11 @@ def _of_node(node: NodePlace, known: Supervised | None) -> Place:
         node.mapper_port,
         Path(node.config) if node.config else None,
         "" if known is None else known.state.value,
-        "" if known is None else known.reason,
-        node.restarts,
     )
+
+
+def _entry(place: Place) -> RosterEntry:
+    return RosterEntry(place.name, monitor=place.monitor, store=place.store)
 
 
 def _given(

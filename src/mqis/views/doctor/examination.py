@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from mqis.config.file import ConfigError, load
@@ -16,12 +20,13 @@ from mqis.protocol.ports import Store
 from mqis.server.identity import identify
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import is_in_use, schema_version
-from mqis.views.doctor import environment, files, keys, peers, ports, stores
+from mqis.views.doctor import files, keys, peers, ports, stores
 from mqis.views.doctor.findings import Area, Finding, Patient, Severity
 from mqis.views.doctor.neighbours import neighbours
 from mqis.wire.mqds.objecttype import ObjectType
 
 _CONFIGURATION, _STORE, _NUMBERS = Area("configuration"), Area("store"), Area("numbers")
+_ENVIRONMENT = Area("environment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
     finally:
         if store is not None:
             store.close()
-    return [*found, *environment.look()]
+    return [*found, *_environment()]
 
 
 def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
@@ -92,6 +97,18 @@ def _among_others(patient: Patient, store: Store) -> list[Finding]:
         *keys.look(patient, store, me, others),
         *peers.look(patient, store, me, others),
     ]
+
+
+def _environment() -> Iterator[Finding]:
+    """Finds out whether this computer has what the pipeline needs, which a server does not."""
+    home = os.environ.get("JAVA_HOME")
+    java = (home and (Path(home) / "bin" / "java").exists()) or shutil.which("java")
+    if find_spec("pyspark") is None:
+        yield _ENVIRONMENT.note("no Spark: the pipeline does not run here", "make pipeline")
+    elif not java:
+        yield _ENVIRONMENT.note("no Java: the pipeline does not run here", "make java")
+    else:
+        yield _ENVIRONMENT.ok("Spark and Java are here, the pipeline can run")
 
 
 # --- a run directory ------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, Whole
 from mqis.wire.journal.body import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import Command
-from mqis.wire.mqdsrp.messages import Operation
+from mqis.wire.mqdsrp.describing import operation_name
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -19,19 +19,19 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def what(record: JournalRecord) -> str:
     """The message by its name, or the change: ``create queue``."""
     if record.kind is RecordKind.MESSAGE:
-        return _word(Operation, record.operation, "operation")
-    command = _word(Command, record.operation, "command")
+        return operation_name(record.operation).replace("_", " ")
+    command = _command_name(record.operation)
     try:
         return f"{command} {ObjectType(record.object_type).label}"
     except ValueError:
         return f"{command} type {record.object_type}"
 
 
-def _word(codes: type[Operation | Command], value: int, what: str) -> str:
+def _command_name(value: int) -> str:
     try:
-        return codes(value).name.lower().replace("_", " ")
+        return Command(value).name.lower()
     except ValueError:
-        return f"{what} {value}"
+        return f"command {value}"
 
 
 def moment(time_us: int) -> str:

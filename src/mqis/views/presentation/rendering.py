@@ -105,7 +105,7 @@ def _certificates(value: bytes) -> str:
 _READABLE: dict[ValueMeaning, Callable[[bytes], str]] = {
     ValueMeaning.DESCRIPTOR: lambda data: to_sddl(SecurityDescriptor.from_bytes(data)),
     ValueMeaning.SID: lambda data: str(Sid.from_bytes(data)),
-    ValueMeaning.SEQUENCE: lambda data: str(SequenceNumber(int.from_bytes(data, "big"))),
+    ValueMeaning.SEQUENCE: lambda data: str(SequenceNumber.from_bytes(data)),
     ValueMeaning.KEYS: _keys,
     ValueMeaning.ADDRESSES: lambda data: str(AddressList.from_bytes(data)),
     ValueMeaning.CERTIFICATES: _certificates,

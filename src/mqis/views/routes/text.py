@@ -32,7 +32,7 @@ def _over(step: Step, names: Names) -> str:
     if crossing is None:
         return ""
     ends = f"{names.site(crossing.from_site)} - {names.site(crossing.to_site)}"
-    described = names.link(crossing.link).partition(" (")[2].removesuffix(")")
+    described = names.link_description(crossing.link)
     return f"  over {ends}{f', {described}' if described else ''}, cost {crossing.cost}"
 
 

@@ -1,1 +1,1 @@
-"""One module for each entry of the menu."""
+"""The pages of the console, one module for each subject."""

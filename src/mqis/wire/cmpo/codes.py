@@ -70,10 +70,17 @@ class CmResult(IntEnum):
     # fmt: on
 
 
+def result_name(code: int) -> str:
+    """A result's name and number, or its number alone."""
+    try:
+        return f"{CmResult(code).name} (0x{code:08X})"
+    except ValueError:
+        return f"0x{code:08X}"
+
+
 def result_text(code: int) -> str:
     """A result for people: its name and meaning, or its number."""
     try:
-        known = CmResult(code)
+        return f"{result_name(code)}: {CmResult(code).meaning}"
     except ValueError:
-        return f"0x{code:08X}"
-    return f"{known.name} (0x{code:08X}): {known.meaning}"
+        return result_name(code)

@@ -58,9 +58,18 @@ _PARTS = Struct("<HHI")
 _PARTS_AT = 100
 HEADER_SIZE = COVERED_AT + _COVERED.size
 
+#: ``length_and_crc(data, offset)`` of the record that begins at an offset.
+length_and_crc = _LENGTH_CRC.unpack_from
+
 HAS_MESSAGE = 0x01
 
 _NO_MESSAGE = bytes(16)
+
+
+def length_of_parts(data: bytes, offset: int) -> int:
+    """The length of the record at an offset, as the lengths of its parts add up."""
+    peer, reason, body = _PARTS.unpack_from(data, offset + COVERED_AT + _PARTS_AT)
+    return HEADER_SIZE + int(peer + reason + body)
 
 
 def encode_record(lsn: int, record: JournalRecord) -> bytes:

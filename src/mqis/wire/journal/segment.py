@@ -18,7 +18,14 @@ from zlib import crc32
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.journal.layout import HEADER_SIZE, MAX_RECORD, read_record
+from mqis.wire.journal.layout import (
+    COVERED_AT,
+    HEADER_SIZE,
+    MAX_RECORD,
+    length_and_crc,
+    length_of_parts,
+    read_record,
+)
 from mqis.wire.journal.record import JournalRecord
 from mqis.wire.reader import Reader
 from mqis.wire.structure import Structure
@@ -31,10 +38,7 @@ VERSION = 1
 _COVERED = Struct("<QQ16sQHHI")
 _COVERED_AT = 16
 FIXED_SIZE = _COVERED_AT + _COVERED.size
-#: Length and CRC of a record; the lengths of its parts at their offset.
-_LENGTH_CRC = Struct("<II")
-_PARTS = Struct("<HHI")
-_PARTS_AT = 108
+_LENGTH_AT, _LENGTH_SIZE = 10, 2
 _NOT_ZERO = re.compile(rb"[^\0]")
 
 
@@ -147,6 +151,12 @@ def segment_header(data: bytes) -> tuple[SegmentHeader, int]:
     return SegmentHeader.decode(reader), reader.offset
 
 
+def is_unfinished_header(start: bytes, size: int) -> bool:
+    """Returns whether a file of ``size`` bytes ends within its header, or has only zeros."""
+    length = int.from_bytes(start[_LENGTH_AT : _LENGTH_AT + _LENGTH_SIZE], "little")
+    return not start.strip(b"\0") or size < max(FIXED_SIZE, length)
+
+
 def walk(data: bytes, offset: int) -> Iterator[Entry]:
     """Every record from ``offset`` to the end, and everything that is none, in order."""
     while offset < len(data):
@@ -184,7 +194,7 @@ def _damage(data: bytes, offset: int, reason: str) -> Entry:
     left = len(data) - offset
     by_field, by_parts = _lengths(data, offset)
     possible = [step for step in (by_field, by_parts) if step]
-    if left < _LENGTH_CRC.size or (possible and min(possible) > left):
+    if left < COVERED_AT or (possible and min(possible) > left):
         return Torn(offset, left, reason)
     if _NOT_ZERO.search(data, offset) is None:
         return Torn(offset, left, "zeros to the end")
@@ -199,10 +209,10 @@ def _damage(data: bytes, offset: int, reason: str) -> Entry:
 def _lengths(data: bytes, offset: int) -> tuple[int, int]:
     """A record's length as its first field has it and as its parts add up; 0 for an impossible."""
     left = len(data) - offset
-    by_field = _LENGTH_CRC.unpack_from(data, offset)[0] if left >= _LENGTH_CRC.size else 0
+    by_field = length_and_crc(data, offset)[0] if left >= COVERED_AT else 0
     by_parts = 0
     if left >= HEADER_SIZE:
-        by_parts = HEADER_SIZE + sum(_PARTS.unpack_from(data, offset + _PARTS_AT))
+        by_parts = length_of_parts(data, offset)
     by_field, by_parts = (
         step if HEADER_SIZE <= step <= MAX_RECORD else 0 for step in (by_field, by_parts)
     )

@@ -59,11 +59,6 @@ class TaAddress:
         return cls(AddressType.IP, IPv4Address(text).packed)
 
     @classmethod
-    def ip_ras(cls, text: str) -> TaAddress:
-        """The IPv4 address of a dial-in connection."""
-        return cls(AddressType.IP_RAS, IPv4Address(text).packed)
-
-    @classmethod
     def ipx(cls, network: bytes, node: bytes) -> TaAddress:
         if len(network) != 4 or len(node) != 6:
             raise ValueError("an IPX address is a network of 4 bytes and a node of 6")

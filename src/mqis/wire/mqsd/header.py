@@ -15,8 +15,6 @@ from mqis.wire.reader import Reader
 from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
-HEADER_SIZE = 4
-
 
 class PacketType(IntEnum):
     REQUEST = 1

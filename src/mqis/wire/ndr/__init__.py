@@ -17,7 +17,6 @@ from mqis.wire.ndr.arrays import Conformant, ConformantVarying, Fixed, Varying
 from mqis.wire.ndr.description import Count, Description, Given
 from mqis.wire.ndr.errors import (
     BAD_STUB_DATA,
-    BYTE_COUNT_TOO_SMALL,
     ENUM_OUT_OF_RANGE,
     INVALID_TAG,
     NULL_REF_POINTER,
@@ -62,7 +61,6 @@ __all__ = [
     "BAD_STUB_DATA",
     "BOOLEAN",
     "BYTE",
-    "BYTE_COUNT_TOO_SMALL",
     "CHAR",
     "CONTEXT_HANDLE",
     "DOUBLE",

@@ -10,8 +10,6 @@ from mqis.wire.errors import WireError
 NULL_REF_POINTER = 0x000006F4
 #: RPC_X_ENUM_VALUE_OUT_OF_RANGE
 ENUM_OUT_OF_RANGE = 0x000006F5
-#: RPC_X_BYTE_COUNT_TOO_SMALL
-BYTE_COUNT_TOO_SMALL = 0x000006F6
 #: RPC_X_BAD_STUB_DATA: what [range], correlations and short stubs give (MS-RPCE 3.1.1.5.3).
 BAD_STUB_DATA = 0x000006F7
 #: nca_s_fault_invalid_tag: a union discriminant without an arm.

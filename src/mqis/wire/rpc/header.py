@@ -25,6 +25,8 @@ VERSION_MINOR = 0
 #: Little-endian, ASCII, IEEE: what we send, and all but the first nibble we accept.
 DREP = b"\x10\x00\x00\x00"
 
+_DREP_AT = 4
+_FRAG_LENGTH_AT = 8
 _LITTLE = Struct("<BBBB4sHHI")
 _BIG = Struct(">BBBB4sHHI")
 
@@ -114,3 +116,12 @@ class Header:
     def plain_format(self) -> bool:
         """ASCII and IEEE, the only representation that is understood here."""
         return self.drep[0] & 0x0F == 0 and self.drep[1] == 0
+
+
+def frag_length_in(head: bytes) -> int:
+    """The length of the PDU that begins with ``head``: ten bytes that look like a header."""
+    field = head[_FRAG_LENGTH_AT : _FRAG_LENGTH_AT + 2]
+    length = int.from_bytes(field, "little" if head[_DREP_AT] else "big")
+    if length < HEADER_SIZE:
+        raise WireError(f"a PDU of {length} bytes", _FRAG_LENGTH_AT)
+    return length

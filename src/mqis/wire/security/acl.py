@@ -200,15 +200,6 @@ def allow(sid: Sid, mask: int, flags: AceFlags = _NO_FLAGS) -> PlainAce:
     return PlainAce(AceType.ACCESS_ALLOWED, mask, sid, flags)
 
 
-def deny(sid: Sid, mask: int, flags: AceFlags = _NO_FLAGS) -> PlainAce:
-    return PlainAce(AceType.ACCESS_DENIED, mask, sid, flags)
-
-
-def audit(sid: Sid, mask: int, flags: AceFlags) -> PlainAce:
-    """Without SUCCESSFUL_ACCESS or FAILED_ACCESS among ``flags`` nothing is audited."""
-    return PlainAce(AceType.SYSTEM_AUDIT, mask, sid, flags)
-
-
 def decode_ace(reader: Reader) -> Ace:
     at = reader.offset
     number, flags, size = reader.u8(), AceFlags(reader.u8()), reader.u16()

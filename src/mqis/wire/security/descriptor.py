@@ -24,6 +24,7 @@ from mqis.wire.writer import Writer
 
 REVISION = 1
 HEADER_SIZE = 20
+_OWNER_AT = 4
 #: The bound that MS-MQDS puts on every descriptor parameter (3.1.4.11).
 MAX_SIZE = 524_288
 
@@ -92,10 +93,6 @@ class SecurityDescriptor(Structure):
     @property
     def has_null_dacl(self) -> bool:
         return self.dacl is None and bool(self.control & Control.DACL_PRESENT)
-
-    @property
-    def has_null_sacl(self) -> bool:
-        return self.sacl is None and bool(self.control & Control.SACL_PRESENT)
 
     @classmethod
     def decode(cls, reader: Reader) -> Self:
@@ -167,3 +164,19 @@ class _Parts:
                 raise self._body.error(f"{name} overlaps {other}", at)
         self._taken.append((at, self._body.offset, name))
         return part
+
+
+def owner_in(descriptor: bytes) -> bytes | None:
+    """The bytes of the owner in a self-relative descriptor; None without one.
+
+    Every object that is stored passes here, so nothing else of the descriptor is looked at.
+    """
+    if len(descriptor) < HEADER_SIZE:
+        return None
+    start = int.from_bytes(descriptor[_OWNER_AT : _OWNER_AT + 4], "little")
+    head = descriptor[start : start + 2]
+    if not start or len(head) < 2:
+        return None
+    size = 8 + 4 * head[1]
+    sid = descriptor[start : start + size]
+    return sid if len(sid) == size else None

@@ -14,7 +14,7 @@ on a domain (DA, DU, ...) are refused, since nothing here knows which domain is 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mqis.wire.guid import Guid
 from mqis.wire.security.acl import (
@@ -171,24 +171,15 @@ _SACL_BITS = _ListBits(
 )
 
 
-def expressible(sd: SecurityDescriptor) -> SecurityDescriptor:
-    """What the text keeps of ``sd``: all parts, but only those Control bits that it has words for.
-
-    It has none for the defaulted, trusted and server bits, for the resource manager's byte, and
-    for flags of a list that is not there.
-    """
-    kept = Control.SELF_RELATIVE
-    for bits in (_DACL_BITS, _SACL_BITS):
-        if sd.control & bits.present:
-            kept |= bits.present | bits.protected | bits.computed | bits.inherited
-    return replace(sd, control=sd.control & kept, rm_control=0)
-
-
 # --- writing --------------------------------------------------------------------------------------
 
 
 def to_sddl(sd: SecurityDescriptor) -> str:
-    """``parse_sddl`` of the result is ``expressible(sd)``; ValueError if an ACE is opaque."""
+    """The descriptor as text; ValueError if an ACE is opaque.
+
+    ``parse_sddl`` of it gives all parts back. The text has no words for the defaulted, trusted and
+    server bits, for the resource manager's byte, and for flags of a list that is not there.
+    """
     text = ""
     if sd.owner is not None:
         text += "O:" + sid_text(sd.owner)

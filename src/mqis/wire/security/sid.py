@@ -96,17 +96,11 @@ class Sid(Structure):
 
 
 # Well-known SIDs (2.4.2.4), by the names of that table.
-NULL = Sid(0, (0,))
 EVERYONE = Sid(1, (0,))
-LOCAL = Sid(2, (0,))
 CREATOR_OWNER = Sid(3, (0,))
-CREATOR_GROUP = Sid(3, (1,))
 OWNER_RIGHTS = Sid(3, (4,))
 NETWORK = Sid(5, (2,))
-INTERACTIVE = Sid(5, (4,))
-SERVICE = Sid(5, (6,))
 ANONYMOUS = Sid(5, (7,))
-ENTERPRISE_DOMAIN_CONTROLLERS = Sid(5, (9,))
 PRINCIPAL_SELF = Sid(5, (10,))
 AUTHENTICATED_USERS = Sid(5, (11,))
 LOCAL_SYSTEM = Sid(5, (18,))

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.names import canonical
-from mqis.protocol.replication.refusals import KINDS
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.server.monitoring.metrics import catalogue as c
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import ServerStatus
@@ -82,7 +82,10 @@ def _counted(service: ReplicationService) -> Iterator[Family]:
     yield c.SYNCS_SERVED, c.alone(counted.syncs_served)
     yield c.SYNC0_ROUNDS, c.alone(counted.sync0_started)
     yield c.SYNC0_COMPLETED, c.alone(counted.sync0_completed)
-    yield c.REFUSALS, [((kind,), driven.refusal_kinds[kind]) for kind in KINDS]
+    yield (
+        c.REFUSALS,
+        [((reason.value,), driven.refusals_by_reason[reason]) for reason in RefusalReason],
+    )
     yield c.FORWARDED, c.alone(driven.forwarded)
     yield c.FORWARD_FAILURES, c.alone(driven.forward_failures)
     yield c.FORWARD_TIMEOUTS, c.alone(driven.forward_timeouts)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from struct import Struct
 from zlib import crc32
 
-from mqis.wire.journal import JournalRecord, encode_record
+from mqis.wire.journal.layout import encode_record
+from mqis.wire.journal.record import JournalRecord
 
 _LENGTH_CRC = Struct("<II")
 _LSN_TIME = Struct("<Qq")
@@ -17,8 +18,8 @@ _FIXED_AT, _SOURCE_AT, _ORDINAL_AT, _NAMES_AT, _BODY_AT, _RESERVED_AT = 24, 88, 
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """What all records of one kind about one way share: whose messages they are, and the peer."""
+class RecordPattern:
+    """What all records of one kind share: the source of their messages, and the peer."""
 
     #: From the version on, up to the message's source; then the source; then what ends a record.
     fixed: bytes
@@ -27,8 +28,8 @@ class Way:
     names: bytes
 
     @classmethod
-    def of(cls, record: JournalRecord) -> Way:
-        """Of a record that names a message and has no body."""
+    def of(cls, record: JournalRecord) -> RecordPattern:
+        """The pattern of a record that names a message and has no body."""
         data = encode_record(0, record)
         return cls(
             data[_FIXED_AT:_SOURCE_AT],
@@ -40,7 +41,7 @@ class Way:
     def record(
         self, lsn: int, time_us: int, ordinal: int, body: bytes = b"", fixed: bytes = b""
     ) -> bytes:
-        """The record; ``fixed`` is what another one than the pattern says of its change."""
+        """The bytes of a record; ``fixed`` is of another record, about its change."""
         covered = b"".join(
             (
                 _LSN_TIME.pack(lsn, time_us),
@@ -57,5 +58,5 @@ class Way:
 
 
 def fixed_of(record: JournalRecord) -> bytes:
-    """What a record that names a message says of its change, for ``Way.record``."""
+    """What a record that names a message says of its change, for ``RecordPattern.record``."""
     return encode_record(0, record)[_FIXED_AT:_SOURCE_AT]

@@ -1,19 +1,48 @@
-"""The replication matrix, and the stream that keeps it and other pages alive."""
+"""The pages that show the status of servers: overview, replication, sessions and calls.
+
+A stream of events keeps them up to date.
+"""
 
 from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from mqis.views.console.directory import Tally, counts
+from mqis.views.console.faults import MqisError
+from mqis.views.console.status import counters
 from mqis.web.admission import peer_of
 from mqis.web.asking import Asked, console_of, to_login
 from mqis.web.console import Console, Visitor
 from mqis.web.live import Full
 
 
-def show(asked: Asked) -> Response:
-    polled = asked.console.polled()
-    return asked.page("replication.html", matrix=asked.console.watch.matrix(polled))
+def overview(asked: Asked) -> Response:
+    status = asked.console.status()
+    objects: dict[str, Tally] = {}
+    problem = None
+    try:
+        with asked.reader(asked.place()).source() as source:
+            objects = counts(source)
+    except MqisError as error:
+        problem = str(error)
+    return asked.page(
+        "overview.html",
+        enterprise=status.enterprise,
+        servers=status.servers,
+        status=status,
+        objects=objects,
+        problem=problem,
+    )
+
+
+def replication(asked: Asked) -> Response:
+    return asked.page("replication.html", status=asked.console.status())
+
+
+def statistics(asked: Asked) -> Response:
+    servers = asked.console.status().servers
+    return asked.page("statistics.html", servers=servers, counters=counters(servers))
 
 
 async def live(request: Request) -> Response:

@@ -1,0 +1,131 @@
+"""Asks servers for their status, all at once; the store of a server that does not answer tells it.
+
+``mqis status``, the tour and the console poll with this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
+
+from mqis.config.stores import file_of, open_store
+from mqis.enterprise.roster import RosterEntry
+from mqis.enterprise.states import State
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import View
+from mqis.server.monitoring.gather import stored_status
+from mqis.server.monitoring.status import ServerStatus
+from mqis.storage.schema import VERSION
+from mqis.storage.sqlite import schema_version
+from mqis.wire.errors import MqisError
+from mqis.wire.seqnum import SequenceNumber
+
+TIMEOUT_S = 2.0
+#: A status of a large enterprise has some hundred bytes for each partition and neighbour.
+_MAX_BYTES = 8 << 20
+_MAX_THREADS = 16
+#: The process makes or repairs its store now: nobody else opens it.
+_BUSY = (State.WAITING, State.STARTING)
+
+#: Opens a view of the store at a URL; raises ``StorageError``.
+ReadStore = Callable[[str], AbstractContextManager[View]]
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """One server at one moment."""
+
+    entry: RosterEntry
+    #: The server's own answer, or what its store says; None if neither is to be had.
+    status: ServerStatus | None
+    answered: bool
+    #: The reason why it did not answer, or why its store cannot be read.
+    problem: str = ""
+
+
+@contextmanager
+def read_store(url: str) -> Iterator[View]:
+    """Opens a store for one look. Opening one of an earlier version would change it: an error."""
+    path = file_of(url)
+    if path is not None and path.exists() and schema_version(path) != VERSION:
+        raise StorageError(f"{path}: is not a store of this version of mqis")
+    with closing(open_store(url)) as store, store.read() as view:
+        yield view
+
+
+def poll(
+    entries: Sequence[RosterEntry],
+    read: ReadStore | None = read_store,
+    *,
+    timeout_s: float = TIMEOUT_S,
+) -> list[Polled]:
+    """Polls all servers at the same time. Without ``read`` no store is opened."""
+    if not entries:
+        return []
+    with ThreadPoolExecutor(min(_MAX_THREADS, len(entries))) as threads:
+        return list(threads.map(lambda entry: _poll(entry, read, timeout_s), entries))
+
+
+def _poll(entry: RosterEntry, read: ReadStore | None, timeout_s: float) -> Polled:
+    problem = ""
+    if entry.monitor is not None:
+        told = fetch(entry.monitor, timeout_s)
+        if isinstance(told, ServerStatus):
+            return Polled(entry, told, True)
+        problem = told
+    if entry.store is None or read is None or _is_busy(entry):
+        return Polled(entry, None, False, problem)
+    try:
+        with read(entry.store) as view:
+            found = stored_status(view, entry.name, entry.role, entry.site)
+    except MqisError as error:
+        return Polled(entry, None, False, problem or str(error))
+    return Polled(entry, found, False, problem)
+
+
+def _is_busy(entry: RosterEntry) -> bool:
+    return entry.supervised is not None and entry.supervised.state in _BUSY
+
+
+def fetch(monitor: str, timeout_s: float = TIMEOUT_S) -> ServerStatus | str:
+    """Returns the status that a server answers at its monitoring URL, or why there is none."""
+    try:
+        return _checked(ServerStatus.from_json(json.loads(_get(monitor, timeout_s))))
+    except (OSError, HTTPException) as error:
+        return f"does not answer at {monitor}: {_reason(error)}"
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return f"does not answer at {monitor} as a server does"
+
+
+def _get(monitor: str, timeout_s: float) -> bytes:
+    parts = urlsplit(monitor)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(f"{monitor!r} is no address of a monitor")
+    connection = HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout_s)
+    try:
+        connection.request("GET", "/status", headers={"Accept": "application/json"})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise HTTPException(f"status {answer.status}")
+        return answer.read(_MAX_BYTES)
+    finally:
+        connection.close()
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _checked(status: ServerStatus) -> ServerStatus:
+    """Refuses numbers that cannot be computed with: ValueError or TypeError."""
+    for partition in status.partitions:
+        SequenceNumber.parse(partition.last_seq)
+        SequenceNumber.parse(partition.purged_seq)
+    for value in status.counters.values():
+        float(value)
+    return status
