@@ -13,7 +13,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import Role
+from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.ports import View
 from mqis.protocol.replication.convergence import Held, differences
 from mqis.protocol.replication.replicated import changed_properties
@@ -25,7 +25,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
 #: Properties that the authority sets from its clock.
-_TIMES = frozenset(by_role(Role.MODIFY_TIME).values())
+_TIMES = frozenset(by_role(PropertyRole.MODIFY_TIME).values())
 
 
 class Enterprise(Protocol):

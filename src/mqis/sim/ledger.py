@@ -13,7 +13,7 @@ from functools import partial
 
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, name_key
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import Role
+from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.replication.convergence import Held
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.history import Made, Version
@@ -27,7 +27,9 @@ from mqis.wire.mqdsrp.messages import ChangeRequest, Operation, decode_message
 #: A request that was sent so recently before its authority lost its disk may be executed again.
 _ON_ITS_WAY_S = 90.0
 #: Properties that the authority sets itself, or stores in another form.
-_OWN_VALUES: frozenset[int] = frozenset({*by_role(Role.MODIFY_TIME).values(), PropId.U_SIGN_CERT})
+_OWN_VALUES: frozenset[int] = frozenset(
+    {*by_role(PropertyRole.MODIFY_TIME).values(), PropId.U_SIGN_CERT}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from mqis.protocol.directory.ownership import (
 from mqis.protocol.directory.paths import check_path
 from mqis.protocol.directory.rules import Profile, on_create, on_update
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import Role, WriteRule
+from mqis.protocol.directory.types.columns import PropertyRole, WriteRule
 from mqis.protocol.directory.write_mapping import (
     client_create,
     client_update,
@@ -52,8 +52,8 @@ from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 
-_MODIFY_TIME = by_role(Role.MODIFY_TIME)
-_CREATE_TIME = by_role(Role.CREATE_TIME)
+_MODIFY_TIME = by_role(PropertyRole.MODIFY_TIME)
+_CREATE_TIME = by_role(PropertyRole.CREATE_TIME)
 _EXISTS = {
     ObjectType.QUEUE: HResult.MQ_ERROR_QUEUE_EXISTS,
     ObjectType.MACHINE: HResult.MQ_ERROR_MACHINE_EXISTS,

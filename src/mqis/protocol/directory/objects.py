@@ -12,7 +12,7 @@ from enum import IntEnum
 from types import MappingProxyType
 
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import Role
+from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -24,11 +24,11 @@ from mqis.wire.seqnum import SequenceNumber
 ENTERPRISE_PARTITION = Guid.NULL
 
 #: The property that plays each part in an object, by the type of the object.
-IDENTIFIER_PROPERTY: dict[ObjectType, PropId] = by_role(Role.IDENTIFIER)
-NAME_PROPERTY: dict[ObjectType, PropId] = by_role(Role.NAME)
-SEQUENCE_PROPERTY: dict[ObjectType, PropId] = by_role(Role.SEQUENCE)
-PARTITION_PROPERTY: dict[ObjectType, PropId] = by_role(Role.PARTITION)
-SECURITY_PROPERTY: dict[ObjectType, PropId] = by_role(Role.SECURITY)
+IDENTIFIER_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.IDENTIFIER)
+NAME_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.NAME)
+SEQUENCE_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.SEQUENCE)
+PARTITION_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.PARTITION)
+SECURITY_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.SECURITY)
 
 
 def object_type_of(propid: int) -> ObjectType | None:

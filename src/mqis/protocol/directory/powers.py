@@ -22,6 +22,7 @@ from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.service import Service, ServiceBits
 from mqis.protocol.directory.types.catalogue import ids_where
 from mqis.protocol.directory.types.columns import Takes
+from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.masks import EnterpriseRights, MachineRights, SiteRights
@@ -124,8 +125,8 @@ def _machine(change: OwnChange, view: View) -> Iterator[Demand]:
     kind = ServerKind.NONE
     for state in states:
         kind |= server_kind(state, view)
-    before = set() if change.before is None else set(_sites(change.before))
-    sites = dict.fromkeys(site for state in states for site in _sites(state))
+    before = set() if change.before is None else set(sites_of(change.before))
+    sites = dict.fromkeys(site for state in states for site in sites_of(state))
     if change.kind is not ChangeKind.DELETE:
         # A new machine's first site is asked for the right to create it in any case.
         yield from _at("put into another site", [s for s in sites if s not in before], view)
@@ -140,11 +141,6 @@ def _machine(change: OwnChange, view: View) -> Iterator[Demand]:
 
 def _concerns_others(change: OwnChange) -> bool:
     return not differing(change).isdisjoint(_OF_SERVERS)
-
-
-def _sites(machine: DirectoryObject) -> tuple[Guid, ...]:
-    listed = machine.value(P.QM_SITE_IDS)
-    return tuple(s for s in listed if isinstance(s, Guid)) if isinstance(listed, tuple) else ()
 
 
 def _at(

@@ -22,6 +22,7 @@ from mqis.protocol.directory.read_mapping import Read, check_readable, read_prop
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.service import Service
 from mqis.protocol.directory.types.catalogue import EXTENDED, ids_where
+from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.information import SecurityInformation, extract
@@ -290,5 +291,4 @@ def computer_sites(view: View, guard: Guard, path: str | None) -> tuple[Guid, ..
     """S_DSGetComputerSites (3.3.4.1)."""
     machine = locate(view, Target(ObjectType.MACHINE, path))
     guard.check(machine, Access.READ, view)
-    sites = machine.value(PropId.QM_SITE_IDS)
-    return tuple(s for s in sites if isinstance(s, Guid)) if isinstance(sites, tuple) else ()
+    return sites_of(machine)

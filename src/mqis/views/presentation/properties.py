@@ -21,7 +21,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.sources import Names
-from mqis.protocol.directory.types.columns import UNLIMITED, Meaning
+from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
 from mqis.views.presentation.rendering import REFERENCES, WORDS, meaning_of
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
@@ -158,9 +158,9 @@ def _guid(propid: PropId, text: str, names: Names) -> Guid:
 
 def _bytes(propid: PropId, text: str, files: bool) -> bytes:
     meaning = meaning_of(propid)
-    if meaning is Meaning.SID:
+    if meaning is ValueMeaning.SID:
         return Sid.parse(text).to_bytes()
-    if meaning is Meaning.DESCRIPTOR:
+    if meaning is ValueMeaning.DESCRIPTOR:
         return parse_sddl(text).to_bytes()
     if files and text.startswith("@"):
         return _file(Path(text[1:]))
@@ -179,9 +179,9 @@ def _integer(propid: PropId, text: str) -> int:
         if text.lower() == word.lower():
             return number
     meaning = meaning_of(propid)
-    if meaning is Meaning.QUOTA and text.lower() == "unlimited":
+    if meaning is ValueMeaning.QUOTA and text.lower() == "unlimited":
         return UNLIMITED
-    if meaning is Meaning.TIME and "-" in text:
+    if meaning is ValueMeaning.TIME and "-" in text:
         moment = datetime.fromisoformat(text)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     try:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.directory.sources import Names
 from mqis.protocol.directory.types.catalogue import ROWS
-from mqis.protocol.directory.types.columns import UNLIMITED, Meaning
+from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.address import AddressList
@@ -27,20 +27,20 @@ from mqis.wire.seqnum import SequenceNumber
 
 #: The names of numbers: ``yes`` for a flag, ``IP`` for a protocol.
 WORDS: dict[int, Mapping[int, str]] = {
-    row.id: {0: "no", 1: "yes"} if row.meaning is Meaning.FLAG else row.words or {}
+    row.id: {0: "no", 1: "yes"} if row.meaning is ValueMeaning.FLAG else row.words or {}
     for row in ROWS.values()
-    if row.meaning in (Meaning.FLAG, Meaning.WORD)
+    if row.meaning in (ValueMeaning.FLAG, ValueMeaning.WORD)
 }
 #: The type of what a GUID in the property identifies, so that people read and write its name.
 REFERENCES: dict[int, ObjectType] = {
     row.id: row.refers_to for row in ROWS.values() if row.refers_to is not None
 }
-_MEANINGS: dict[int, Meaning] = {row.id: row.meaning for row in ROWS.values()}
+_MEANINGS: dict[int, ValueMeaning] = {row.id: row.meaning for row in ROWS.values()}
 
 
-def meaning_of(propid: int) -> Meaning:
+def meaning_of(propid: int) -> ValueMeaning:
     """Returns the meaning of a property's value; ``PLAIN`` for one that nobody knows."""
-    return _MEANINGS.get(propid, Meaning.PLAIN)
+    return _MEANINGS.get(propid, ValueMeaning.PLAIN)
 
 
 def shown(propid: int, variant: PropVariant | None, names: Names) -> str:
@@ -69,11 +69,11 @@ def _element(value: int | str | Guid | PropVariant) -> PropVariant:
 
 def _number(propid: int, value: int) -> str:
     meaning = meaning_of(propid)
-    if meaning is Meaning.TIME:
+    if meaning is ValueMeaning.TIME:
         return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if meaning is Meaning.QUOTA and value == UNLIMITED:
+    if meaning is ValueMeaning.QUOTA and value == UNLIMITED:
         return "unlimited"
-    if meaning is Meaning.SERVICE:
+    if meaning is ValueMeaning.SERVICE:
         bits = [bit.name or "" for bit in ServiceBits if value & bit]
         return ", ".join(bit if len(bit) == 3 else bit.lower() for bit in bits) or "none"
     return WORDS.get(propid, {}).get(value, str(value))
@@ -102,13 +102,13 @@ def _certificates(value: bytes) -> str:
     return "; ".join(f"{c.digest.hex()} ({len(c.certificate)} bytes)" for c in listed)
 
 
-_READABLE: dict[Meaning, Callable[[bytes], str]] = {
-    Meaning.DESCRIPTOR: lambda data: to_sddl(SecurityDescriptor.from_bytes(data)),
-    Meaning.SID: lambda data: str(Sid.from_bytes(data)),
-    Meaning.SEQUENCE: lambda data: str(SequenceNumber.from_bytes(data)),
-    Meaning.KEYS: _keys,
-    Meaning.ADDRESSES: lambda data: str(AddressList.from_bytes(data)),
-    Meaning.CERTIFICATES: _certificates,
+_READABLE: dict[ValueMeaning, Callable[[bytes], str]] = {
+    ValueMeaning.DESCRIPTOR: lambda data: to_sddl(SecurityDescriptor.from_bytes(data)),
+    ValueMeaning.SID: lambda data: str(Sid.from_bytes(data)),
+    ValueMeaning.SEQUENCE: lambda data: str(SequenceNumber.from_bytes(data)),
+    ValueMeaning.KEYS: _keys,
+    ValueMeaning.ADDRESSES: lambda data: str(AddressList.from_bytes(data)),
+    ValueMeaning.CERTIFICATES: _certificates,
 }
 
 

@@ -33,7 +33,7 @@ from mqis.protocol.directory.types.catalogue import (
     ids_where,
 )
 from mqis.protocol.directory.types.checks import check_of, refusal_of
-from mqis.protocol.directory.types.columns import Meaning, Role, Takes, WriteRule
+from mqis.protocol.directory.types.columns import PropertyRole, Takes, ValueMeaning, WriteRule
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -187,15 +187,15 @@ def test_spot(number: int, update: str, create: str, value: object) -> None:
 # --- roles ----------------------------------------------------------------------------------------
 
 ROLES = {
-    "identity": Role.IDENTIFIER,
-    "name": Role.NAME,
-    "partition": Role.PARTITION,
-    "sequence": Role.SEQUENCE,
+    "identity": PropertyRole.IDENTIFIER,
+    "name": PropertyRole.NAME,
+    "partition": PropertyRole.PARTITION,
+    "sequence": PropertyRole.SEQUENCE,
 }
 
 
-@pytest.mark.parametrize("role", Role)
-def test_a_type_has_a_role_once(role: Role) -> None:
+@pytest.mark.parametrize("role", PropertyRole)
+def test_a_type_has_a_role_once(role: PropertyRole) -> None:
     having = [row.object_type for row in ROWS.values() if row.role is role]
     assert having
     assert len(having) == len(set(having))
@@ -255,32 +255,32 @@ def test_notifications_are_about_queues_and_machines() -> None:
 
 # --- values ---------------------------------------------------------------------------------------
 
-TYPES: dict[Meaning, set[VarType]] = {
-    Meaning.FLAG: {VarType.UI1, VarType.UI2},
-    Meaning.WORD: {VarType.UI1, VarType.UI4},
-    Meaning.TIME: {VarType.I4},
-    Meaning.QUOTA: {VarType.UI4},
-    Meaning.SERVICE: {VarType.UI4},
-    Meaning.DESCRIPTOR: {VarType.BLOB},
-    Meaning.SID: {VarType.BLOB},
-    Meaning.KEYS: {VarType.BLOB},
-    Meaning.CERTIFICATES: {VarType.BLOB},
-    Meaning.ADDRESSES: {VarType.BLOB},
-    Meaning.SEQUENCE: {VarType.BLOB},
+TYPES: dict[ValueMeaning, set[VarType]] = {
+    ValueMeaning.FLAG: {VarType.UI1, VarType.UI2},
+    ValueMeaning.WORD: {VarType.UI1, VarType.UI4},
+    ValueMeaning.TIME: {VarType.I4},
+    ValueMeaning.QUOTA: {VarType.UI4},
+    ValueMeaning.SERVICE: {VarType.UI4},
+    ValueMeaning.DESCRIPTOR: {VarType.BLOB},
+    ValueMeaning.SID: {VarType.BLOB},
+    ValueMeaning.KEYS: {VarType.BLOB},
+    ValueMeaning.CERTIFICATES: {VarType.BLOB},
+    ValueMeaning.ADDRESSES: {VarType.BLOB},
+    ValueMeaning.SEQUENCE: {VarType.BLOB},
 }
 
 
 @every_row
 def test_the_meaning_suits_the_variant_type(row: PropertyRow) -> None:
     assert row.vt in TYPES.get(row.meaning, set(VarType))
-    assert (row.words is not None) == (row.meaning is Meaning.WORD)
+    assert (row.words is not None) == (row.meaning is ValueMeaning.WORD)
     if row.refers_to is not None:
         assert row.vt in (VarType.CLSID, VarType.VECTOR_CLSID)
     for role, meaning in (
-        (Role.SECURITY, Meaning.DESCRIPTOR),
-        (Role.SEQUENCE, Meaning.SEQUENCE),
-        (Role.CREATE_TIME, Meaning.TIME),
-        (Role.MODIFY_TIME, Meaning.TIME),
+        (PropertyRole.SECURITY, ValueMeaning.DESCRIPTOR),
+        (PropertyRole.SEQUENCE, ValueMeaning.SEQUENCE),
+        (PropertyRole.CREATE_TIME, ValueMeaning.TIME),
+        (PropertyRole.MODIFY_TIME, ValueMeaning.TIME),
     ):
         assert row.role is not role or row.meaning is meaning
 
@@ -326,7 +326,7 @@ def test_a_value_is_kept_in_one_way(row: PropertyRow) -> None:
         assert (stored.object_type, stored.vt) == (row.object_type, row.vt)
         assert (stored.takes, stored.meaning) == (row.takes, row.meaning)
         assert stored.alias_of is None
-        assert row.id not in by_role(Role.SECURITY).values()
+        assert row.id not in by_role(PropertyRole.SECURITY).values()
     if row.store is not None:
         assert row.computed is not None  # else it would show what is not stored under its number
     assert not row.also_stored or row.store is not None
@@ -334,7 +334,7 @@ def test_a_value_is_kept_in_one_way(row: PropertyRow) -> None:
 
 def test_computed() -> None:
     """What is kept outside the properties, other names, and what a row computes."""
-    outside = {Role.IDENTIFIER, Role.SEQUENCE, Role.PARTITION}
+    outside = {PropertyRole.IDENTIFIER, PropertyRole.SEQUENCE, PropertyRole.PARTITION}
     expected = {
         row.id
         for row in ROWS.values()
@@ -401,4 +401,4 @@ def test_what_nobody_writes_takes_no_right(row: PropertyRow) -> None:
     if row.reserved:
         assert row.takes is Takes.NOTHING
     if row.takes is Takes.PERMISSIONS:
-        assert row.meaning is Meaning.DESCRIPTOR
+        assert row.meaning is ValueMeaning.DESCRIPTOR

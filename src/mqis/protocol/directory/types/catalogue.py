@@ -19,7 +19,7 @@ from mqis.protocol.directory.types import (
     site,
     user,
 )
-from mqis.protocol.directory.types.columns import Role, Takes
+from mqis.protocol.directory.types.columns import PropertyRole, Takes
 from mqis.protocol.directory.types.row import Compute, PropertyRow
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -39,7 +39,7 @@ def ids_where(condition: Callable[[PropertyRow], bool]) -> frozenset[int]:
     return frozenset(row.id for row in ROWS.values() if condition(row))
 
 
-def by_role(role: Role) -> dict[ObjectType, PropId]:
+def by_role(role: PropertyRole) -> dict[ObjectType, PropId]:
     """Returns the property of each type that plays the role, for the types that have one."""
     return {row.object_type: row.id for row in ROWS.values() if row.role is role}
 
@@ -54,9 +54,9 @@ def by_type(place: Callable[[PropertyRow], int]) -> dict[ObjectType, tuple[PropI
 
 def _computed(row: PropertyRow) -> Compute | None:
     outside = {
-        Role.IDENTIFIER: computing.identifier,
-        Role.SEQUENCE: computing.sequence,
-        Role.PARTITION: computing.partition,
+        PropertyRole.IDENTIFIER: computing.identifier,
+        PropertyRole.SEQUENCE: computing.sequence,
+        PropertyRole.PARTITION: computing.partition,
     }
     if row.role in outside:
         return outside[row.role]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mqis.protocol.directory.types.columns import Meaning
+from mqis.protocol.directory.types.columns import ValueMeaning
 from mqis.protocol.directory.types.row import Check, PropertyRow
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -70,16 +70,16 @@ def _keys(data: bytes) -> None:
         key.rsa()
 
 
-_BY_MEANING: dict[Meaning, Check] = {
-    Meaning.FLAG: flag,
-    Meaning.DESCRIPTOR: _parsed(SecurityDescriptor.from_bytes),
-    Meaning.SID: _parsed(Sid.from_bytes),
-    Meaning.KEYS: _parsed(_keys),
-    Meaning.CERTIFICATES: _parsed(_certificates),
-    Meaning.ADDRESSES: _parsed(AddressList.from_bytes),
+_BY_MEANING: dict[ValueMeaning, Check] = {
+    ValueMeaning.FLAG: flag,
+    ValueMeaning.DESCRIPTOR: _parsed(SecurityDescriptor.from_bytes),
+    ValueMeaning.SID: _parsed(Sid.from_bytes),
+    ValueMeaning.KEYS: _parsed(_keys),
+    ValueMeaning.CERTIFICATES: _parsed(_certificates),
+    ValueMeaning.ADDRESSES: _parsed(AddressList.from_bytes),
 }
 #: Meanings whose refusals have a code of their own.
-_CODES: dict[Meaning, HResult] = {
-    Meaning.KEYS: HResult.MQ_ERROR_INVALID_PARAMETER,
-    Meaning.DESCRIPTOR: HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR,
+_CODES: dict[ValueMeaning, HResult] = {
+    ValueMeaning.KEYS: HResult.MQ_ERROR_INVALID_PARAMETER,
+    ValueMeaning.DESCRIPTOR: HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR,
 }

@@ -21,7 +21,7 @@ APPLY, IGNORE = WriteRule.APPLY, WriteRule.IGNORE
 INVALID, UNLISTED = WriteRule.INVALID, WriteRule.UNLISTED
 
 
-class Role(Enum):
+class PropertyRole(Enum):
     """The part that a property plays in every object of its type. Each type has it at most once."""
 
     #: The object's identifier (MS-MQDS 3.1.4.21.3). The object keeps it outside its properties.
@@ -40,7 +40,7 @@ class Role(Enum):
     MODIFY_TIME = "modify time"
 
 
-class Meaning(Enum):
+class ValueMeaning(Enum):
     """The meaning of a value beyond its variant type.
 
     It decides how a supplied value is checked (``checks``) and how people read and write the value

@@ -7,9 +7,9 @@ from mqis.protocol.directory.types.columns import (
     IGNORE,
     INVALID,
     UNLISTED,
-    Meaning,
-    Role,
+    PropertyRole,
     Takes,
+    ValueMeaning,
 )
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_AES_PROVIDER, ENHANCED_PROVIDER
@@ -40,7 +40,7 @@ def _version(value: Value) -> Value:
 # fmt: off
 ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.E_NAME, IGNORE, IGNORE, Takes.NOTHING,
-        role=Role.NAME, lasting=True, replicated=1),
+        role=PropertyRole.NAME, lasting=True, replicated=1),
     PropertyRow(P.E_NAMESTYLE, IGNORE, APPLY, Takes.ENTERPRISE,
         default=0, check=_name_style, replicated=2),
     PropertyRow(P.E_CSP_NAME, IGNORE, APPLY, Takes.ENTERPRISE,
@@ -52,10 +52,10 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.E_S_INTERVAL2, IGNORE, UNLISTED, Takes.NOTHING,
         readable=False, reserved=True, replicated=9),
     PropertyRow(P.E_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
-        role=Role.PARTITION, readable=False),
+        role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.E_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
-        role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
-    PropertyRow(P.E_ID, IGNORE, INVALID, Takes.NOTHING, role=Role.IDENTIFIER),
+        role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
+    PropertyRow(P.E_ID, IGNORE, INVALID, Takes.NOTHING, role=PropertyRole.IDENTIFIER),
     PropertyRow(P.E_CRL, IGNORE, UNLISTED, Takes.NOTHING,
         readable=False, reserved=True, replicated=10),
     PropertyRow(P.E_CSP_TYPE, IGNORE, UNLISTED, Takes.NOTHING,
@@ -72,6 +72,6 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.E_VERSION, IGNORE, APPLY, Takes.ENTERPRISE,
         unset=NEW_DIRECTORY, check=_version, replicated=6),
     PropertyRow(P.E_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,
-        role=Role.SECURITY, readable=False, meaning=Meaning.DESCRIPTOR, replicated=7),
+        role=PropertyRole.SECURITY, readable=False, meaning=ValueMeaning.DESCRIPTOR, replicated=7),
 )
 # fmt: on

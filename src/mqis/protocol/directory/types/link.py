@@ -7,9 +7,9 @@ from mqis.protocol.directory.types.columns import (
     IGNORE,
     INVALID,
     UNLISTED,
-    Meaning,
-    Role,
+    PropertyRole,
     Takes,
+    ValueMeaning,
 )
 from mqis.protocol.directory.types.row import Compute, ObjectLookup, PropertyRow, StoredObject
 from mqis.wire.guid import Guid
@@ -66,10 +66,10 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.L_COST, APPLY, APPLY, Takes.ENTERPRISE,
         alias_of=P.L_ACTUAL_COST, computed=_cost, check=_check_cost, replicated=1),
     PropertyRow(P.L_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
-        role=Role.PARTITION, readable=False),
+        role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.L_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
-        role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
-    PropertyRow(P.L_ID, APPLY, INVALID, Takes.NOTHING, role=Role.IDENTIFIER),
+        role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
+    PropertyRow(P.L_ID, APPLY, INVALID, Takes.NOTHING, role=PropertyRole.IDENTIFIER),
     PropertyRow(P.L_GATES_DN, IGNORE, UNLISTED, Takes.NOTHING, readable=False, reserved=True),
     PropertyRow(P.L_NEIGHBOR1_DN, IGNORE, UNLISTED, Takes.NOTHING,
         computed=_site_name(P.L_NEIGHBOR1)),

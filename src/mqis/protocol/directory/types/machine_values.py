@@ -37,8 +37,13 @@ def check_sites(value: Value) -> Value:
     return tuple(map(check_site, value))  # type: ignore[arg-type]
 
 
+def sites_of(machine: StoredObject) -> tuple[Guid, ...]:
+    """Returns the sites that a machine lies in; the first one is its partition."""
+    return guids_of(machine.value(PropId.QM_SITE_IDS))
+
+
 def first_site(obj: StoredObject, _view: ObjectLookup) -> Value:
-    return next(iter(guids_of(obj.value(PropId.QM_SITE_IDS))), None)
+    return next(iter(sites_of(obj)), None)
 
 
 def store_first_site(

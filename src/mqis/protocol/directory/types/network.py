@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.columns import APPLY, IGNORE, UNLISTED, Meaning, Role, Takes
+from mqis.protocol.directory.types.columns import (
+    APPLY,
+    IGNORE,
+    UNLISTED,
+    PropertyRole,
+    Takes,
+    ValueMeaning,
+)
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.propid import PropId as P
 
@@ -14,14 +21,14 @@ NETWORK_PROTOCOLS = {1: "IP", 3: "IPX", 5: "foreign"}
 ROWS: tuple[PropertyRow, ...] = (
     # No read table lists it, but clients need the protocol that they may set (8.1.10).
     PropertyRow(P.CN_PROTOCOLID, APPLY, APPLY, Takes.NOTHING,
-        default=1, meaning=Meaning.WORD, words=NETWORK_PROTOCOLS, replicated=2),
-    PropertyRow(P.CN_NAME, APPLY, APPLY, Takes.NOTHING, role=Role.NAME, replicated=1),
-    PropertyRow(P.CN_GUID, APPLY, UNLISTED, Takes.NOTHING, role=Role.IDENTIFIER),
+        default=1, meaning=ValueMeaning.WORD, words=NETWORK_PROTOCOLS, replicated=2),
+    PropertyRow(P.CN_NAME, APPLY, APPLY, Takes.NOTHING, role=PropertyRole.NAME, replicated=1),
+    PropertyRow(P.CN_GUID, APPLY, UNLISTED, Takes.NOTHING, role=PropertyRole.IDENTIFIER),
     PropertyRow(P.CN_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
-        role=Role.PARTITION, readable=False),
+        role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.CN_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
-        role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
+        role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
     PropertyRow(P.CN_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,
-        role=Role.SECURITY, readable=False, meaning=Meaning.DESCRIPTOR, replicated=3),
+        role=PropertyRole.SECURITY, readable=False, meaning=ValueMeaning.DESCRIPTOR, replicated=3),
 )
 # fmt: on

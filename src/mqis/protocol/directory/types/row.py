@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
-from mqis.protocol.directory.types.columns import Meaning, Role, Takes, WriteRule
+from mqis.protocol.directory.types.columns import PropertyRole, Takes, ValueMeaning, WriteRule
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
@@ -55,7 +55,7 @@ Store = Callable[[Value, Properties, Properties], dict[int, PropVariant]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notified:
+class NotificationPlace:
     """The place of a property in the change notifications of MS-MQCN 3.3.5.2; 0 is none."""
 
     #: In the notification of a new queue.
@@ -109,8 +109,8 @@ class PropertyRow:
     reserved: bool = False
 
     # --- values ---
-    meaning: Meaning = Meaning.PLAIN
-    #: The names of the numbers, for ``Meaning.WORD``.
+    meaning: ValueMeaning = ValueMeaning.PLAIN
+    #: The names of the numbers, for ``ValueMeaning.WORD``.
     words: Mapping[int, str] | None = None
     #: Checks a supplied value, where the meaning is not enough.
     check: Check | None = None
@@ -118,7 +118,7 @@ class PropertyRow:
     refers_to: ObjectType | None = None
 
     # --- what it is for ---
-    role: Role | None = None
+    role: PropertyRole | None = None
     #: Given when the object is made, and never again: no peer may change it.
     lasting: bool = False
     #: A server announces it of its own machine when it starts.
@@ -134,7 +134,7 @@ class PropertyRow:
     replicated: int = 0
     #: The property that travels when this stored one changes, where the row does not say so itself.
     travels_as: PropId | None = None
-    notified: Notified = Notified()
+    notified: NotificationPlace = NotificationPlace()
 
     @property
     def object_type(self) -> ObjectType:

@@ -7,9 +7,9 @@ from mqis.protocol.directory.types.columns import (
     IGNORE,
     INVALID,
     UNLISTED,
-    Meaning,
-    Role,
+    PropertyRole,
     Takes,
+    ValueMeaning,
 )
 from mqis.protocol.directory.types.computing import name, security_information
 from mqis.protocol.directory.types.row import PropertyRow
@@ -20,8 +20,8 @@ from mqis.wire.mqds.propid import PropId as P
 # fmt: off
 ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.S_PATHNAME, IGNORE, INVALID, Takes.NOTHING,
-        role=Role.NAME, lasting=True, replicated=4),
-    PropertyRow(P.S_SITEID, APPLY, INVALID, Takes.NOTHING, role=Role.IDENTIFIER),
+        role=PropertyRole.NAME, lasting=True, replicated=4),
+    PropertyRow(P.S_SITEID, APPLY, INVALID, Takes.NOTHING, role=PropertyRole.IDENTIFIER),
     PropertyRow(P.S_GATES, APPLY, APPLY, Takes.SITE,
         default=(), refers_to=ObjectType.MACHINE, replicated=1),
     # Note <120>: nobody else could name the authority of the site.
@@ -30,18 +30,18 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.S_INTERVAL1, APPLY, APPLY, Takes.NOTHING, default=2, replicated=2),
     PropertyRow(P.S_INTERVAL2, APPLY, APPLY, Takes.NOTHING, default=10, replicated=3),
     PropertyRow(P.S_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
-        role=Role.PARTITION, readable=False),
+        role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.S_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
-        role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
+        role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
     PropertyRow(P.S_FULL_NAME, IGNORE, UNLISTED, Takes.NOTHING, computed=name),
-    PropertyRow(P.S_NT4_STUB, APPLY, APPLY, Takes.NOTHING, default=0, meaning=Meaning.FLAG),
-    PropertyRow(P.S_FOREIGN, APPLY, APPLY, Takes.NOTHING, default=0, meaning=Meaning.FLAG),
+    PropertyRow(P.S_NT4_STUB, APPLY, APPLY, Takes.NOTHING, default=0, meaning=ValueMeaning.FLAG),
+    PropertyRow(P.S_FOREIGN, APPLY, APPLY, Takes.NOTHING, default=0, meaning=ValueMeaning.FLAG),
     # It reads as zero, and that a write has no effect is a MUST (8.2.8).
     PropertyRow(P.S_DONOTHING, IGNORE, IGNORE, Takes.NOTHING, default=0, reserved=True),
     PropertyRow(P.S_SECURITY, INVALID, UNLISTED, Takes.PERMISSIONS,
-        role=Role.SECURITY, readable=False, meaning=Meaning.DESCRIPTOR, replicated=7),
+        role=PropertyRole.SECURITY, readable=False, meaning=ValueMeaning.DESCRIPTOR, replicated=7),
     PropertyRow(P.S_PSC_SIGNPK, APPLY, UNLISTED, Takes.ENTERPRISE,
-        readable=False, default=b"", meaning=Meaning.KEYS, replicated=6),
+        readable=False, default=b"", meaning=ValueMeaning.KEYS, replicated=6),
     PropertyRow(P.S_SECURITY_INFORMATION, IGNORE, UNLISTED, Takes.NOTHING,
         readable=False, computed=security_information(P.S_SECURITY)),
 )

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.columns import APPLY, IGNORE, UNLISTED, Meaning, Role, Takes
+from mqis.protocol.directory.types.columns import (
+    APPLY,
+    IGNORE,
+    UNLISTED,
+    PropertyRole,
+    Takes,
+    ValueMeaning,
+)
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.propid import PropId as P
 
@@ -11,14 +18,14 @@ from mqis.wire.mqds.propid import PropId as P
 ROWS: tuple[PropertyRow, ...] = (
     # 3.1.4.4 takes the SID of a new user from it, although no table lists it.
     PropertyRow(P.U_SID, APPLY, UNLISTED, Takes.SELF,
-        meaning=Meaning.SID, lasting=True, indexed=True, replicated=1),
+        meaning=ValueMeaning.SID, lasting=True, indexed=True, replicated=1),
     PropertyRow(P.U_SIGN_CERT, APPLY, APPLY, Takes.SELF,
-        required=True, meaning=Meaning.CERTIFICATES, replicated=3),
+        required=True, meaning=ValueMeaning.CERTIFICATES, replicated=3),
     PropertyRow(P.U_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
-        role=Role.PARTITION, readable=False),
+        role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.U_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
-        role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
+        role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
     PropertyRow(P.U_DIGEST, APPLY, APPLY, Takes.SELF, required=True, indexed=True, replicated=2),
-    PropertyRow(P.U_ID, IGNORE, UNLISTED, Takes.NOTHING, role=Role.IDENTIFIER),
+    PropertyRow(P.U_ID, IGNORE, UNLISTED, Takes.NOTHING, role=PropertyRole.IDENTIFIER),
 )
 # fmt: on
