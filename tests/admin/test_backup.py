@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -29,6 +30,7 @@ from mqis.server.restoremark import mark_of
 from mqis.storage.copying import copy_rows
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
+from tests import waiting
 from tests.disks import small_disk
 from tests.plugins.stores import PostgresSchema
 from tests.server.enterprises import Site, create, create_soon, until
@@ -335,10 +337,12 @@ def test_a_backup_under_load_is_of_one_moment(alone: Path, tmp_path: Path) -> No
 
     async def run() -> list[Path]:
         async with DirectoryServer(load(alone / "mqis.toml"), grace_s=1) as pec:
-            writing = asyncio.create_task(_write(pec))
+            written: list[str] = []
+            writing = asyncio.create_task(_write(pec, written))
             made = []
             for number in range(3):
-                await asyncio.sleep(0.1)
+                enough = len(written) + 4
+                await waiting.until(partial(lambda least: len(written) >= least, enough))
                 made.append(await asyncio.to_thread(backed_up, alone, tmp_path / f"b{number}"))
             writing.cancel()
             return made
@@ -356,11 +360,11 @@ def test_a_backup_under_load_is_of_one_moment(alone: Path, tmp_path: Path) -> No
             assert len(held) > 3
 
 
-async def _write(pec: DirectoryServer) -> None:
-    number = 0
+async def _write(pec: DirectoryServer, written: list[str]) -> None:
     while True:
-        number += 1
-        await create(pec, f"pec1\\q{number}", "")
+        path = f"pec1\\q{len(written)}"
+        await create(pec, path, "")
+        written.append(path)
 
 
 # --- a database -----------------------------------------------------------------------------------

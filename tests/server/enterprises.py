@@ -69,7 +69,7 @@ class Site:
                 "connect_retry_s": 1,
                 "retry_s": 2,
                 "heartbeat_s": 2,
-                "reply_wait_s": 2,
+                "reply_wait_s": 20,
                 "signing": self._signing,
             },
             "hosts": {n: f"127.0.0.1:{port}" for n, port in self.ports.items()},

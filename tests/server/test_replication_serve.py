@@ -60,7 +60,7 @@ def pec_config(home: Path, ports: list[int]) -> Config:
             "port": ports[0],
             "key": str(home / "key"),
             "recovery_wait_s": 5,
-            "reply_wait_s": 3,
+            "reply_wait_s": 60,
         },
         hosts={"psc2": f"127.0.0.1:{ports[1]}", "pec1": f"127.0.0.1:{ports[0]}"},
     )

@@ -34,16 +34,16 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant
-from tests.waiting import until
+from tests.waiting import DEADLINE_S, until
 
 T = TypeVar("T")
 
 QUEUE, MACHINE, SITE = ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE
-#: As the real ones, but in a hurry.
+#: As the real ones, but in a hurry, except that an answer may take its time.
 SETTINGS = Settings(
-    retry_s=1.0, max_retry_s=2.0, reply_wait_s=3.0, repeat_s=1.0, recovery_retry_s=0.5
+    retry_s=1.0, max_retry_s=2.0, reply_wait_s=DEADLINE_S, repeat_s=1.0, recovery_retry_s=0.5
 )
-LIMITS = Limits(retry_s=0.1, retry_max_s=0.5, connect_timeout_s=2.0)
+LIMITS = Limits(retry_s=0.1, retry_max_s=0.5)
 
 
 @cache

@@ -153,6 +153,7 @@ class TestWithoutTheAuthority:
             async with AsyncExitStack() as outer:
                 pec, psc, _bsc = await outer.enter_async_context(three(net))
                 net.detours["pec1"] = net.detours["psc2"] = 1  # nothing listens there
+                psc.driver.node.replication.settings = replace(SETTINGS, reply_wait_s=3.0)
                 for link in list(psc.driver.endpoint._connections.values()):
                     link.abort()
                 with pytest.raises(DirectoryError) as refused:
@@ -167,7 +168,7 @@ class TestWithoutTheAuthority:
 
         async def run() -> None:
             net = Net()
-            patient = replace(SETTINGS, reply_wait_s=30.0, repeat_s=30.0)
+            patient = replace(SETTINGS, repeat_s=30.0)
             pec_host = net.pec("pec1", "Delft")
             psc_host = net.psc("psc2", pec_host)
             async with running(net, psc_host, patient) as psc:

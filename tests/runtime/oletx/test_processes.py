@@ -174,6 +174,7 @@ def test_a_partner_that_is_killed_in_the_middle_of_the_set_up() -> None:
     run(scene())
 
 
+@pytest.mark.untraced
 def test_a_hundred_sessions_in_one_process(capsys: pytest.CaptureFixture[str]) -> None:
     """Both ends of each are here. What one costs is printed, and it is all given back."""
     partners = [NameObject(f"P{n}", Guid(bytes([n + 1]) * 16)) for n in range(100)]
