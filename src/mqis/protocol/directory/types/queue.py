@@ -70,7 +70,7 @@ ROWS: tuple[PropertyRow, ...] = (
         refers_to=ObjectType.MACHINE, names_owner=True, replicated=2, notified=Notified(always=1)),
     # The partition follows from the site: no client moves objects between authorities.
     PropertyRow(P.Q_PARTITIONID, IGNORE, IGNORE, Takes.ENTERPRISE,
-        role=Role.PARTITION, standard_create=APPLY, standard_update=APPLY),
+        role=Role.PARTITION),
     PropertyRow(P.Q_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
         role=Role.SEQUENCE, readable=False, meaning=Meaning.SEQUENCE),
     PropertyRow(P.Q_HASHKEY, IGNORE, UNLISTED, Takes.NOTHING,
