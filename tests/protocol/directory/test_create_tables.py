@@ -73,7 +73,7 @@ Row = tuple[int, PropVariant, Expected]
 
 
 def same(propid: int, supplied: PropVariant, expected: Expected) -> Row:
-    return propid, supplied, expected, expected
+    return propid, supplied, expected
 
 
 def copied(propid: int, supplied: PropVariant) -> Row:
