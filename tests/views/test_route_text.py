@@ -33,6 +33,5 @@ def test_parentheses_in_names_and_descriptions(site: str, description: str, over
         ]
     )
     found = explain(snapshot, guid("a"), guid("b"))
-    _title, line = summary(found, Names(snapshot))
-    hop = line[0]
-    assert hop == f"  a -> b  over {over}"
+    _title, hop = summary(found, Names(snapshot))
+    assert hop == (f"  a -> b  over {over}",)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition, Scope
-from mqis.protocol.directory.rules import Profile
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -167,10 +166,9 @@ class TestNames:
 
 class TestTypes:
     def test_an_enterprise_is_not_created_by_clients(self) -> None:
-        for profile in Profile:
-            with pytest.raises(DirectoryError) as caught:
-                World(profile).create(ENTERPRISE, "Corp2", {601: text("Corp2")})
-            assert code_of(caught) == HResult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
+        with pytest.raises(DirectoryError) as caught:
+            World().create(ENTERPRISE, "Corp2", {601: text("Corp2")})
+        assert code_of(caught) == HResult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
 
     def test_a_tombstone_is_not_created_by_anybody(self) -> None:
         world = World()
@@ -180,10 +178,7 @@ class TestTypes:
         ]
         assert codes == [HResult.MQ_ERROR_INVALID_PARAMETER] * 2
 
-    def test_networks_are_for_servers_with_a_store_of_their_own(self) -> None:
-        with pytest.raises(DirectoryError) as caught:
-            World(Profile.STANDARD).create(CN, "Wire", {})
-        assert code_of(caught) == HResult.MQ_ERROR_INVALID_PARAMETER
+    def test_a_server_with_a_store_of_its_own_creates_networks(self) -> None:
         assert World().create(CN, "Wire", {}).path == "Wire"
 
     @pytest.mark.req("MQDS-3.1.1.14-01")
@@ -313,15 +308,15 @@ class TestPlace:
         assert obj.partition == SITE_A
 
     @pytest.mark.req("MQDS-3.1.1.2-01")
-    def test_in_the_standard_profile_a_partition_is_just_a_value(self) -> None:
-        """Set, read back, and without effect on what else is read, found or written."""
-        world = World(Profile.STANDARD)
+    def test_the_partition_is_assigned_by_the_server_and_read_back(self) -> None:
+        """A client cannot choose it, and it has no effect on what else is read or found."""
+        world = World()
         obj = world.update(world.one(QUEUE), {116: guid(OTHER)})
-        assert (world.show(obj, 116), obj.partition) == (OTHER, OTHER)
+        assert (world.show(obj, 116), obj.partition) == (SITE_A, SITE_A)
         assert world.find(QUEUE, "C14\\orders") == obj
         assert world.show(obj, 115) == C14
         again = world.update(obj, {105: ui4(1)})
-        assert (again.partition, world.show(again, 105)) == (OTHER, 1)
+        assert (again.partition, world.show(again, 105)) == (SITE_A, 1)
 
 
 class TestUniqueness:
@@ -497,10 +492,9 @@ class TestCreateEvent:
     def test_the_others_bring_what_a_client_cannot(
         self, object_type: ObjectType, properties: Properties, shown: dict[int, object]
     ) -> None:
-        for profile in Profile:
-            world = World(profile)
-            made = world.create_event(object_type, properties)
-            assert {propid: world.show(made, propid) for propid in shown} == shown
+        world = World()
+        made = world.create_event(object_type, properties)
+        assert {propid: world.show(made, propid) for propid in shown} == shown
 
     @pytest.mark.parametrize("object_type", [QUEUE, MACHINE, SITE, CN, ENTERPRISE, USER, LINK])
     def test_no_properties_are_not_enough(self, object_type: ObjectType) -> None:

@@ -16,7 +16,7 @@ from mqis.protocol.directory.powers import (
     is_named_authority,
     server_kind,
 )
-from mqis.protocol.directory.rules import Profile, on_create, on_update
+from mqis.protocol.directory.rules import on_create, on_update
 from mqis.protocol.directory.types.catalogue import POWERS, ROWS, ids_where
 from mqis.protocol.directory.types.columns import Takes, WriteRule
 from mqis.protocol.directory.types.row import PropertyRow
@@ -56,10 +56,7 @@ def test_every_property_has_a_right_and_the_column_has_no_default(object_type: O
 def test_what_a_client_can_set_and_needs_no_more_than_the_object_is_listed_as_such() -> None:
     """A property that somebody makes settable has to be looked at again."""
     settable = {
-        p
-        for p in ORDINARY
-        for rule in (on_create, on_update)
-        if rule(p, Profile.OWN_STORE) is WriteRule.APPLY
+        p for p in ORDINARY for rule in (on_create, on_update) if rule(p) is WriteRule.APPLY
     }
     P = PropId  # noqa: N806
     assert settable == {

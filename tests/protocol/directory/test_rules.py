@@ -1,54 +1,34 @@
-"""The two profiles: where a server without Active Directory differs from the text."""
+"""Properties that a server without Active Directory treats differently from the text."""
 
 from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.directory.rules import Profile, on_create, on_update
+from mqis.protocol.directory.rules import on_create, on_update
 from mqis.protocol.directory.types.catalogue import STORED_AS, ids_where
 from mqis.protocol.directory.types.columns import WriteRule
 from mqis.wire.mqds.propid import PropId
 
-APPLY, IGNORE, INVALID = WriteRule.APPLY, WriteRule.IGNORE, WriteRule.INVALID
+APPLY, IGNORE = WriteRule.APPLY, WriteRule.IGNORE
 
 
 @pytest.mark.req("MQDS-3.1.4.21.8.2-01", "MQDS-3.1.4.21.8.2-02", "MQDS-3.1.4.21.8.2-09")
-def test_updates_differ_in_these_alone() -> None:
-    differing = {
-        int(p): (on_update(p, Profile.STANDARD), on_update(p, Profile.OWN_STORE))
-        for p in PropId
-        if on_update(p, Profile.STANDARD) is not on_update(p, Profile.OWN_STORE)
-    }
-    assert differing == {
-        116: (APPLY, IGNORE),
-        207: (IGNORE, APPLY),
-        210: (INVALID, APPLY),
-        211: (APPLY, IGNORE),
-    }
+def test_updates_that_the_text_leaves_to_active_directory() -> None:
+    effects = {116: IGNORE, 207: APPLY, 210: APPLY, 211: IGNORE}
+    assert {propid: on_update(propid) for propid in effects} == effects
 
 
 @pytest.mark.req("MQDS-3.1.4.21.8.3-04", "MQDS-3.1.4.21.8.3-05", "MQDS-3.1.4.21.8.3-11")
-def test_creates_differ_in_these_alone() -> None:
-    differing = {
-        int(p): (on_create(p, Profile.STANDARD), on_create(p, Profile.OWN_STORE))
-        for p in PropId
-        if on_create(p, Profile.STANDARD) is not on_create(p, Profile.OWN_STORE)
-    }
-    assert differing == {
-        116: (APPLY, IGNORE),
-        206: (IGNORE, APPLY),
-        207: (IGNORE, APPLY),
-        222: (INVALID, APPLY),
-        304: (IGNORE, APPLY),
-    }
+def test_creates_that_the_text_leaves_to_active_directory() -> None:
+    effects = {116: IGNORE, 206: APPLY, 207: APPLY, 222: APPLY, 304: APPLY}
+    assert {propid: on_create(propid) for propid in effects} == effects
 
 
-@pytest.mark.parametrize("profile", Profile)
-def test_238_and_701_are_taken_although_no_table_lists_them(profile: Profile) -> None:
-    assert on_update(PropId.QM_ENCRYPT_PKS, profile) is APPLY
-    assert on_create(PropId.QM_ENCRYPT_PKS, profile) is APPLY
-    assert on_create(PropId.U_SID, profile) is APPLY
-    assert on_update(PropId.U_SID, profile) is WriteRule.UNLISTED
+def test_238_and_701_are_taken_although_no_table_lists_them() -> None:
+    assert on_update(PropId.QM_ENCRYPT_PKS) is APPLY
+    assert on_create(PropId.QM_ENCRYPT_PKS) is APPLY
+    assert on_create(PropId.U_SID) is APPLY
+    assert on_update(PropId.U_SID) is WriteRule.UNLISTED
 
 
 def test_fillers_are_reserved() -> None:

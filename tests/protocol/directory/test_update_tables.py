@@ -1,4 +1,4 @@
-"""The update tables (MS-MQDS 3.1.4.21.8.2), property by property, in both profiles.
+"""The update tables (MS-MQDS 3.1.4.21.8.2), property by property.
 
 The rule of each property is written out here; nothing is taken from the catalogue.
 """
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from mqis.protocol.directory.rules import Profile
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -66,12 +65,11 @@ class Ignored:
 
 
 Expected = Shows | type[Ignored] | HResult
-Row = tuple[int, PropVariant, Expected, Expected]
+Row = tuple[int, PropVariant, Expected]
 
 
 def same(propid: int, supplied: PropVariant, expected: Expected) -> Row:
-    """A row that is the same in both profiles."""
-    return propid, supplied, expected, expected
+    return propid, supplied, expected
 
 
 def copied(propid: int, supplied: PropVariant) -> Row:
@@ -87,7 +85,7 @@ MACHINE_ROWS: dict[str, list[Row]] = {
         copied(208, guids(C15)),
         copied(209, guids(C15, OTHER)),
         # The partition follows from the site in a store that replicates.
-        (211, guid(SITE_B), Ignored, Shows(SITE_B)),
+        (211, guid(SITE_B), Ignored),
         copied(214, ui4(7)),
         copied(215, ui4(8)),
         copied(216, text("Windows NT 4.0")),
@@ -102,10 +100,10 @@ MACHINE_ROWS: dict[str, list[Row]] = {
     ],
     "8.2-02": [
         same(202, guid(OTHER), NOT_ALLOWED),
-        (210, ui4(0x11), Shows(0x11), NOT_ALLOWED),
+        (210, ui4(0x11), Shows(0x11)),
         same(217, i4(1), NOT_ALLOWED),
         same(203, text("C16"), Ignored),
-        (207, guids(NET), Shows((NET,)), Ignored),
+        (207, guids(NET), Shows((NET,))),
     ],
     "8.2-03": [same(218, i4(1), NOT_ALLOWED), same(233, text("c14.corp"), Ignored)],
     "8.2-08": [same(213, SEQUENCE, Ignored)],
@@ -142,7 +140,7 @@ QUEUE_ROWS: dict[str, list[Row]] = {
         copied(113, ui1(1)),
         copied(114, ui1(0)),
         copied(115, guid(C15)),
-        (116, guid(SITE_B), Ignored, Shows(SITE_B)),
+        (116, guid(SITE_B), Ignored),
         copied(123, text("suffix")),
         same(124, text("c14.corp\\orders"), Ignored),
         same(110, i4(1), NOT_ALLOWED),
@@ -230,15 +228,15 @@ LINK_ROWS: dict[str, list[Row]] = {
 }
 NETWORK_ROWS: dict[str, list[Row]] = {
     "8.2-14": [
-        (501, ui1(3), Shows(3), NO_TYPE),
-        (502, text("Renamed"), Shows("Renamed"), NO_TYPE),
+        (501, ui1(3), Shows(3)),
+        (502, text("Renamed"), Shows("Renamed")),
     ],
-    "8.2-08": [(505, SEQUENCE, Ignored, NO_TYPE)],
+    "8.2-08": [(505, SEQUENCE, Ignored)],
     "unlisted": [
-        (503, guid(OTHER), NOT_ALLOWED, NO_TYPE),
-        (504, guid(OTHER), NOT_ALLOWED, NO_TYPE),
+        (503, guid(OTHER), NOT_ALLOWED),
+        (504, guid(OTHER), NOT_ALLOWED),
     ],
-    "private": [(1501, blob(DESCRIPTOR), ILLEGAL_ID, NO_TYPE)],
+    "private": [(1501, blob(DESCRIPTOR), ILLEGAL_ID)],
 }
 USER_ROWS: dict[str, list[Row]] = {
     "8.2-15": [
@@ -269,15 +267,13 @@ def ids_of(group: str) -> str:
 
 CASES = [
     pytest.param(
-        profile,
         object_type,
         row[0],
         row[1],
-        row[2] if profile is Profile.OWN_STORE else row[3],
-        id=f"{profile.value}-{row[0]}",
+        row[2],
+        id=str(row[0]),
         marks=pytest.mark.req(ids_of(group)),
     )
-    for profile in Profile
     for object_type, groups in TABLES.items()
     for group, rows in groups.items()
     for row in rows
@@ -291,15 +287,14 @@ def test_every_identifier_has_a_row() -> None:
     assert set(listed) == {int(propid) for propid in PropId} - tombstones
 
 
-@pytest.mark.parametrize(("profile", "object_type", "propid", "supplied", "expected"), CASES)
+@pytest.mark.parametrize(("object_type", "propid", "supplied", "expected"), CASES)
 def test_update(
-    profile: Profile,
     object_type: ObjectType,
     propid: int,
     supplied: PropVariant,
     expected: Expected,
 ) -> None:
-    world = World(profile)
+    world = World()
     before = world.one(object_type)
     if isinstance(expected, HResult):
         everything = world.snapshot()

@@ -1,6 +1,6 @@
 """A small enterprise to ask and to change, the same in every test.
 
-Everything in it is there through the events (3.1.6.3), which no profile restricts. ``World`` does
+Everything in it is there through the events (3.1.6.3), which no table restricts. ``World`` does
 each operation in a transaction of its own and gives back what the store holds afterwards.
 """
 
@@ -14,7 +14,6 @@ import pytest
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.directory.read_mapping import read_property
-from mqis.protocol.directory.rules import Profile
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction
 from mqis.storage.memory import MemoryStore
@@ -174,21 +173,19 @@ class World:
 
     def __init__(
         self,
-        profile: Profile = Profile.OWN_STORE,
         *,
         empty: bool = False,
         own_site: Guid | None = None,
     ) -> None:
         self.store = MemoryStore()
         self.entropy = CountingEntropy()
-        self.profile = profile
         self.own_site = own_site
         self.now = 1000
         for object_type, properties in [] if empty else INHABITANTS:
             self.create_event(object_type, properties)
 
     def events(self, transaction: Transaction) -> DirectoryEvents:
-        return DirectoryEvents(transaction, self.now, self.entropy, self.profile, self.own_site)
+        return DirectoryEvents(transaction, self.now, self.entropy, self.own_site)
 
     def create(
         self, object_type: ObjectType, path: str | None, properties: Properties

@@ -10,7 +10,6 @@ import pytest
 
 from mqis.protocol.directory.descriptors import MachinePolicy, descriptor_of
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.rules import Profile
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Transaction, View
 from mqis.storage.memory import MemoryStore
@@ -237,12 +236,10 @@ class TestCreate:
 
     @pytest.mark.req("MQDS-3.1.4.4-26")
     @scenario
-    async def test_networks_in_both_profiles(self) -> None:
+    async def test_networks_are_created(self) -> None:
         path, properties, _ = LEAST[CN]
-        for profile, result in ((Profile.OWN_STORE, OK), (Profile.STANDARD, INVALID)):
-            async with serving() as served, served.caller(ADMIN) as caller:
-                served.configure(profile=profile)
-                assert (await create(caller, CN, path, properties)).result == result
+        async with serving() as served, served.caller(ADMIN) as caller:
+            assert (await create(caller, CN, path, properties)).result == OK
 
     @scenario
     async def test_a_machine_goes_to_the_site_of_the_server(self) -> None:
@@ -432,26 +429,6 @@ class TestDelete:
         async with serving() as served, served.caller(ADMIN) as caller:
             assert await delete(caller, number, "C14") == INVALID
             assert await delete(caller, number, C14) == INVALID
-
-    @pytest.mark.req("MQDS-3.1.6.13-02")
-    @pytest.mark.parametrize(
-        ("object_type", "guid", "result"),
-        [
-            (SITE, SITE_A, INVALID),
-            (CN, NET, INVALID),
-            (ENTERPRISE, ENTERPRISE_ID, INVALID),
-            (USER, ALICE, INVALID),
-            (LINK, LINK_AB, OK),
-        ],
-    )
-    @scenario
-    async def test_the_standard_profile_keeps_some(
-        self, object_type: ObjectType, guid: Guid, result: int
-    ) -> None:
-        async with serving() as served, served.caller(ADMIN) as caller:
-            served.configure(profile=Profile.STANDARD)
-            assert await delete(caller, object_type, guid) == result
-            assert (found(served.world, object_type, guid) is None) is (result == OK)
 
 
 class TestDeleteUsers:

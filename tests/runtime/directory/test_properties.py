@@ -203,7 +203,7 @@ class TestGet:
             assert (await get(caller, QUEUE, ORDERS, (108,))).values == (text(label),)
 
 
-#: Of each type: a change that the own-store profile lets clients make.
+#: Of each type: a change that clients may make.
 CHANGES: dict[ObjectType, dict[int, PropVariant]] = {
     QUEUE: {108: text("new"), 105: ui4(7)},
     MACHINE: {214: ui4(7), 216: text("new")},

@@ -15,7 +15,6 @@ from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     IDENTIFIER_PROPERTY,
     NAME_PROPERTY,
-    PARTITION_PROPERTY,
     SECURITY_PROPERTY,
     DeletedObject,
     DirectoryObject,
@@ -31,9 +30,8 @@ from mqis.protocol.directory.ownership import (
     site_of,
 )
 from mqis.protocol.directory.paths import check_path
-from mqis.protocol.directory.rules import Profile, on_create, on_update
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import PropertyRole, WriteRule
+from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.directory.write_mapping import (
     client_create,
     client_update,
@@ -67,7 +65,6 @@ class DirectoryEvents:
     transaction: Transaction
     now: int
     entropy: Entropy
-    profile: Profile = Profile.OWN_STORE
     #: The site of this server, where a machine goes that names none.
     own_site: Guid | None = None
     #: Whether this server decides about a partition. Without it there is no other server.
@@ -94,7 +91,7 @@ class DirectoryEvents:
         self._check_creatable(object_type)
         if object_type not in NAME_PROPERTY:
             path = None  # clients name links all the same (MQDS-2.2.9-02)
-        stored = client_create(object_type, properties, self.profile)
+        stored = client_create(object_type, properties)
         given = properties.get(IDENTIFIER_PROPERTY[object_type])
         takes_identifier = object_type not in (ObjectType.QUEUE, ObjectType.USER)
         if object_type is ObjectType.CN and PropId.CN_NAME in stored:
@@ -116,21 +113,15 @@ class DirectoryEvents:
         if object_type in _CREATE_TIME:
             time = PropVariant(VarType.I4, self.now)
             stored |= {_CREATE_TIME[object_type]: time, _MODIFY_TIME[object_type]: time}
-        partition = self._chosen_partition(object_type, properties, on_create)
-        return self._add(object_type, path, stored, given if takes_identifier else None, partition)
+        return self._add(object_type, path, stored, given if takes_identifier else None)
 
     def update(self, obj: DirectoryObject, properties: Properties) -> DirectoryObject:
         """Changes an object for a client; an update that changes nothing still takes a number."""
-        if obj.type is ObjectType.CN and self.profile is Profile.STANDARD:
-            raise DirectoryError(
-                HResult.MQ_ERROR_INVALID_PARAMETER, "a network cannot be changed (note <46>)"
-            )
-        changes = client_update(obj, properties, self.profile)
+        changes = client_update(obj, properties)
         self._list_certificates(changes)
         if obj.type in _MODIFY_TIME:
             changes[_MODIFY_TIME[obj.type]] = PropVariant(VarType.I4, self.now)
-        partition = self._chosen_partition(obj.type, properties, on_update)
-        return self._replace(obj, changes, partition)
+        return self._replace(obj, changes)
 
     def set_stored(self, obj: DirectoryObject, changes: dict[int, PropVariant]) -> DirectoryObject:
         """Stored properties that have calls of their own: permissions, keys, certificates."""
@@ -216,8 +207,7 @@ class DirectoryEvents:
             raise DirectoryError(
                 HResult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION, "an enterprise cannot be created"
             )
-        standard_cn = object_type is ObjectType.CN and self.profile is Profile.STANDARD
-        if object_type is ObjectType.DELETEDOBJECT or standard_cn:
+        if object_type is ObjectType.DELETEDOBJECT:
             raise DirectoryError(
                 HResult.MQ_ERROR_INVALID_PARAMETER, f"a {object_type.label} cannot be created"
             )
@@ -239,19 +229,6 @@ class DirectoryEvents:
         if key is None:
             return None
         return next(iter(self.transaction.having(ObjectType.USER, PropId.U_SID, key)), None)
-
-    def _chosen_partition(
-        self,
-        object_type: ObjectType,
-        properties: Properties,
-        rule: Callable[[PropId, Profile], WriteRule],
-    ) -> Guid | None:
-        """The partition that a client names, where the tables let it (8.2.1, 8.2.4, 8.3.3)."""
-        propid = PARTITION_PROPERTY[object_type]
-        found = properties.get(propid)
-        if found is None or rule(propid, self.profile) is not WriteRule.APPLY:
-            return None
-        return found.value if isinstance(found.value, Guid) else None
 
     def _add(
         self,
@@ -318,7 +295,6 @@ class DirectoryEvents:
         self,
         old: DirectoryObject,
         changes: dict[int, PropVariant],
-        chosen_partition: Guid | None = None,
         seq: SequenceNumber | None = None,
     ) -> DirectoryObject:
         new = old.with_properties(changes, old.seq)
@@ -327,12 +303,10 @@ class DirectoryEvents:
             other = self.transaction.find(new.type, new.path)
             if other is not None and other.id != old.id:
                 raise _exists(new.type, new.path)
-        partition = old.partition if chosen_partition is None else chosen_partition
-        new = replace(new, partition=partition)
         updated = OwnChange(ChangeKind.UPDATE, new, old, tuple(changes))
         self._check_permitted(updated)
-        self._check_authority(partition, seq, updated)
-        new = replace(new, seq=self._number(partition, seq))
+        self._check_authority(old.partition, seq, updated)
+        new = replace(new, seq=self._number(old.partition, seq))
         self.transaction.update(old, new)
         self._notify_observer(replace(updated, obj=new), seq)
         return new

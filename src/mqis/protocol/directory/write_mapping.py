@@ -10,7 +10,7 @@ from collections.abc import Container
 from functools import cache, lru_cache
 
 from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject
-from mqis.protocol.directory.rules import Profile, on_create, on_update
+from mqis.protocol.directory.rules import on_create, on_update
 from mqis.protocol.directory.types.catalogue import (
     COMPUTED,
     DEFAULTS,
@@ -81,34 +81,28 @@ def check_required(object_type: ObjectType, properties: Container[int]) -> None:
         )
 
 
-def client_create(
-    object_type: ObjectType, properties: Properties, profile: Profile = Profile.OWN_STORE
-) -> dict[int, PropVariant]:
+def client_create(object_type: ObjectType, properties: Properties) -> dict[int, PropVariant]:
     """Returns what S_DSCreateObject stores, without name and identifier (3.1.4.21.8.3)."""
     check_properties(object_type, properties)
-    applied = _applied_at_create(object_type, tuple(properties), profile)
+    applied = _applied_at_create(object_type, tuple(properties))
     return _stored({p: properties[p] for p in applied}, _defaults(object_type))
 
 
 @lru_cache(maxsize=1024)
-def _applied_at_create(
-    object_type: ObjectType, ids: tuple[int, ...], profile: Profile
-) -> tuple[int, ...]:
+def _applied_at_create(object_type: ObjectType, ids: tuple[int, ...]) -> tuple[int, ...]:
     """Those of the given properties that have an effect; programs send the same few lists."""
     check_required(object_type, ids)
     for propid in ids:
         if _EXCLUDES.get(propid) in ids:
             raise _excluded(propid, _EXCLUDES[propid])
-    rules = {propid: on_create(propid, profile) for propid in ids}
+    rules = {propid: on_create(propid) for propid in ids}
     for propid, rule in rules.items():
         if rule is WriteRule.INVALID:
             raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, propid, "at create")
     return tuple(propid for propid, rule in rules.items() if rule is WriteRule.APPLY)
 
 
-def client_update(
-    obj: DirectoryObject, properties: Properties, profile: Profile = Profile.OWN_STORE
-) -> dict[int, PropVariant]:
+def client_update(obj: DirectoryObject, properties: Properties) -> dict[int, PropVariant]:
     """The stored properties that S_DSSetProps changes (3.1.4.21.8.2)."""
     for propid in properties:
         if propid >= 1000:
@@ -116,7 +110,7 @@ def client_update(
     check_properties(obj.type, properties)
     applied: dict[int, PropVariant] = {}
     for propid, variant in properties.items():
-        rule = on_update(propid, profile)
+        rule = on_update(propid)
         if rule in (WriteRule.INVALID, WriteRule.UNLISTED):
             raise _refused(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, propid, "after create")
         if rule is WriteRule.APPLY:

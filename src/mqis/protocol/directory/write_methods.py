@@ -27,7 +27,6 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownership import enterprise, machine_of
 from mqis.protocol.directory.read_methods import check_information, check_secured
-from mqis.protocol.directory.rules import Profile
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation, merge
 from mqis.protocol.security.masks import generic_mapping, map_descriptor
@@ -47,8 +46,6 @@ from mqis.wire.security.sid import Sid
 _BY_GUID_ONLY = (ObjectType.USER, ObjectType.ROUTINGLINK)
 #: What is created by its path name (MQDS-3.1.4.4-04).
 _NAMED = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE)
-#: What a server over Active Directory deletes; a store of its own deletes all (note <137>).
-_DELETABLE = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTINGLINK)
 
 _CERTIFIED = frozenset({int(PropId.U_SIGN_CERT), int(PropId.U_DIGEST)})
 
@@ -181,15 +178,11 @@ def _completed(
 
 
 def delete_object(events: DirectoryEvents, guard: Guard, target: Target) -> DeletedObject | None:
-    """S_DSDeleteObject, S_DSDeleteObjectGuid (3.1.4.5, 3.1.4.6).
+    """S_DSDeleteObject, S_DSDeleteObjectGuid (3.1.4.5, 3.1.4.6), for all types (note <137>).
 
     A user is also found by the digest of a certificate; then just that certificate goes, unless
     it is the last. The result is None in that case.
     """
-    if events.profile is Profile.STANDARD and target.object_type not in _DELETABLE:
-        raise DirectoryError(
-            HResult.MQ_ERROR_INVALID_PARAMETER, f"a {target.object_type.label} cannot be deleted"
-        )
     events = _permitted(events, guard)
     if target.object_type is ObjectType.USER:
         return _delete_user(events, guard, target)

@@ -23,7 +23,6 @@ from typing import TypeVar
 from mqis.protocol.clock import Instant
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.ownchange import OwnChange
-from mqis.protocol.directory.rules import Profile
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.queueing.events import (
     Acknowledged,
@@ -61,12 +60,10 @@ class Node:
         replication: Replication,
         queue: QueueManager,
         entropy: Entropy,
-        profile: Profile = Profile.OWN_STORE,
     ) -> None:
         self.replication = replication
         self.queue = queue
         self._entropy = entropy
-        self._profile = profile
         self._aside: list[Aside | Refused] = []
 
     # --- operations -------------------------------------------------------------------------------
@@ -116,7 +113,6 @@ class Node:
                 tx,
                 int(at.unix),
                 self._entropy,
-                self._profile,
                 self.replication.me.site,
                 owns=self.replication.may_change(tx, at),
                 observe=made.append,

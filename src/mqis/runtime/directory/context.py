@@ -25,7 +25,6 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
-from mqis.protocol.directory.rules import Profile
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.ports import Entropy, Store, View
 from mqis.runtime import changelog
@@ -56,7 +55,6 @@ class DirectorySettings:
     """The settings of a directory server, where the text leaves its behaviour open."""
 
     administrators: frozenset[Sid] = frozenset()
-    profile: Profile = Profile.OWN_STORE
     machine_policy: MachinePolicy = MachinePolicy.EVERYONE
     own_site: Guid | None = None
     #: Challenge machines to prove their key before S_DSQM* calls; the text advises against it.
@@ -168,7 +166,6 @@ class DirectoryContext:
                     tx,
                     now,
                     self.entropy,
-                    settings.profile,
                     settings.own_site,
                     observe=made.append,
                 )

@@ -56,11 +56,11 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.QM_ENCRYPTION_PK, IGNORE, UNLISTED, Takes.NOTHING, computed=key(BASE_PROVIDER)),
     # Note <111>: else clients would find no address.
     PropertyRow(P.QM_ADDRESS, APPLY, APPLY, Takes.SERVER,
-        standard_create=IGNORE, default=b"", meaning=ValueMeaning.ADDRESSES, announced=True,
+        default=b"", meaning=ValueMeaning.ADDRESSES, announced=True,
         replicated=7, notified=NotificationPlace(changed=4)),
     # The caller says it: notes <90> and <111>.
     PropertyRow(P.QM_CNS, APPLY, APPLY, Takes.NOTHING,
-        standard_create=IGNORE, standard_update=IGNORE, default=(), refers_to=ObjectType.CN,
+        default=(), refers_to=ObjectType.CN,
         indexed=True, replicated=4, notified=NotificationPlace(changed=5)),
     PropertyRow(P.QM_OUTFRS, APPLY, APPLY, Takes.NOTHING,
         default=(), refers_to=ObjectType.MACHINE, replicated=12),
@@ -68,11 +68,11 @@ ROWS: tuple[PropertyRow, ...] = (
         default=(), refers_to=ObjectType.MACHINE, replicated=10),
     # Note <88>: an update is how a server gets or loses its role.
     PropertyRow(P.QM_SERVICE, APPLY, APPLY, Takes.ROLE,
-        standard_update=INVALID, default=0, computed=service_bits, also_stored=True,
+        default=0, computed=service_bits, also_stored=True,
         store=store_service, meaning=ValueMeaning.SERVICE, announced=True, replicated=14),
     # The partition follows from the site: no client moves objects between authorities.
     PropertyRow(P.QM_PARTITIONID, IGNORE, IGNORE, Takes.ENTERPRISE,
-        role=PropertyRole.PARTITION, readable=False, standard_update=APPLY),
+        role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.QM_HASHKEY, IGNORE, UNLISTED, Takes.NOTHING,
         readable=False, reserved=True, replicated=18),
     PropertyRow(P.QM_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
@@ -97,7 +97,7 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.QM_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING, computed=name),
     # The documented client sends the list at create too.
     PropertyRow(P.QM_SITE_IDS, APPLY, APPLY, Takes.PLACE,
-        standard_create=INVALID, check=check_sites, refers_to=ObjectType.SITE, indexed=True,
+        check=check_sites, refers_to=ObjectType.SITE, indexed=True,
         travels_as=P.QM_SITE_ID),
     PropertyRow(P.QM_OUTFRS_DN, IGNORE, UNLISTED, Takes.NOTHING,
         computed=machine_names(P.QM_OUTFRS)),

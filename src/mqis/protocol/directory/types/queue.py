@@ -78,7 +78,7 @@ ROWS: tuple[PropertyRow, ...] = (
         notified=NotificationPlace(always=1)),
     # The partition follows from the site: no client moves objects between authorities.
     PropertyRow(P.Q_PARTITIONID, IGNORE, IGNORE, Takes.ENTERPRISE,
-        role=PropertyRole.PARTITION, standard_create=APPLY, standard_update=APPLY),
+        role=PropertyRole.PARTITION),
     PropertyRow(P.Q_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
         role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
     PropertyRow(P.Q_HASHKEY, IGNORE, UNLISTED, Takes.NOTHING,

@@ -92,9 +92,6 @@ class PropertyRow:
     extended: bool = False
 
     # --- writing ---
-    #: The same as ``create`` and ``update`` in the text, where this server departs from it.
-    standard_create: WriteRule | None = None
-    standard_update: WriteRule | None = None
     #: Stored by a create that does not supply it (MS-MQDS 3.1.4.21.8.3).
     default: Value = None
     #: A create has to supply it (MS-MQDS 3.1.4.4), under this or another name.

@@ -26,7 +26,7 @@ ROWS: tuple[PropertyRow, ...] = (
         default=(), refers_to=ObjectType.MACHINE, replicated=1),
     # Note <120>: nobody else could name the authority of the site.
     PropertyRow(P.S_PSC, APPLY, APPLY, Takes.ENTERPRISE,
-        standard_create=IGNORE, default="", replicated=5),
+        default="", replicated=5),
     PropertyRow(P.S_INTERVAL1, APPLY, APPLY, Takes.NOTHING, default=2, replicated=2),
     PropertyRow(P.S_INTERVAL2, APPLY, APPLY, Takes.NOTHING, default=10, replicated=3),
     PropertyRow(P.S_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
