@@ -23,6 +23,8 @@ install: $(VENV)/.dev $(VENV)/.run $(VENV)/.pipeline java ## everything that the
 	@mkdir -p .build
 
 # Types are checked beside the tests: both leave the machine room. What fails is told at the end.
+# Tests wait for events, and give up after three minutes: MQIS_TEST_PATIENCE=4 multiplies that by
+# four, MQIS_EXAMPLES=1000 has properties try more examples than 60.
 test: lint $(VENV)/.pipeline java ## every gate: style, types, layers, tests, coverage
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=none types pytest
 

@@ -15,7 +15,8 @@ pytest_plugins = ["tests.plugins.conformance", "tests.plugins.stores", "tests.pl
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How fast anything is, is not for tests to judge: a busy machine is slow at everything.
+# How fast anything is, is not for tests to judge: a busy machine is slow at everything. So they
+# wait for events, with the deadlines of tests/waiting.py (MQIS_TEST_PATIENCE=4: four times longer).
 # MQIS_EXAMPLES=1000 looks deeper than there is time for in every run; each run draws anew.
 settings.register_profile(
     "mqis",

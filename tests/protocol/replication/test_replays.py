@@ -320,6 +320,7 @@ def test_a_psc_speaks_for_its_own_backups_alone(enterprise: Enterprise, requeste
 
 
 @pytest.mark.req("SEC-4-01", "SEC-3-04")
+@pytest.mark.untraced
 def test_everything_that_was_ever_sent_is_sent_again_and_nothing_changes() -> None:
     """To whom it was meant for and to everybody else, in the order of then and backwards."""
     made = Enterprise(Settings(gather_s=0.0, purge_buffer=4, purge_step=2))

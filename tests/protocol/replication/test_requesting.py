@@ -333,6 +333,7 @@ def test_a_request_whose_answer_is_remembered_too_long_ago_is_new(
     assert psc.last(SITE_B) == last + 2
 
 
+@pytest.mark.untraced
 def test_the_authority_does_not_keep_answers_for_ever() -> None:
     """Beyond the limit the oldest go, and with their day all others."""
     made = Enterprise(Settings(max_replies=300))
