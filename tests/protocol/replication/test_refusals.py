@@ -11,6 +11,7 @@ from mqis.protocol.replication.effects import Refusal
 from mqis.protocol.replication.refusals import HARMLESS, RefusalReason
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
@@ -22,7 +23,7 @@ from mqis.wire.mqdsrp.messages import (
 )
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, Node, Parcel, guid_of, text
+from tests.protocol.replication.enterprise import Enterprise, Node, Parcel, guid_of
 from tests.protocol.replication.test_scenario_hostile import FORGERIES, queue_change
 
 SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
@@ -143,7 +144,7 @@ def test_a_change_that_the_directory_refuses(enterprise: Enterprise) -> None:
         command=Command.UPDATE,
         path=None,
         guid=guid_of("nobody"),
-        properties=((PropId.Q_LABEL, text("x")),),
+        properties=(pair(PropId.Q_LABEL, "x"),),
     )
     found = refused(enterprise, "pec", "psc", ChangePropagation(SITE_A, (missing,)))
     assert found.reason is R.NOT_APPLIED
@@ -203,7 +204,7 @@ def test_the_name_of_a_peer_does_not_choose_the_reason(sentence: str) -> None:
     with psc.store.write() as tx:
         machine = tx.find(ObjectType.MACHINE, "pec")
         assert machine is not None
-        named = {**machine.properties, PropId.QM_PATHNAME: text(sentence)}
+        named = props({**machine.properties, PropId.QM_PATHNAME: sentence})
         tx.insert(replace(machine, id=guid_of("peer"), properties=named))
     change = queue_change(SITE_A, 99, 98)
     found = refused(enterprise, "peer", "psc", ChangePropagation(SITE_A, (change,)))

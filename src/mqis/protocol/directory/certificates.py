@@ -9,6 +9,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts, digest_of
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 
@@ -35,7 +36,7 @@ def with_digests(given: Properties, stored: Properties) -> Properties:
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
             "PROPID_U_DIGEST is not the MD5 of the certificates in PROPID_U_SIGN_CERT",
         )
-    return {**given, PropId.U_DIGEST: PropVariant(VarType.VECTOR_CLSID, tuple(computed))}
+    return props({**given, PropId.U_DIGEST: tuple(computed)})
 
 
 def _is_list(variant: PropVariant) -> bool:
@@ -52,10 +53,12 @@ def with_certificates(user: DirectoryObject, more: Properties) -> dict[int, Prop
         listed = UserSignCerts(certificates)
     except ValueError as error:
         raise DirectoryError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, str(error)) from error
-    return {
-        PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, listed.to_bytes()),
-        PropId.U_DIGEST: PropVariant(VarType.VECTOR_CLSID, tuple(digests)),
-    }
+    return props(
+        {
+            PropId.U_SIGN_CERT: listed.to_bytes(),
+            PropId.U_DIGEST: tuple(digests),
+        }
+    )
 
 
 def certificates_of(properties: Properties) -> tuple[UserSignCert, ...]:

@@ -20,6 +20,7 @@ from mqis.wire.mqcn import ChangeNotification, NotificationCommand, Notification
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
 from mqis.wire.propvariant import PropVariant, Value, VarType
 
 
@@ -149,8 +150,8 @@ def _properties(notice: ChangeNotice) -> tuple[tuple[int, PropVariant], ...]:
 def deleted_queue() -> tuple[tuple[int, PropVariant], ...]:
     """The same for every scope of the queue: MQDS_ENTERPRISESCOPE, MQDS_QUEUE."""
     return (
-        (PropId.D_SCOPE, PropVariant(VarType.UI1, int(Scope.ENTERPRISE))),
-        (PropId.D_OBJTYPE, PropVariant(VarType.UI1, int(ObjectType.QUEUE))),
+        pair(PropId.D_SCOPE, int(Scope.ENTERPRISE)),
+        pair(PropId.D_OBJTYPE, int(ObjectType.QUEUE)),
     )
 
 

@@ -46,6 +46,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
@@ -220,7 +221,7 @@ class DirectoryEvents:
             listed = UserSignCerts(())
             if found.value:
                 listed = UserSignCerts.from_property(found.value, self.entropy.guid())
-            stored[PropId.U_SIGN_CERT] = PropVariant(VarType.BLOB, listed.to_bytes())
+            stored[PropId.U_SIGN_CERT] = prop(PropId.U_SIGN_CERT, listed.to_bytes())
 
     def _user_of(self, stored: Properties) -> DirectoryObject | None:
         """The user who has the SID of a new one: there is one for each (MQDS-3.1.4.4-24)."""
@@ -282,12 +283,12 @@ class DirectoryEvents:
         """The partition of a new object; ``stored`` learns where it hangs (ownership.py)."""
         if object_type is ObjectType.QUEUE:
             host = machine_of(path or "", self.transaction)
-            stored[PropId.Q_QMID] = PropVariant(VarType.CLSID, host.id)
+            stored[PropId.Q_QMID] = prop(PropId.Q_QMID, host.id)
             return host.partition
         if object_type is ObjectType.MACHINE:
             if self.own_site is not None:
-                own = PropVariant(VarType.VECTOR_CLSID, (self.own_site,))
-                stored.setdefault(PropId.QM_SITE_IDS, own)
+                own = (self.own_site,)
+                stored.setdefault(PropId.QM_SITE_IDS, prop(PropId.QM_SITE_IDS, own))
             return site_of(stored)
         return ENTERPRISE_PARTITION
 

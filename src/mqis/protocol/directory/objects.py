@@ -16,8 +16,9 @@ from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import Properties, PropertyBag
-from mqis.wire.propvariant import PropVariant, Value, VarType
+from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
 
 #: The partition that enterprise-wide objects lie in (MC-MQDSRP 3.1.1.2.3).
@@ -112,13 +113,15 @@ class DeletedObject:
 
     def as_properties(self) -> dict[PropId, PropVariant]:
         """Under the identifiers of MS-MQMQ 2.3.13."""
-        return {
-            PropId.D_SEQNUM: PropVariant(VarType.BLOB, self.seq.to_bytes()),
-            PropId.D_PARTITIONID: PropVariant(VarType.CLSID, self.partition),
-            PropId.D_SCOPE: PropVariant(VarType.UI1, self.scope),
-            PropId.D_OBJTYPE: PropVariant(VarType.UI1, self.object_type),
-            PropId.D_IDENTIFIER: PropVariant(VarType.CLSID, self.id),
-        }
+        return props(
+            {
+                PropId.D_SEQNUM: self.seq.to_bytes(),
+                PropId.D_PARTITIONID: self.partition,
+                PropId.D_SCOPE: self.scope,
+                PropId.D_OBJTYPE: self.object_type,
+                PropId.D_IDENTIFIER: self.id,
+            }
+        )
 
 
 class PurgeState(IntEnum):

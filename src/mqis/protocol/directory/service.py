@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from mqis.protocol.directory.types.row import StoredObject
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import Properties
-from mqis.wire.propvariant import PropVariant, Value, VarType
+from mqis.wire.propvariant import PropVariant, Value
 
 
 class ServiceBits(IntFlag):
@@ -84,7 +85,9 @@ class Service:
         return replace(self, directory_server=flag, role=None)
 
     def as_properties(self) -> dict[int, PropVariant]:
-        return {
-            PropId.QM_SERVICE: PropVariant(VarType.UI4, self.bits),
-            PropId.QM_SERVICE_DSSERVER: PropVariant(VarType.UI1, int(self.directory_server)),
-        }
+        return props(
+            {
+                PropId.QM_SERVICE: self.bits,
+                PropId.QM_SERVICE_DSSERVER: int(self.directory_server),
+            }
+        )

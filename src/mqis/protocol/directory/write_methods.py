@@ -37,6 +37,7 @@ from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.descriptor import SecurityDescriptor
@@ -229,10 +230,12 @@ def _without_certificate(user: DirectoryObject, digest: Guid) -> dict[int, PropV
     digests = user.value(PropId.U_DIGEST)
     assert isinstance(digests, tuple)
     left = tuple(d for d in digests if d != digest)
-    return {
-        PropId.U_SIGN_CERT: PropVariant(VarType.BLOB, UserSignCerts(kept).to_bytes()),
-        PropId.U_DIGEST: PropVariant(VarType.VECTOR_CLSID, left),
-    }
+    return props(
+        {
+            PropId.U_SIGN_CERT: UserSignCerts(kept).to_bytes(),
+            PropId.U_DIGEST: left,
+        }
+    )
 
 
 def set_properties(

@@ -13,8 +13,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import Properties
-from mqis.wire.propvariant import PropVariant, Value, VarType
+from mqis.wire.propvariant import PropVariant, Value
 
 #: Machines of a list that are looked up for their names. Three routing servers are usual; whoever
 #: may write the list could make every read of it look up 65,536.
@@ -54,7 +55,7 @@ def store_first_site(
     stored = before.get(PropId.QM_SITE_IDS)
     others = stored.value[1:] if stored is not None and isinstance(stored.value, tuple) else ()
     sites = (value, *(site for site in others if site != value))
-    return {PropId.QM_SITE_IDS: PropVariant(VarType.VECTOR_CLSID, sites)}
+    return props({PropId.QM_SITE_IDS: sites})
 
 
 # --- services -------------------------------------------------------------------------------------
