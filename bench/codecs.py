@@ -48,14 +48,14 @@ def _run(run: Run) -> Results:
     ):
         run.say(f"codecs: {table}")
         for duel in duels:
-            results.rows += _fight(run, table, duel)
+            results.rows += _measure_duel(run, table, duel)
     return results
 
 
 BENCH = Bench("codecs", "decoding and encoding, values and megabytes per second", _run)
 
 
-def _fight(run: Run, table: str, duel: Duel) -> list[Row]:
+def _measure_duel(run: Run, table: str, duel: Duel) -> list[Row]:
     contenders = {duel.name: _timed(run, duel, duel.ours)}
     size = duel.size / duel.values
     if duel.peer is None or duel.peer_name is None:

@@ -176,11 +176,13 @@ def _run(run: Run) -> Results:
         samples = contest(run.rounds, {name: contender(name) for name in askers})
     for asker in askers.values():
         asker.close()
-    _tell(results, samples, loads)
+    _add_results(results, samples, loads)
     return results
 
 
-def _tell(results: Results, samples: dict[str, list[Sample]], loads: dict[str, list[Load]]) -> None:
+def _add_results(
+    results: Results, samples: dict[str, list[Sample]], loads: dict[str, list[Load]]
+) -> None:
     table = f"{SOURCES:,} sources, {WINDOW} requests under way"
     for name, rounds in samples.items():
         peer = None if name == ECHO else (ECHO, samples[ECHO])

@@ -116,7 +116,7 @@ def start(home: Home, resources: ExitStack) -> Member:
 # --- in the process -------------------------------------------------------------------------------
 
 
-def _tell(ready: Ready) -> None:
+def _announce(ready: Ready) -> None:
     print(dumps(asdict(ready)), flush=True)
 
 
@@ -132,7 +132,7 @@ def _profiled(config: Path) -> None:
 
     GroupCommitWriter._work = profiled  # type: ignore[assignment, method-assign]
     profile = Profile(thread_time)
-    profile.runcall(serve, lambda: load(config), _tell)
+    profile.runcall(serve, lambda: load(config), _announce)
     profile.dump_stats(f"{name}.loop")
 
 
@@ -141,7 +141,7 @@ def main() -> None:
     if PROFILE in os.environ:
         _profiled(config)
     else:
-        serve(lambda: load(config), _tell)
+        serve(lambda: load(config), _announce)
 
 
 if __name__ == "__main__":

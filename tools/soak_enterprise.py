@@ -140,7 +140,7 @@ class Worker:
     async def _step(self, client: DirectoryClient) -> None:
         choice = self._rng.random()
         if choice < 0.25:
-            await self._look(client)
+            await self._look_up(client)
         elif len(self._queues) >= MOST_QUEUES or (self._queues and choice < 0.40):
             path = self._rng.choice(sorted(self._queues))
             if await self._change("delete", path, None, client.delete(QUEUE, path=path)):
@@ -161,7 +161,7 @@ class Worker:
         if await self._change("create", path, label, client.create(QUEUE, path, _labelled(label))):
             self._queues[path] = label
 
-    async def _look(self, client: DirectoryClient) -> None:
+    async def _look_up(self, client: DirectoryClient) -> None:
         """Looks up a queue by label, or one of its own by path; the server may not have it yet."""
         if self._queues and self._rng.random() < 0.5:
             path = self._rng.choice(sorted(self._queues))
@@ -259,10 +259,10 @@ class Memory:
 
     async def watch(self, run: Path) -> None:
         while True:
-            await asyncio.gather(*(self._look(node) for node in load_nodes(run)))
+            await asyncio.gather(*(self._sample(node) for node in load_nodes(run)))
             await asyncio.sleep(SAMPLE_S)
 
-    async def _look(self, node: NodePlace) -> None:
+    async def _sample(self, node: NodePlace) -> None:
         told = await asyncio.to_thread(fetch, node.monitor_url)
         if isinstance(told, str) or (size := resident(told.pid)) is None:
             return
@@ -487,7 +487,7 @@ def memory_faults(memory: Memory, nodes: Nodes) -> list[str]:
     return faults
 
 
-def tell(outcome: Outcome, nodes: Nodes, show: Console) -> None:
+def print_summary(outcome: Outcome, nodes: Nodes, show: Console) -> None:
     ledger, done = outcome.load.ledger, outcome.load.done
     made = Table("server", "changes through it", "restarts", "memory MB", "longest life", "slope")
     for node in nodes:
@@ -536,7 +536,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             outcome.audit, faults = audit(directory / "run", nodes)
             outcome.faults += faults
-    tell(outcome, nodes, show)
+    print_summary(outcome, nodes, show)
     for fault in outcome.faults[:20]:
         show.print(f"WRONG: {fault}", markup=False)
     if outcome.faults:

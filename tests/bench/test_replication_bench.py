@@ -78,7 +78,7 @@ class TestComparing:
             assert queue is not None
             label = "something else"
             tx.update(queue, queue.with_properties(props({PropId.Q_LABEL: label}), queue.seq))
-        with pytest.raises(LoadError, match="queue0000007 is other"):
+        with pytest.raises(LoadError, match="queue0000007 differs"):
             side.compare()
 
     def test_an_object_too_many_is_seen(self, side: Members) -> None:

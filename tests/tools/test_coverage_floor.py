@@ -137,7 +137,7 @@ def test_almost_all_is_not_all() -> None:
         ({"src/mqis/wire/a.py": summary(1, 1, 0, 0)}, "no file of mqis/protocol"),
         (
             {"src/mqis/wire/a.py": {"summary": {"covered_lines": 1, "num_statements": 1}}},
-            "src/mqis/wire/a.py: measured without branches",
+            "src/mqis/wire/a.py: coverage was measured without branches",
         ),
     ],
 )

@@ -203,7 +203,7 @@ def test_what_others_call_their_queues_is_text_and_nothing_else(
 
 def test_another_server_shows_its_own_replica(administrator: Visitor) -> None:
     answer = administrator.get(f"/directory?server={PSC}&type=site")
-    assert f"as {PSC} has it" in answer.text
+    assert f"as {PSC} has them" in answer.text
     assert "3 sites" in answer.text
 
 

@@ -198,7 +198,7 @@ class Delivery:
             for backup in backups:
                 self._propagate(Hop(hop.target, backup), batch, passed_on, mishap)
 
-    def tell(self, hop: Hop, message: Message, batch: Sequence[Sent] = ()) -> None:
+    def send_message(self, hop: Hop, message: Message, batch: Sequence[Sent] = ()) -> None:
         """Sends any other message, which arrives; the receiver applies the changes of ``batch``."""
         self._message(hop, message.OPERATION, encode_message(message), batch)
 

@@ -65,7 +65,7 @@ def _synchronize(
             0 if member.role is Role.BSC else 1,
             member.name,
         )
-        delivery.tell(Hop(member.name, source), request)
+        delivery.send_message(Hop(member.name, source), request)
         reply = SyncReply(
             site,
             state.id,
@@ -75,7 +75,7 @@ def _synchronize(
             Sync0.NONE if part.is_last else Sync0.MORE,
             tuple(sent.change for sent in part.batch),
         )
-        delivery.tell(Hop(source, member.name), reply, part.batch)
+        delivery.send_message(Hop(source, member.name), reply, part.batch)
     delivery.reached[member.name, state.id] = state.last_seq
     return len(parts)
 
