@@ -88,7 +88,7 @@ def _dissected(kind: type[Dissector], data: bytes) -> None:
         elif part:
             dissector.data(flags & 1, part, _PLACE)
         if flags & 4:
-            dissector.begin_astray(flags & 1)
+            dissector.begin_out_of_sync(flags & 1)
     dissector.end(_PLACE)
 
 

@@ -12,7 +12,7 @@ from mqis.wire.cmp.packet import Packet
 
 @dataclass(frozen=True, slots=True)
 class SendBoxcar:
-    """Is sent by SendReceive, one at a time; ``boxcar_delivered`` or ``boxcar_failed`` follows."""
+    """A boxcar to send by SendReceive, one at a time; then ``boxcar_delivered`` or ``_failed``."""
 
     data: bytes
     count: int
