@@ -27,6 +27,7 @@ from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.directory.allowance import Allowance
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.discovery.limiter import RateLimit
 from mqis.protocol.logons import LogonLimits
 from mqis.protocol.ports import Store, View
@@ -54,7 +55,6 @@ from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
 
 log = logging.getLogger(__name__)
 
@@ -436,9 +436,8 @@ def _own_site(config: Config, view: View) -> DirectoryObject:
     """The site of the configuration, or that of the machine it names."""
     wanted, name = config.server.site, config.server.name
     machine = view.find(ObjectType.MACHINE, name) if name else None
-    listed = machine.value(PropId.QM_SITE_IDS) if machine is not None else None
-    ids = [id for id in listed if isinstance(id, Guid)] if isinstance(listed, tuple) else []  # noqa: A001
-    own = [site for site in (view.get(ObjectType.SITE, id) for id in ids) if site is not None]  # noqa: A001
+    ids = () if machine is None else sites_of(machine)
+    own = [site for site in (view.get(ObjectType.SITE, id_) for id_ in ids) if site is not None]
     known = ", ".join(sorted(site.path or "" for site in view.objects(ObjectType.SITE)))
     if not wanted:
         if own:

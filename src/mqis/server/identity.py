@@ -10,6 +10,7 @@ from mqis.config.file import ConfigError
 from mqis.config.sections import Config
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.ports import View
 from mqis.protocol.replication.server import Role, Server
 from mqis.runtime.node.members import Seed
@@ -57,9 +58,7 @@ def _agreed(key: str, said: Guid | None, stored: Guid | None) -> Guid | None:
 
 
 def _site_of(machine: DirectoryObject | None) -> Guid | None:
-    listed = None if machine is None else machine.value(PropId.QM_SITE_IDS)
-    first = listed[0] if isinstance(listed, tuple) and listed else None
-    return first if isinstance(first, Guid) else None
+    return None if machine is None else next(iter(sites_of(machine)), None)
 
 
 def _pec_of(view: View) -> str:

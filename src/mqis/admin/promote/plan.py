@@ -17,6 +17,7 @@ from mqis.config.sections import Config
 from mqis.config.stores import file_of, open_store
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.ports import Store, View
 from mqis.server.hosts import HostResolver
 from mqis.storage.journal.files import flush_directory
@@ -96,9 +97,8 @@ def machine_named(view: View, name: str) -> DirectoryObject:
 
 
 def site_of_machine(view: View, machine: DirectoryObject) -> DirectoryObject:
-    listed = machine.value(PropId.QM_SITE_IDS)
-    first = listed[0] if isinstance(listed, tuple) and listed else None
-    site = view.get(ObjectType.SITE, first) if isinstance(first, Guid) else None
+    first = next(iter(sites_of(machine)), None)
+    site = None if first is None else view.get(ObjectType.SITE, first)
     if site is None:
         raise PromoteError(f"the directory here does not tell the site of {machine.path}")
     return site

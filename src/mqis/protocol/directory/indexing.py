@@ -10,6 +10,7 @@ from hashlib import sha256
 
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.types.catalogue import by_type
+from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -35,9 +36,7 @@ def owner_of(obj: DirectoryObject) -> Guid:
         machine = obj.value(PropId.Q_QMID)
         return machine if isinstance(machine, Guid) else Guid.NULL
     if obj.type is ObjectType.MACHINE:
-        sites = obj.value(PropId.QM_SITE_IDS)
-        if isinstance(sites, tuple) and sites and isinstance(sites[0], Guid):
-            return sites[0]
+        return next(iter(sites_of(obj)), Guid.NULL)
     return Guid.NULL
 
 

@@ -11,6 +11,7 @@ from mqis.protocol.directory.objects import (
     PurgeState,
 )
 from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.names import canonical
@@ -23,7 +24,6 @@ from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, Serv
 from mqis.server.replication import ReplicationService
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
 
 _STATES = {
     PurgeState.NORMAL: "normal",
@@ -73,9 +73,8 @@ def site_name(view: View, sources: Sources) -> str:
         site = view.get(ObjectType.SITE, replication.me.site)
     else:
         machine = view.find(ObjectType.MACHINE, sources.name)
-        listed = None if machine is None else machine.value(PropId.QM_SITE_IDS)
-        first = listed[0] if isinstance(listed, tuple) and listed else None
-        site = view.get(ObjectType.SITE, first) if isinstance(first, Guid) else None
+        first = None if machine is None else next(iter(sites_of(machine)), None)
+        site = None if first is None else view.get(ObjectType.SITE, first)
     return (None if site is None else site.path) or sources.config.server.site
 
 
