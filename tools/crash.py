@@ -48,7 +48,7 @@ from tools.crash_history import Content, History
 
 WORKER = Path(__file__).resolve().with_name("crash_worker.py")
 #: A worker that says nothing for this long hangs.
-SILENCE_S = 30.0
+SILENCE_S = 180.0
 
 
 @unique

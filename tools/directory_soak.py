@@ -70,9 +70,9 @@ EQ = 4
 #: Queues that a client keeps: enough to have a choice, few enough to delete often.
 MOST_QUEUES = 8
 #: An answer that takes this long counts as an error.
-TIMEOUT_S = 60.0
+TIMEOUT_S = 180.0
 #: How long the server may take to notice that everybody has left.
-QUIET_S = 10.0
+QUIET_S = 180.0
 #: How often each thing is done.
 MIX = {"read": 55, "lookup": 15, "create": 12, "change": 10, "delete": 8}
 
