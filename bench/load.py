@@ -24,7 +24,7 @@ from bench.measure import Sample
 
 Operation = Generator[bytes, Any, None]
 #: Longer than any operation takes; a server that never answers ends the run.
-TIMEOUT_S = 30.0
+TIMEOUT_S = 180.0
 
 
 class LoadError(Exception):

@@ -25,7 +25,7 @@ from mqis.server.directory_server import Ready
 from mqis.server.serve import serve
 
 PROFILE = "MQIS_BENCH_PROFILE"
-_STOPS_WITHIN_S = 30.0
+_STOPS_WITHIN_S = 180.0
 _CONFIG, _STORE, _LOG = "mqis.toml", "mqis.db", "log"
 
 

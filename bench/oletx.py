@@ -333,7 +333,7 @@ class Contender:
             assert self._process.stdin is not None
             self._process.stdin.close()
             try:
-                self._process.wait(20)
+                self._process.wait(180)
             except subprocess.TimeoutExpired:
                 self._process.kill()
 

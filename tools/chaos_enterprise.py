@@ -48,7 +48,7 @@ SERVERS = (
 )
 PEC = SERVERS[0][0]
 _BITS = {"pec": ServiceBits.PEC, "psc": ServiceBits.PSC, "bsc": ServiceBits.BSC}
-START_S = 60.0
+START_S = 180.0
 
 
 # --- links ----------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from tools.crash_history import Content, History
 
 WORKER = Path(__file__).resolve().with_name("crash_worker.py")
 #: A worker without output for this long counts as hung.
-SILENCE_S = 30.0
+SILENCE_S = 180.0
 
 
 @unique

@@ -71,9 +71,9 @@ EQ = 4
 #: The number of queues of a client: enough to have a choice, few enough to delete often.
 MOST_QUEUES = 8
 #: An answer that takes this long counts as an error.
-TIMEOUT_S = 60.0
+TIMEOUT_S = 180.0
 #: The time limit of the server to notice that all clients have left.
-QUIET_S = 10.0
+QUIET_S = 180.0
 #: The weights of the operations.
 MIX = {"read": 55, "lookup": 15, "create": 12, "change": 10, "delete": 8}
 
