@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from mqis.server.monitoring.metrics.catalogue import METRICS, Kind, Metric
 
 _I = 'instance=~"$instance"'
 _RATE = "$__rate_interval"
@@ -386,7 +389,10 @@ ROWS = (
 )
 
 
-def dashboard() -> dict[str, Any]:
+def dashboard(metrics: Sequence[Metric] = METRICS) -> dict[str, Any]:
+    """The dashboard. A metric that no row above shows gets a panel of its own at the end."""
+    rest = tuple(_panel_of(metric) for metric in metrics if not _is_shown(metric))
+    rows = (*ROWS, Row("More", rest)) if rest else ROWS
     return {
         "title": "mqis",
         "uid": "mqis",
@@ -398,8 +404,29 @@ def dashboard() -> dict[str, Any]:
         "timezone": "browser",
         "tags": ["mqis"],
         "templating": {"list": [_datasources(), _instances()]},
-        "panels": list(_panels()),
+        "panels": list(_panels(rows)),
     }
+
+
+def _is_shown(metric: Metric) -> bool:
+    name = re.compile(rf"\b{metric.exported}(_bucket)?\b")
+    panels = (panel for row in ROWS for panel in row.panels)
+    return any(name.search(expression) for panel in panels for expression, _ in panel.queries)
+
+
+def _panel_of(metric: Metric) -> Panel:
+    """A panel made from the catalogue alone."""
+    labels = ("instance", *metric.labels)
+    by = ", ".join(labels)
+    if metric.kind is Kind.COUNTER:
+        query = _rate(metric.exported, by)
+    elif metric.kind is Kind.HISTOGRAM:
+        query = _quantile(metric.name, 0.99, by)
+    else:
+        query = _now(metric.exported, " ".join(f"{{{{{label}}}}}" for label in labels))
+    unit = "s" if metric.name.endswith("_seconds") else "short"
+    title = metric.name.removeprefix("mqis_").replace("_", " ").capitalize()
+    return Panel(title, unit, (query,), text=metric.help)
 
 
 def _datasources() -> dict[str, Any]:
@@ -428,9 +455,9 @@ def _instances() -> dict[str, Any]:
     }
 
 
-def _panels() -> Iterator[dict[str, Any]]:
+def _panels(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     top, number = 0, 0
-    for row in ROWS:
+    for row in rows:
         number += 1
         place = {"x": 0, "y": top, "w": _WIDTH * _IN_ROW, "h": 1}
         yield {"id": number, "type": "row", "title": row.title, "gridPos": place, "panels": []}

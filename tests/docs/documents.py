@@ -16,7 +16,7 @@ from tests.waiting import DEADLINE_S
 
 ROOT = Path(__file__).parents[2]
 #: Every document that people read, not the tables and the generated ones beside them.
-DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def text_of(name: str) -> str:

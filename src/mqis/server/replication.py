@@ -9,8 +9,9 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from mqis.config.logs import details
 from mqis.config.replication import ReplicationSection
@@ -61,17 +62,19 @@ class ReplicationError(MqisError):
 
 
 def settings_of(section: ReplicationSection) -> Settings:
+    """The settings of the machine: keys with the same name, and those that follow from others."""
+    keys = {key.name for key in fields(section)}
+    same: dict[str, Any] = {
+        setting.name: getattr(section, setting.name)
+        for setting in fields(Settings)
+        if setting.name in keys
+    }
     return Settings(
+        **same,
         gather_s=section.gather_ms / 1000,
-        heartbeat_s=section.heartbeat_s,
-        retry_s=section.retry_s,
         max_retry_s=max(section.retry_s, Settings().max_retry_s),
-        reply_wait_s=section.reply_wait_s,
         repeat_s=0.4 * section.reply_wait_s,
-        recovery_wait_s=section.recovery_wait_s,
         recovery_retry_s=min(section.recovery_wait_s / 8, Settings().recovery_retry_s),
-        forwarded_powers=section.forwarded_powers,
-        clock_skew_s=section.clock_skew_s,
     )
 
 

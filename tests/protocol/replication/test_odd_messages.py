@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import Nacked
 from mqis.protocol.queueing.message import Message as Envelope
 from mqis.protocol.replication.changes import deletion
+from mqis.protocol.replication.machine import _dispatch
 from mqis.protocol.replication.transport import MAX_RESENDS
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -284,3 +286,9 @@ def test_what_is_remembered_of_refused_messages_has_an_end(enterprise: Enterpris
     assert refused(*range(1000, 1256)) == 256
     assert refused(1) == 1
     assert len(pec.machine.memory.resent) == 256
+
+
+def test_a_message_without_a_handler_is_not_dropped_in_silence() -> None:
+    nothing: Any = None
+    with pytest.raises(AssertionError):
+        _dispatch(nothing, nothing, nothing)

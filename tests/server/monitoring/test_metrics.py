@@ -24,11 +24,12 @@ from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.authentication.initiator import Credentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials, RpcClient
-from mqis.server.monitoring.metrics.catalogue import METRICS, Kind
+from mqis.server.monitoring.metrics.catalogue import METRICS, Kind, Metric
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.server.monitoring.pair import Pair, client_of, fetch, pair
+from tools.dashboard import dashboard
 
 ROOT = Path(__file__).resolve().parents[3]
 DASHBOARD = ROOT / "deploy" / "grafana" / "mqis.json"
@@ -182,6 +183,37 @@ def test_the_dashboard_asks_for_what_servers_export(scraped: dict[str, str]) -> 
 def test_the_dashboard_shows_every_metric() -> None:
     shown = {name.removesuffix("_bucket") for name in named()}
     assert {metric.exported for metric in METRICS} - shown == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "query"),
+    [
+        (Kind.GAUGE, 'mqis_new_thing{instance=~"$instance"}'),
+        (
+            Kind.COUNTER,
+            (
+                "sum by (instance, site) "
+                '(rate(mqis_new_thing_total{instance=~"$instance"}[$__rate_interval]))'
+            ),
+        ),
+        (
+            Kind.HISTOGRAM,
+            (
+                "histogram_quantile(0.99, sum by (le, instance, site) "
+                '(rate(mqis_new_thing_bucket{instance=~"$instance"}[$__rate_interval])))'
+            ),
+        ),
+    ],
+)
+def test_a_metric_without_a_panel_gets_one(kind: Kind, query: str) -> None:
+    metric = Metric("Server", kind, "mqis_new_thing", "A new thing.", ("site",))
+    panels = dashboard([*METRICS, metric])["panels"]
+    assert "More" in {panel["title"] for panel in panels if panel["type"] == "row"}
+    panel = panels[-1]
+    assert (panel["title"], panel["description"]) == ("New thing", "A new thing.")
+    (target,) = panel["targets"]
+    assert target["expr"] == query
+    assert target["legendFormat"].endswith("{{instance}} {{site}}")
 
 
 def test_its_labels_are_those_of_its_metrics() -> None:

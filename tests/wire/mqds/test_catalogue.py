@@ -54,7 +54,7 @@ class TestGenerated:
         (tmp_path / "propid.py").write_text(generate_catalogue.propid_module(), "utf-8")
         (tmp_path / "catalogue.py").write_text("stale", "utf-8")
         assert generate_catalogue.main() == 1
-        assert capsys.readouterr().out.startswith("catalogue.py is not what")
+        assert capsys.readouterr().out.startswith("catalogue.py differs from")
 
     def test_129_identifiers(self) -> None:
         assert len(PropId) == len(PROPERTIES) == len(MQDS) == 129

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 from hypothesis import given
 
@@ -95,6 +98,27 @@ def test_changes_beyond_the_limit_of_the_style_are_counted() -> None:
 @pytest.mark.parametrize("style", [FULL, TRACE], ids=["full", "trace"])
 def test_every_message_has_a_description(style: Style, message: Message) -> None:
     assert describe(message, style)
+
+
+@dataclass(frozen=True, slots=True)
+class Undescribed:
+    """A message that ``describing`` has no sentence for."""
+
+    site: Guid
+    partition: Guid
+    seq: SequenceNumber
+    changes: tuple[DirectoryChange, ...]
+    flush: int
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"), [((), "none"), ((CREATED,), "create m\\q (enterprise 1 after 0)")]
+)
+def test_a_message_without_a_sentence_lists_its_fields(
+    changes: tuple[DirectoryChange, ...], text: str
+) -> None:
+    message: Any = Undescribed(SITE, THING, N(7), changes, 3)
+    assert describe(message, TRACE) == f"partition 30000000, seq 7, changes {text}, flush 3"
 
 
 def test_operations_have_names() -> None:

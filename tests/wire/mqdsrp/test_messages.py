@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -438,6 +438,10 @@ def test_another_operation(operation: int) -> None:
 
 def test_the_operations() -> None:
     assert [operation.value for operation in Operation] == list(range(8))
+
+
+def test_every_operation_is_that_of_one_message() -> None:
+    assert sorted(kind.OPERATION for kind in get_args(Message)) == sorted(Operation)
 
 
 @pytest.mark.parametrize(

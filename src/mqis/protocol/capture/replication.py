@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mqis.protocol.capture.plain import field_names
 from mqis.protocol.capture.row import Meaning
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn.message import decode_notification
 from mqis.wire.mqcn.notification import ChangeNotification
 from mqis.wire.mqdsrp.describing import describe, few
-from mqis.wire.mqdsrp.messages import (
-    AlreadyPurged,
-    BscAck,
-    ChangePropagation,
-    ChangeReply,
-    ChangeRequest,
-    Message,
-    PscAck,
-    SyncReply,
-    SyncRequest,
-    decode_message,
-)
+from mqis.wire.mqdsrp.messages import ChangePropagation, Message, SyncReply, decode_message
+from mqis.wire.seqnum import SequenceNumber
 
 #: Partition, sequence number, machines.
 _About = tuple[Guid | None, int | None, tuple[str, ...]]
@@ -30,7 +21,7 @@ _LISTED = 3
 
 def replication(body: bytes) -> Meaning:
     message = decode_message(body)
-    partition, seq, machines = _ABOUT[type(message)](message)
+    partition, seq, machines = _ABOUT.get(type(message), _from_fields)(message)
     return Meaning(
         "mqdsrp",
         type(message).__name__,
@@ -64,42 +55,21 @@ def _propagation(message: ChangePropagation) -> _About:
     return partitions.pop() if one else None, max(numbers) if one else None, machines
 
 
-def _request(message: ChangeRequest) -> _About:
-    machines = (message.requester, *((message.psc,) if message.psc else ()))
-    return message.partition, None, machines
-
-
-def _reply(message: ChangeReply) -> _About:
-    return None, None, (message.requester,)
-
-
-def _sync_request(message: SyncRequest) -> _About:
-    return message.partition, message.from_seq.value, (message.requester,)
-
-
 def _sync_reply(message: SyncReply) -> _About:
+    """Names the last number that the requester then has, not the first."""
     return message.partition, message.to_seq.value, ()
 
 
-def _purged(message: AlreadyPurged) -> _About:
-    return message.partition, message.purged_seq.value, ()
+def _from_fields(message: Message) -> _About:
+    """The field ``partition``, the first sequence number, and all names of machines."""
+    values = [getattr(message, name) for name in field_names(type(message))]
+    numbers = (value.value for value in values if isinstance(value, SequenceNumber))
+    machines = tuple(value for value in values if isinstance(value, str) and value)
+    return getattr(message, "partition", None), next(numbers, None), machines
 
 
-def _psc_ack(message: PscAck) -> _About:
-    return message.partition, message.seq.value, (message.psc,)
-
-
-def _bsc_ack(message: BscAck) -> _About:
-    return None, None, (message.name,)
-
-
+#: Messages whose fields alone do not say what they are about.
 _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
     ChangePropagation: _propagation,
-    ChangeRequest: _request,
-    ChangeReply: _reply,
-    SyncRequest: _sync_request,
     SyncReply: _sync_reply,
-    AlreadyPurged: _purged,
-    PscAck: _psc_ack,
-    BscAck: _bsc_ack,
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from mqis.protocol.clock import Instant
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
@@ -266,6 +267,8 @@ def _dispatch(work: Work, sender: Sender, message: Message) -> None:
             acknowledging.receive_psc_ack(work, sender, message)
         case BscAck():
             acknowledging.receive_bsc_ack(work, sender, message)
+        case _:  # so that the type checker names a message without a handler
+            assert_never(message)
 
 
 def _changed(work: Work, changes: Iterable[OwnChange]) -> None:

@@ -8,7 +8,7 @@ are written, how many changes are listed, and whether the numbers that only repl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from mqis.wire.guid import Guid
@@ -61,7 +61,7 @@ def operation_name(number: int) -> str:
 
 def describe(message: Message, style: Style = FULL) -> str:
     """The message in one line, without its operation."""
-    return _DESCRIBERS[type(message)](message, style)
+    return _DESCRIBERS.get(type(message), _fields)(message, style)
 
 
 def few(things: list[str], most: int) -> str:
@@ -71,6 +71,22 @@ def few(things: list[str], most: int) -> str:
 
 
 _OPERATIONS = frozenset(map(int, Operation))
+
+
+def _fields(message: Message, style: Style) -> str:
+    """The fields by name, for a message that has no sentence of its own."""
+    named = ((field.name, getattr(message, field.name)) for field in fields(message))
+    return ", ".join(f"{name} {_value(value, style)}" for name, value in named if name != "site")
+
+
+def _value(value: object, style: Style) -> str:
+    if isinstance(value, Guid):
+        return style.guid(value)
+    if isinstance(value, SequenceNumber):
+        return style.number(value)
+    if isinstance(value, tuple) and all(isinstance(item, DirectoryChange) for item in value):
+        return _changes(value, style) or "none"
+    return str(value)
 
 
 def _change(change: DirectoryChange, style: Style) -> str:
@@ -154,6 +170,7 @@ def _bsc_ack(message: BscAck, _style: Style) -> str:
     return f"{message.name} is there"
 
 
+#: Sentences that read better than the list of fields.
 _DESCRIBERS: dict[type[Message], Callable[[Any, Style], str]] = {
     ChangePropagation: _propagation,
     ChangeRequest: _request,

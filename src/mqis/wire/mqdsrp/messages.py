@@ -5,6 +5,9 @@ Every message begins with the base header:
      0  u8   Version, 0
      1  16   SiteID of the sending queue manager
     17  u8   Operation
+
+A message is a member of ``Operation``, a class, and its name in ``Message``; decoding, captures and
+descriptions follow from them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.change import SMALLEST, DirectoryChange
@@ -360,15 +363,9 @@ Message = (
     | BscAck
 )
 
+#: Decoders of message bodies by operation, one for each class of ``Message``.
 _BODIES: dict[int, Callable[[Guid, Reader], Message]] = {
-    Operation.CHANGE_PROPAGATION: ChangePropagation.decode_body,
-    Operation.CHANGE_REQUEST: ChangeRequest.decode_body,
-    Operation.SYNC_REQUEST: SyncRequest.decode_body,
-    Operation.SYNC_REPLY: SyncReply.decode_body,
-    Operation.CHANGE_REPLY: ChangeReply.decode_body,
-    Operation.ALREADY_PURGED: AlreadyPurged.decode_body,
-    Operation.PSC_ACK: PscAck.decode_body,
-    Operation.BSC_ACK: BscAck.decode_body,
+    kind.OPERATION: kind.decode_body for kind in get_args(Message)
 }
 
 
@@ -382,7 +379,7 @@ def decode_message(data: bytes) -> Message:
     operation = reader.u8()
     decode = _BODIES.get(operation)
     if decode is None:
-        raise reader.error(f"operation {operation} is not one of 0 to 7", 17)
+        raise reader.error(f"operation {operation} is not one of 0 to {max(_BODIES)}", 17)
     return decode(site, reader)
 
 

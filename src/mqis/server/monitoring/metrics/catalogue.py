@@ -1,16 +1,22 @@
 """Every metric that a server exports: its name, its labels, and what it tells.
 
-docs/metrics.md is made from this, and the readers beside it give the values. Labels are names of
-this enterprise's servers and sites, or words of this software: there are never more of them than
-there are servers, sites, operations or kinds of errors.
+docs/metrics.md and the dashboard are made from this. A number of a server that replicates names its
+source here; the readers beside this module give the other values. Labels are names of this
+enterprise's servers and sites, or words of this software: there are never more of them than there
+are servers, sites, operations or kinds of errors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
 from mqis.runtime.histogram import Histogram
+from mqis.server.replication import ReplicationService
+
+#: Reads the value of a metric without labels from a server that replicates.
+Read = Callable[[ReplicationService], float]
 
 
 class Kind(Enum):
@@ -28,6 +34,8 @@ class Metric:
     name: str
     help: str
     labels: tuple[str, ...] = ()
+    #: None: a reader in ``values`` or ``replicating`` gives the samples.
+    read: Read | None = None
 
     @property
     def exported(self) -> str:
@@ -47,8 +55,10 @@ def alone(value: float) -> Samples:
 _all: list[Metric] = []
 
 
-def _metric(group: str, kind: Kind, name: str, help_: str, *labels: str) -> Metric:
-    metric = Metric(group, kind, f"mqis_{name}", help_, labels)
+def _metric(
+    group: str, kind: Kind, name: str, help_: str, *labels: str, read: Read | None = None
+) -> Metric:
+    metric = Metric(group, kind, f"mqis_{name}", help_, labels, read)
     _all.append(metric)
     return metric
 
@@ -57,8 +67,8 @@ def _gauge(group: str, name: str, help_: str, *labels: str) -> Metric:
     return _metric(group, Kind.GAUGE, name, help_, *labels)
 
 
-def _counter(group: str, name: str, help_: str, *labels: str) -> Metric:
-    return _metric(group, Kind.COUNTER, name, help_, *labels)
+def _counter(group: str, name: str, help_: str, *labels: str, read: Read | None = None) -> Metric:
+    return _metric(group, Kind.COUNTER, name, help_, *labels, read=read)
 
 
 def _histogram(group: str, name: str, help_: str, *labels: str) -> Metric:
@@ -194,19 +204,34 @@ CHANGES = _counter(
     "origin",
 )
 SYNC_REQUESTS = _counter(
-    _REPLICATION, "replication_sync_requests", "Requests for missing changes, repetitions included."
+    _REPLICATION,
+    "replication_sync_requests",
+    "Requests for missing changes, repetitions included.",
+    read=lambda service: service.driver.node.replication.counters.sync_requests,
 )
 SYNC_ROUNDS = _counter(
-    _REPLICATION, "replication_sync_rounds", "Replies to such requests that were taken."
+    _REPLICATION,
+    "replication_sync_rounds",
+    "Replies to such requests that were taken.",
+    read=lambda service: service.driver.node.replication.counters.sync_replies,
 )
 SYNCS_SERVED = _counter(
-    _REPLICATION, "replication_syncs_served", "Requests for missing changes that were answered."
+    _REPLICATION,
+    "replication_syncs_served",
+    "Requests for missing changes that were answered.",
+    read=lambda service: service.driver.node.replication.counters.syncs_served,
 )
 SYNC0_ROUNDS = _counter(
-    _REPLICATION, "replication_sync0_rounds", "Full synchronisations of a partition that began."
+    _REPLICATION,
+    "replication_sync0_rounds",
+    "Full synchronisations of a partition that began.",
+    read=lambda service: service.driver.node.replication.counters.sync0_started,
 )
 SYNC0_COMPLETED = _counter(
-    _REPLICATION, "replication_sync0_completed", "Full synchronisations that came to their end."
+    _REPLICATION,
+    "replication_sync0_completed",
+    "Full synchronisations that came to their end.",
+    read=lambda service: service.driver.node.replication.counters.sync0_completed,
 )
 REFUSALS = _counter(
     _REPLICATION,
@@ -215,13 +240,22 @@ REFUSALS = _counter(
     "reason",
 )
 FORWARDED = _counter(
-    _REPLICATION, "replication_forwarded_changes", "Changes that another authority was asked for."
+    _REPLICATION,
+    "replication_forwarded_changes",
+    "Changes that another authority was asked for.",
+    read=lambda service: service.driver.statistics.forwarded,
 )
 FORWARD_FAILURES = _counter(
-    _REPLICATION, "replication_forward_failures", "Those of them that it did not make."
+    _REPLICATION,
+    "replication_forward_failures",
+    "Those of them that it did not make.",
+    read=lambda service: service.driver.statistics.forward_failures,
 )
 FORWARD_TIMEOUTS = _counter(
-    _REPLICATION, "replication_forward_timeouts", "Those of them that nobody answered in time."
+    _REPLICATION,
+    "replication_forward_timeouts",
+    "Those of them that nobody answered in time.",
+    read=lambda service: service.driver.statistics.forward_timeouts,
 )
 FORWARD_DURATION = _histogram(
     _REPLICATION, "replication_forward_duration_seconds", "Such changes, until the answer came."
@@ -230,47 +264,94 @@ RELAYED_REQUESTS = _counter(
     _REPLICATION,
     "replication_relayed_requests",
     "Requests of backup controllers that were passed on to an authority.",
+    read=lambda service: service.driver.node.replication.counters.relayed_requests,
 )
 UNANSWERED_REQUESTS = _counter(
     _REPLICATION,
     "replication_unanswered_requests",
     "Own and passed-on requests that were given up.",
+    read=lambda service: service.driver.node.replication.counters.unanswered_requests,
 )
 RESTARTS = _counter(
-    _REPLICATION, "replication_restarts", "How often replication began anew from the store."
+    _REPLICATION,
+    "replication_restarts",
+    "How often replication began anew from the store.",
+    read=lambda service: service.driver.statistics.restarts,
 )
 
 # --- transport ------------------------------------------------------------------------------------
 
 _TRANSPORT = "Transport"
 SESSIONS = _gauge(_TRANSPORT, "transport_sessions", "Open sessions with queue managers.")
-SESSIONS_OPENED = _counter(_TRANSPORT, "transport_sessions_opened", "Sessions that were opened.")
+SESSIONS_OPENED = _counter(
+    _TRANSPORT,
+    "transport_sessions_opened",
+    "Sessions that were opened.",
+    read=lambda service: service.driver.node.queue.statistics.sessions,
+)
 TRANSPORT_REFUSED = _counter(
-    _TRANSPORT, "transport_connections_refused", "Connections for which there was no room."
+    _TRANSPORT,
+    "transport_connections_refused",
+    "Connections for which there was no room.",
+    read=lambda service: service.driver.node.queue.statistics.refused_connections,
 )
-SENT = _counter(_TRANSPORT, "transport_messages_sent", "Messages sent, repetitions included.")
+SENT = _counter(
+    _TRANSPORT,
+    "transport_messages_sent",
+    "Messages sent, repetitions included.",
+    read=lambda service: service.driver.node.queue.statistics.sent,
+)
 ACKNOWLEDGED = _counter(
-    _TRANSPORT, "transport_messages_acknowledged", "Messages that the other side has."
+    _TRANSPORT,
+    "transport_messages_acknowledged",
+    "Messages that the other side has.",
+    read=lambda service: service.driver.node.queue.statistics.acknowledged,
 )
-RECEIVED = _counter(_TRANSPORT, "transport_messages_received", "Messages received.")
+RECEIVED = _counter(
+    _TRANSPORT,
+    "transport_messages_received",
+    "Messages received.",
+    read=lambda service: service.driver.node.queue.statistics.received,
+)
 DUPLICATES = _counter(
-    _TRANSPORT, "transport_messages_duplicate", "Messages that came again and were dropped."
+    _TRANSPORT,
+    "transport_messages_duplicate",
+    "Messages that came again and were dropped.",
+    read=lambda service: service.driver.node.queue.statistics.duplicates,
 )
 REFUSED = _counter(
     _TRANSPORT,
     "transport_messages_refused",
     "Messages that were dropped for another reason, such as their signature.",
+    read=lambda service: (
+        service.driver.node.queue.statistics.refused
+        - service.driver.node.queue.statistics.duplicates
+    ),
 )
 EXPIRED = _counter(
-    _TRANSPORT, "transport_messages_expired", "Own messages whose time ran out before they arrived."
+    _TRANSPORT,
+    "transport_messages_expired",
+    "Own messages whose time ran out before they arrived.",
+    read=lambda service: service.driver.node.queue.statistics.expired,
 )
 UNDELIVERED = _counter(
     _TRANSPORT,
     "transport_messages_undelivered",
     "Own messages that did not arrive, those included.",
+    read=lambda service: service.driver.node.queue.statistics.undelivered,
 )
-SENT_BYTES = _counter(_TRANSPORT, "transport_sent_bytes", "Bytes sent to queue managers.")
-RECEIVED_BYTES = _counter(_TRANSPORT, "transport_received_bytes", "Bytes received from them.")
+SENT_BYTES = _counter(
+    _TRANSPORT,
+    "transport_sent_bytes",
+    "Bytes sent to queue managers.",
+    read=lambda service: service.driver.node.queue.statistics.bytes_sent,
+)
+RECEIVED_BYTES = _counter(
+    _TRANSPORT,
+    "transport_received_bytes",
+    "Bytes received from them.",
+    read=lambda service: service.driver.node.queue.statistics.bytes_received,
+)
 QUEUE_MESSAGES = _gauge(
     _TRANSPORT,
     "transport_queue_messages",

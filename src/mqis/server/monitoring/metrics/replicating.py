@@ -77,22 +77,11 @@ def _counted(service: ReplicationService) -> Iterator[Family]:
         "applied": counted.applied,
     }
     yield c.CHANGES, [((origin,), number) for origin, number in origins.items()]
-    yield c.SYNC_REQUESTS, c.alone(counted.sync_requests)
-    yield c.SYNC_ROUNDS, c.alone(counted.sync_replies)
-    yield c.SYNCS_SERVED, c.alone(counted.syncs_served)
-    yield c.SYNC0_ROUNDS, c.alone(counted.sync0_started)
-    yield c.SYNC0_COMPLETED, c.alone(counted.sync0_completed)
     yield (
         c.REFUSALS,
         [((reason.value,), driven.refusals_by_reason[reason]) for reason in RefusalReason],
     )
-    yield c.FORWARDED, c.alone(driven.forwarded)
-    yield c.FORWARD_FAILURES, c.alone(driven.forward_failures)
-    yield c.FORWARD_TIMEOUTS, c.alone(driven.forward_timeouts)
     yield c.FORWARD_DURATION, [((), driven.forward_seconds)]
-    yield c.RELAYED_REQUESTS, c.alone(counted.relayed_requests)
-    yield c.UNANSWERED_REQUESTS, c.alone(counted.unanswered_requests)
-    yield c.RESTARTS, c.alone(driven.restarts)
 
 
 # --- transport ------------------------------------------------------------------------------------
@@ -101,19 +90,7 @@ def _counted(service: ReplicationService) -> Iterator[Family]:
 def transport(sources: Sources, status: ServerStatus) -> Iterator[Family]:
     service = sources.replication
     assert service is not None
-    counted = service.driver.node.queue.statistics
     yield c.SESSIONS, c.alone(len(sources.traffic.sessions))
-    yield c.SESSIONS_OPENED, c.alone(counted.sessions)
-    yield c.TRANSPORT_REFUSED, c.alone(counted.refused_connections)
-    yield c.SENT, c.alone(counted.sent)
-    yield c.ACKNOWLEDGED, c.alone(counted.acknowledged)
-    yield c.RECEIVED, c.alone(counted.received)
-    yield c.DUPLICATES, c.alone(counted.duplicates)
-    yield c.REFUSED, c.alone(counted.refused - counted.duplicates)
-    yield c.EXPIRED, c.alone(counted.expired)
-    yield c.UNDELIVERED, c.alone(counted.undelivered)
-    yield c.SENT_BYTES, c.alone(counted.bytes_sent)
-    yield c.RECEIVED_BYTES, c.alone(counted.bytes_received)
     yield from _queues(sources, status)
     if service.notifier is not None:
         notices = service.notifier.statistics

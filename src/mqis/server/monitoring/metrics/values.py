@@ -29,6 +29,8 @@ def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Fam
     if sources.replication is not None:
         yield from replication(sources, view, status)
         yield from transport(sources, status)
+        service = sources.replication
+        yield from ((m, c.alone(m.read(service))) for m in c.METRICS if m.read is not None)
         yield from journal(sources, view)
     yield from _discovery(sources)
 
