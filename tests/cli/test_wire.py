@@ -221,8 +221,14 @@ def test_a_certificate_from_a_file(server: Running, tmp_path: Path) -> None:
             ("create", "user", "sign_cert=@/nowhere"),
             "sign_cert: '@/nowhere' is no value of VT_BLOB",
         ),
-        (("create", "queue", "ams-app1\\q", "--security", "D:x"), "'D:x' is no descriptor: "),
-        (("security", "queue", "ams-app1\\orders", "--set", "x"), "'x' is no descriptor: "),
+        (
+            ("create", "queue", "ams-app1\\q", "--security", "D:x"),
+            "'D:x' is not a security descriptor in SDDL: ",
+        ),
+        (
+            ("security", "queue", "ams-app1\\orders", "--set", "x"),
+            "'x' is not a security descriptor in SDDL: ",
+        ),
         (
             ("security", "queue", "ams-app1\\orders", "--set", "O:BA", "--part", "owner,dacl"),
             "the descriptor to set has no dacl",

@@ -30,7 +30,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
     done = run(f"export COLUMNS=200\n{script}", tmp_path, timeout_s=3 * DEADLINE_S)
     text, log = done.stdout, done.stderr
     for line in (
-        "it holds secrets (accounts.toml, signing.key): who can read it can act as this server",
+        "it holds secrets (accounts.toml, signing.key): anyone who can read it can act as this server",
         "next: mqis serve --config mqis.toml; it asks the other servers first",
         "lei-dir2 becomes the PSC of Leiden in the place of lei-dir1",
         "checked: lei-dir1 does not answer",

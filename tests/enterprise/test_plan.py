@@ -90,7 +90,7 @@ def test_what_is_left_out_has_a_default() -> None:
         ('"Delft", "Leiden"', '"Delft"', "link[1].sites: wants two sites"),
         ('"Delft", "Leiden"', '"Delft", "Gouda"', "link[1].sites: there is no site 'Gouda'"),
         ('"Delft", "Leiden"', '"Delft", "DELFT"', "link[1].sites: a link connects two different"),
-        ('role = "psc"', 'role = "bdc"', "server[2].role: 'bdc' is none of pec, psc, bsc"),
+        ('role = "psc"', 'role = "bdc"', "server[2].role: 'bdc' is not one of pec, psc, bsc"),
         ('role = "psc"', 'role = "pec"', 'server: exactly one has the role "pec", here: del-dir1,'),
         ('role = "psc"', 'role = "bsc"', "site[2]: Leiden needs exactly one server with the role"),
         ('"lei-dir1"', '"DEL-DIR1"', "server[2].name: 'DEL-DIR1' is there already"),
