@@ -154,7 +154,7 @@ def test_a_server_on_no_network_says_that_it_is_silent(
     stranger = changed(config, "server", name="stranger", site="Berlin")
     with caplog.at_level(logging.WARNING):
         serving(stranger, work)
-    assert "discovery answers nobody: it is not known which connected networks" in caplog.text
+    assert "discovery is silent: it is not known which connected networks" in caplog.text
     assert "discovery.networks" in caplog.text
 
 

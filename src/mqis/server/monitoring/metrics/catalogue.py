@@ -1,8 +1,8 @@
-"""Every metric that a server exports: its name, its labels, and what it tells.
+"""All metrics that a server exports, with their labels and help texts.
 
-docs/metrics.md is made from this, and the readers beside it give the values. Labels are names of
-this enterprise's servers and sites, or words of this software: there are never more of them than
-there are servers, sites, operations or kinds of errors.
+docs/metrics.md is generated from this; the modules beside it read the values. Labels are names of
+this enterprise's servers and sites, or fixed words, so their number is limited by the number of
+servers, sites, operations and kinds of errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """``name`` without the suffixes that counters and histograms get."""
+    """A metric; ``name`` is without the suffixes that counters and histograms get."""
 
     group: str
     kind: Kind
@@ -31,16 +31,16 @@ class Metric:
 
     @property
     def exported(self) -> str:
-        """As queries name it; of a histogram, what its three series begin with."""
+        """The name in queries; for a histogram, the common prefix of its three series."""
         return f"{self.name}_total" if self.kind is Kind.COUNTER else self.name
 
 
-#: The values of one metric: labels, in the order of the metric's, and what was counted.
+#: The values of one metric: pairs of label values, in the order of the metric, and a value.
 Samples = list[tuple[tuple[str, ...], float | Histogram]]
 
 
 def alone(value: float) -> Samples:
-    """Of a metric without labels."""
+    """The value of a metric without labels."""
     return [((), value)]
 
 
@@ -68,24 +68,24 @@ def _histogram(group: str, name: str, help_: str, *labels: str) -> Metric:
 # --- the server -----------------------------------------------------------------------------------
 
 _SERVER = "Server"
-BUILD = _gauge(_SERVER, "build_info", "Always 1; the labels tell what runs.", "version", "python")
+BUILD = _gauge(_SERVER, "build_info", "Always 1; the labels are the versions.", "version", "python")
 SERVER = _gauge(
     _SERVER,
     "server_info",
-    "Always 1; the labels tell which server it is.",
+    "Always 1; the labels identify the server.",
     *("server", "role", "site", "enterprise"),
 )
-SERVING = _gauge(_SERVER, "server_serving", "1 if clients are served, 0 while it starts.")
+SERVING = _gauge(_SERVER, "server_serving", "1 if clients are served, 0 while the server starts.")
 
 # --- RPC ------------------------------------------------------------------------------------------
 
 _RPC = "RPC"
 _CALL = ("endpoint", "interface", "operation")
-CALLS = _counter(_RPC, "rpc_calls", "Calls that were run.", *_CALL)
+CALLS = _counter(_RPC, "rpc_calls", "Calls that were executed.", *_CALL)
 CALL_DURATION = _histogram(
     _RPC,
     "rpc_call_duration_seconds",
-    "Calls from dispatch to answer: all that wait for something, one in eight of the others.",
+    "Duration of calls from dispatch to answer: all calls that wait, one in eight of the others.",
     *_CALL,
 )
 CALL_FAILURES = _counter(
@@ -99,12 +99,12 @@ FAULTS = _counter(
 )
 CONNECTIONS = _gauge(_RPC, "rpc_connections", "Open connections.", "endpoint")
 CONNECTIONS_ACCEPTED = _counter(
-    _RPC, "rpc_connections_accepted", "Connections that were taken.", "endpoint"
+    _RPC, "rpc_connections_accepted", "Connections that were accepted.", "endpoint"
 )
 CONNECTIONS_REFUSED = _counter(
     _RPC,
     "rpc_connections_refused",
-    "Connections that were not taken, for their number or for what came over them.",
+    "Connections that were refused, for their number or for invalid data.",
     "endpoint",
 )
 CALLBACKS = _counter(
@@ -115,24 +115,26 @@ LOGON_FAILURES = _counter(_RPC, "authentication_failures", "Logons that failed."
 LOGONS_UNJUDGED = _counter(
     _RPC,
     "authentication_unjudged",
-    "Of these, logons that came while their account or address had to wait.",
+    "Failed logons that were refused unchecked, because their account or address had to wait.",
 )
 DENIALS = _counter(_RPC, "access_denied", "Calls that access checks refused.")
 
 # --- the store ------------------------------------------------------------------------------------
 
 _STORE = "Store"
-COMMITS = _counter(_STORE, "store_commits", "Commits, each for all operations that waited.")
+COMMITS = _counter(
+    _STORE, "store_commits", "Commits; each covers all operations that waited for it."
+)
 COMMIT_FAILURES = _counter(_STORE, "store_commit_failures", "Commits that failed.")
-OPERATIONS = _counter(_STORE, "store_operations", "Operations that were run.")
+OPERATIONS = _counter(_STORE, "store_operations", "Operations that were executed.")
 WAITING_OPERATIONS = _gauge(
     _STORE, "store_waiting_operations", "Operations that wait for a commit."
 )
-COMMIT_OPERATIONS = _histogram(
-    _STORE, "store_commit_operations", "Operations that shared a commit."
-)
+COMMIT_OPERATIONS = _histogram(_STORE, "store_commit_operations", "Operations per commit.")
 FLUSH_DURATION = _histogram(
-    _STORE, "store_flush_duration_seconds", "Commits, from the last operation until it is durable."
+    _STORE,
+    "store_flush_duration_seconds",
+    "Duration of commits, from the last operation until it is durable.",
 )
 
 # --- replication ----------------------------------------------------------------------------------
@@ -141,11 +143,14 @@ _REPLICATION = "Replication"
 PARTITION_LAST = _gauge(
     _REPLICATION,
     "partition_last_sequence",
-    "The last sequence number that is here. The authority's less a replica's is its lag.",
+    "The last sequence number on this server. The authority's value minus a replica's is the lag.",
     "partition",
 )
 PARTITION_PURGED = _gauge(
-    _REPLICATION, "partition_purged_sequence", "Up to here tombstones are gone.", "partition"
+    _REPLICATION,
+    "partition_purged_sequence",
+    "Tombstones up to this number are purged.",
+    "partition",
 )
 PARTITION_AUTHORITY = _gauge(
     _REPLICATION, "partition_authority", "1 if this server is the authority.", "partition"
@@ -153,7 +158,7 @@ PARTITION_AUTHORITY = _gauge(
 PARTITION_MISSING = _gauge(
     _REPLICATION,
     "partition_missing_changes",
-    "Changes that were heard of and are not here, and objects that were set aside.",
+    "Known changes that are missing here, plus quarantined objects.",
     "partition",
 )
 PARTITION_SYNCHRONIZING = _gauge(
@@ -165,13 +170,13 @@ PARTITION_SYNCHRONIZING = _gauge(
 LAG_CHANGES = _gauge(
     _REPLICATION,
     "replication_lag_changes",
-    "Changes of an own partition that the neighbour is not known to have.",
+    "Changes of an own partition that the neighbour may lack.",
     *("partition", "neighbour"),
 )
 LAG_SECONDS = _gauge(
     _REPLICATION,
     "replication_lag_seconds",
-    "The age of the oldest of them; 0 if there are none.",
+    "The age of the oldest change that the neighbour may lack; 0 if there is none.",
     *("partition", "neighbour"),
 )
 NEIGHBOUR_CONNECTED = _gauge(
@@ -183,21 +188,21 @@ NEIGHBOUR_CONNECTED = _gauge(
 WAITING_CHANGES = _gauge(
     _REPLICATION,
     "replication_waiting_changes",
-    "Changes that no message to the neighbour carries yet.",
+    "Changes that are not yet in a message to the neighbour.",
     "neighbour",
 )
 CHANGES = _counter(
     _REPLICATION,
     "replication_changes",
-    "Changes by origin: own (asked for here), requested (asked for at another server), applied "
-    "(made by another authority).",
+    "Changes by origin: own (a client called this server), requested (another server forwarded the "
+    "call), applied (made by another authority).",
     "origin",
 )
 SYNC_REQUESTS = _counter(
     _REPLICATION, "replication_sync_requests", "Requests for missing changes, repetitions included."
 )
 SYNC_ROUNDS = _counter(
-    _REPLICATION, "replication_sync_rounds", "Replies to such requests that were taken."
+    _REPLICATION, "replication_sync_rounds", "Accepted replies to requests for missing changes."
 )
 SYNCS_SERVED = _counter(
     _REPLICATION, "replication_syncs_served", "Requests for missing changes that were answered."
@@ -206,39 +211,43 @@ SYNC0_ROUNDS = _counter(
     _REPLICATION, "replication_sync0_rounds", "Full synchronisations of a partition that began."
 )
 SYNC0_COMPLETED = _counter(
-    _REPLICATION, "replication_sync0_completed", "Full synchronisations that came to their end."
+    _REPLICATION, "replication_sync0_completed", "Full synchronisations that were completed."
 )
 REFUSALS = _counter(
     _REPLICATION,
     "replication_refusals",
-    "Messages, or changes in them, that were not taken.",
+    "Messages, or changes in them, that were refused.",
     "reason",
 )
 FORWARDED = _counter(
-    _REPLICATION, "replication_forwarded_changes", "Changes that another authority was asked for."
+    _REPLICATION,
+    "replication_forwarded_changes",
+    "Changes that were forwarded to another authority.",
 )
 FORWARD_FAILURES = _counter(
-    _REPLICATION, "replication_forward_failures", "Those of them that it did not make."
+    _REPLICATION, "replication_forward_failures", "Forwarded changes that the authority refused."
 )
 FORWARD_TIMEOUTS = _counter(
-    _REPLICATION, "replication_forward_timeouts", "Those of them that nobody answered in time."
+    _REPLICATION,
+    "replication_forward_timeouts",
+    "Forwarded changes that were not answered in time.",
 )
 FORWARD_DURATION = _histogram(
-    _REPLICATION, "replication_forward_duration_seconds", "Such changes, until the answer came."
+    _REPLICATION,
+    "replication_forward_duration_seconds",
+    "Duration of forwarded changes until the answer.",
 )
 RELAYED_REQUESTS = _counter(
     _REPLICATION,
     "replication_relayed_requests",
-    "Requests of backup controllers that were passed on to an authority.",
+    "Requests of backup controllers that were relayed to an authority.",
 )
 UNANSWERED_REQUESTS = _counter(
     _REPLICATION,
     "replication_unanswered_requests",
-    "Own and passed-on requests that were given up.",
+    "Own and relayed requests that were given up.",
 )
-RESTARTS = _counter(
-    _REPLICATION, "replication_restarts", "How often replication began anew from the store."
-)
+RESTARTS = _counter(_REPLICATION, "replication_restarts", "Restarts of replication from the store.")
 
 # --- transport ------------------------------------------------------------------------------------
 
@@ -246,46 +255,50 @@ _TRANSPORT = "Transport"
 SESSIONS = _gauge(_TRANSPORT, "transport_sessions", "Open sessions with queue managers.")
 SESSIONS_OPENED = _counter(_TRANSPORT, "transport_sessions_opened", "Sessions that were opened.")
 TRANSPORT_REFUSED = _counter(
-    _TRANSPORT, "transport_connections_refused", "Connections for which there was no room."
+    _TRANSPORT, "transport_connections_refused", "Connections that were refused because of a limit."
 )
 SENT = _counter(_TRANSPORT, "transport_messages_sent", "Messages sent, repetitions included.")
 ACKNOWLEDGED = _counter(
-    _TRANSPORT, "transport_messages_acknowledged", "Messages that the other side has."
+    _TRANSPORT, "transport_messages_acknowledged", "Messages that the peer acknowledged."
 )
 RECEIVED = _counter(_TRANSPORT, "transport_messages_received", "Messages received.")
 DUPLICATES = _counter(
-    _TRANSPORT, "transport_messages_duplicate", "Messages that came again and were dropped."
+    _TRANSPORT, "transport_messages_duplicate", "Duplicate messages that were dropped."
 )
 REFUSED = _counter(
     _TRANSPORT,
     "transport_messages_refused",
-    "Messages that were dropped for another reason, such as their signature.",
+    "Messages that were refused for another reason, such as a wrong signature.",
 )
 EXPIRED = _counter(
-    _TRANSPORT, "transport_messages_expired", "Own messages whose time ran out before they arrived."
+    _TRANSPORT, "transport_messages_expired", "Own messages that expired before they arrived."
 )
 UNDELIVERED = _counter(
     _TRANSPORT,
     "transport_messages_undelivered",
-    "Own messages that did not arrive, those included.",
+    "Own messages that did not arrive, including expired ones.",
 )
 SENT_BYTES = _counter(_TRANSPORT, "transport_sent_bytes", "Bytes sent to queue managers.")
-RECEIVED_BYTES = _counter(_TRANSPORT, "transport_received_bytes", "Bytes received from them.")
+RECEIVED_BYTES = _counter(
+    _TRANSPORT, "transport_received_bytes", "Bytes received from queue managers."
+)
 QUEUE_MESSAGES = _gauge(
     _TRANSPORT,
     "transport_queue_messages",
     "Messages that wait for a neighbour or for its acknowledgement; other: for all other machines.",
     "peer",
 )
-QUEUE_BYTES = _gauge(_TRANSPORT, "transport_queue_bytes", "And how many bytes these are.", "peer")
+QUEUE_BYTES = _gauge(_TRANSPORT, "transport_queue_bytes", "Bytes of these messages.", "peer")
 QUEUE_OLDEST = _gauge(
-    _TRANSPORT, "transport_queue_oldest_seconds", "And how long the oldest has waited.", "peer"
+    _TRANSPORT,
+    "transport_queue_oldest_seconds",
+    "Seconds that the oldest of these messages has waited.",
+    "peer",
 )
 NOTIFICATIONS = _counter(
     _TRANSPORT,
     "notifications",
-    "Change notifications to queue managers (MS-MQCN), by what became of them: sent, delivered, "
-    "failed.",
+    "Change notifications to queue managers (MS-MQCN) by outcome: sent, delivered, failed.",
     "outcome",
 )
 
@@ -295,11 +308,15 @@ _ROUTING = "Routing"
 TABLE_BUILDS = _counter(_ROUTING, "routing_table_builds", "Routing tables that were computed.")
 TABLE_SITES = _gauge(_ROUTING, "routing_table_sites", "Sites in the routing table.")
 ROUTING_FAILURES = _counter(
-    _ROUTING, "routing_read_failures", "How often the directory could not be read for that."
+    _ROUTING, "routing_read_failures", "Failed reads of the directory for the routing table."
 )
-RELAYED = _counter(_ROUTING, "routing_relayed_messages", "Messages of others that were passed on.")
+RELAYED = _counter(
+    _ROUTING, "routing_relayed_messages", "Messages of other machines that were forwarded."
+)
 EXHAUSTED = _counter(
-    _ROUTING, "routing_exhausted_messages", "Messages of others that had too many hops behind them."
+    _ROUTING,
+    "routing_exhausted_messages",
+    "Messages of other machines that exceeded the hop limit.",
 )
 
 # --- discovery ------------------------------------------------------------------------------------
@@ -308,8 +325,8 @@ _DISCOVERY = "Discovery"
 DISCOVERY = _counter(
     _DISCOVERY,
     "discovery_requests",
-    "Requests by what became of them: answered, limited (too many from one address), malformed, "
-    "foreign_enterprise, unprepared (the directory does not say enough).",
+    "Requests by outcome: answered, limited (too many from one address), malformed, "
+    "foreign_enterprise, unprepared (the directory lacks information for an answer).",
     "outcome",
 )
 
@@ -317,11 +334,13 @@ DISCOVERY = _counter(
 
 _JOURNAL = "Journal"
 JOURNAL_LSN = _gauge(_JOURNAL, "journal_lsn", "The number of the newest record in the files.")
-JOURNAL_DURABLE = _gauge(_JOURNAL, "journal_durable_lsn", "The same for what is on the disk.")
+JOURNAL_DURABLE = _gauge(
+    _JOURNAL, "journal_durable_lsn", "The number of the newest record that is durable on disk."
+)
 JOURNAL_BYTES = _counter(_JOURNAL, "journal_written_bytes", "Bytes written to the files.")
 JOURNAL_FAILED = _gauge(_JOURNAL, "journal_failed", "1 while the journal cannot be written.")
 OUTBOX = _gauge(
-    _JOURNAL, "outbox_records", "Records in the store that are not yet on the disk as files."
+    _JOURNAL, "outbox_records", "Records in the store that are not yet durable in journal files."
 )
 
 METRICS = tuple(_all)
