@@ -214,7 +214,9 @@ def test_a_damaged_backup_is_not_used(alone: Path, tmp_path: Path, where: float)
     data[at] ^= 0x10
     archive.write_bytes(data)
     new = tmp_path / "new" / "mqis.toml"
-    with pytest.raises(BackupError, match=r"b: (this backup is damaged or incomplete|the manifest)"):
+    with pytest.raises(
+        BackupError, match=r"b: (this backup is damaged or incomplete|the manifest)"
+    ):
         plan_restore(archive, Wish(new))
     archive.write_bytes(data[: len(data) // 2])
     with pytest.raises(BackupError, match="this backup is damaged or incomplete"):

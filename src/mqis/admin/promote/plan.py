@@ -84,7 +84,7 @@ def silent(store: Store, config: Config, name: str, *, force: bool) -> str:
         return f"{name} does not answer ({getattr(error, 'strerror', None) or error or 'silent'})"
     if not force:
         raise PromoteError(
-            f"{name} answers at {host}:{port}, so it is not lost; stop it permanently first; if "
+            f"{name} answers at {host}:{port}: it is not lost; stop it permanently first; if "
             "another program listens there, use --force"
         )
     return f"{name} answers at {host}:{port}, which --force ignores"

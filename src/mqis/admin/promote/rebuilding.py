@@ -156,8 +156,8 @@ def _role(view: View, machine: DirectoryObject, site: DirectoryObject) -> Role:
     if name_key(text_of(site, PropId.S_PSC)) == name:
         return Role.PSC
     raise PromoteError(
-        f"{machine.path} is neither the PEC nor the PSC of {site.path}; a backup simply joins again: "
-        "mqis join --role bsc"
+        f"{machine.path} is neither the PEC nor the PSC of {site.path}; a backup simply joins "
+        "again: mqis join --role bsc"
     )
 
 
