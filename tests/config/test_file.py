@@ -162,7 +162,10 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         ("[hosts]\na = '1:70000'\n", "hosts: a: must be a number from 0 to 65535"),
         ("hosts = 1\n", "hosts: this is a section; write [hosts]"),
         ("[log]\nlevel = 'loud'\n", "log.level: 'loud' is not one of debug, info, warning, error"),
-        ("[server\n", "this file is not valid TOML: Expected ']' at the end of a table declaration (at line 1"),
+        (
+            "[server\n",
+            "this file is not valid TOML: Expected ']' at the end of a table declaration",
+        ),
     ],
 )
 def test_an_error_names_file_and_key(tmp_path: Path, text: str, message: str) -> None:
@@ -180,7 +183,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     path = tmp_path / "mqis.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match=r"mqis\.toml: not TOML"):
+    with pytest.raises(ConfigError, match=r"mqis\.toml: this file is not valid TOML"):
         load(path)
 
 
