@@ -32,10 +32,10 @@ file itself.
 """
 #: Patterns for the messages with which checks refuse a value, and the description of valid values.
 _SAYS = (
-    (r"wants a list, (.*), got .*", r"`\1`"),
-    (r"wants (?:a )?(.*), got .*", r"\1"),
-    (r".* is none of (.*)", r"\1"),
-    (r".* is not an? (.*?)(?:,.*)?", r"\1"),
+    (r"must be a list, (.*), not .*", r"`\1`"),
+    (r"must be (?:a )?(.*), not .*", r"\1"),
+    (r".* is not one of (.*)", r"\1"),
+    (r".* is not an? (.*?)(?:[,;].*)?", r"\1"),
 )
 
 

@@ -171,7 +171,7 @@ def test_a_lost_pec_is_built_anew_from_the_copy_of_a_psc(tmp_path: Path) -> None
                 "pec1", tmp_path / "new", port=site.rpc_ports["pec1"], queue_port=site.ports["pec1"]
             )
             rebuilding = await asyncio.to_thread(plan_rebuild, file, wish)
-            assert "pec1 (pec of Delft) is built anew" in rebuilding.plan.title
+            assert "pec1 (pec of Delft) is rebuilt" in rebuilding.plan.title
             assert not wish.to.exists()
             await asyncio.to_thread(rebuilding.carry_out)
             site.homes["pec1"] = wish.to
@@ -213,7 +213,7 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
                 await site.join(pec, "bsc3", "bsc", "Leiden", psc="psc2")
                 file = site.homes["bsc3"] / "mqis.toml"
                 async with site.serving("bsc3"):
-                    with pytest.raises(PromoteError, match="the server runs; stop it first"):
+                    with pytest.raises(PromoteError, match="the server is running; stop it first"):
                         await taken_over(pec, file)
                 with pytest.raises(PromoteError, match=r"psc2 answers at .*: it is not lost"):
                     await taken_over(pec, file)
@@ -222,7 +222,7 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
             psc = site.homes["psc2"] / "mqis.toml"
             wish = Wish("bsc3", tmp_path / "new")
             for changed, message in (
-                (wish, "a backup just joins again"),
+                (wish, "a backup simply joins again"),
                 (replace(wish, name="pec1"), "pec1 answers at"),
                 (replace(wish, name="psc2"), "psc2 is this server"),
                 (replace(wish, name="x"), "has no machine x"),
@@ -230,7 +230,7 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
             ):
                 with pytest.raises(PromoteError, match=message):
                     await asyncio.to_thread(plan_rebuild, psc, changed)
-            with pytest.raises(PromoteError, match="pec1 is no server of site Leiden"):
+            with pytest.raises(PromoteError, match="pec1 is not a server of site Leiden"):
                 plan_follow(psc, "pec1")
 
     asyncio.run(run())

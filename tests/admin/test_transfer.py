@@ -305,19 +305,19 @@ class TestWrongFiles:
         ),
         (
             lambda lines: lines[3].update(seq=lines[2]["seq"]),
-            r"line 4, seq: number .* of partition .* stands on line 3 already",
+            r"line 4, seq: number .* of partition .* is on line 3 already",
         ),
         (
             lambda lines: lines[69].update(partition=lines[69]["id"]),
-            r"line 70, partition: .* is none of line 1",
+            r"line 70, partition: .* is not a partition of line 1",
         ),
         (
             lambda lines: lines[-1].update(id=lines[-2]["id"]),
-            r"line 97, id: queue .* stands on line 96 already",
+            r"line 97, id: queue .* is on line 96 already",
         ),
         (
             lambda lines: lines.insert(1, lines.pop()) or lines[-1].update(id=lines[1]["id"]),
-            r"line 97, id: the tombstone of queue .* stands on line 2 already",
+            r"line 97, id: the tombstone of queue .* is on line 2 already",
         ),
     ],
 )

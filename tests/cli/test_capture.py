@@ -95,7 +95,7 @@ def test_filters(mixed: Path) -> None:
 
 def test_what_was_left_out_and_what_is_damaged_is_said(mixed: Path) -> None:
     told = lines(mixed)
-    assert told[-1] == "19 packets; 2 other conversations that nothing here knows: --all"
+    assert told[-1] == "19 packets; 2 other conversations of unknown protocols: --all shows them"
     assert "at offset" in told[-2]
     summary = lines(mixed, "--summary", "--all")
     assert any("unrecognised" not in line and "udp" in line for line in summary)
@@ -155,9 +155,9 @@ def test_a_file_that_must_not_be_read(session: Path, monkeypatch: pytest.MonkeyP
 def test_what_is_not_there(tmp_path: Path) -> None:
     missing = run("capture", tmp_path / "none.pcap").exception
     assert isinstance(missing, CaptureError)
-    assert "none.pcap: there is no such file or directory" in str(missing)
+    assert "none.pcap: no such file or directory" in str(missing)
     empty = run("capture", tmp_path).exception
-    assert "there are no captures in it (*.pcap, *.pcapng, *.cap)" in str(empty)
+    assert "this directory holds no capture files (*.pcap, *.pcapng, *.cap)" in str(empty)
 
 
 def test_options_that_are_wrong(session: Path) -> None:

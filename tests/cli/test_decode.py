@@ -260,7 +260,7 @@ def test_bytes_that_nothing_takes() -> None:
     assert result.exit_code == 1
     assert result.stdout == ""
     lines = result.stderr.splitlines()
-    assert lines[0] == "mqis: 3 bytes that nothing here takes"
+    assert lines[0] == "mqis: no decoder accepts these 3 bytes"
     assert len(lines) == 3 + len(DECODERS)
     assert any(line.split()[:2] == ["descriptor", "2"] for line in lines)
 

@@ -209,7 +209,7 @@ def test_a_wrong_place_to_listen(demo_store: Path, tmp_path: Path) -> None:
     prepare(tmp_path, demo_store, CONFIG)
     for option, reason in (
         ("localhost", b"discovery.listen: 'localhost' is not an IP address"),
-        ("127.0.0.1:x", b"discovery.port: wants a number from 0 to 65535, got 'x'"),
+        ("127.0.0.1:x", b"discovery.port: must be a number from 0 to 65535, not 'x'"),
     ):
         done = process("serve", "--discovery", option, directory=tmp_path, env=dict(os.environ))
         assert done.returncode == 1

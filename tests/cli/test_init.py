@@ -27,7 +27,7 @@ def test_it_replaces_a_file_when_forced(tmp_path: Path) -> None:
     path.write_text("mine", encoding="utf-8")
     error = run("init", "--path", path).exception
     assert isinstance(error, ConfigError)
-    assert "is there already; --force replaces it" in str(error)
+    assert "exists already; --force replaces it" in str(error)
     assert path.read_text(encoding="utf-8") == "mine"
     assert run("init", "--path", path, "--force").exit_code == 0
     assert path.read_text(encoding="utf-8") == default_toml()
@@ -50,10 +50,10 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
 def test_a_directory_that_others_may_look_into_is_told(tmp_path: Path) -> None:
     """It is the operator's own, so it stays as it is."""
     tmp_path.chmod(0o755)
-    assert "others may look into this directory" in run("init", "--path", tmp_path / "a").output
+    assert "other users may read this directory" in run("init", "--path", tmp_path / "a").output
     assert tmp_path.stat().st_mode & 0o777 == 0o755
     tmp_path.chmod(0o700)
-    assert "others may" not in run("init", "--path", tmp_path / "b").output
+    assert "other users may" not in run("init", "--path", tmp_path / "b").output
 
 
 def test_a_new_enterprise(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_wrong_configuration_names_its_key(tmp_path: Path) -> None:
     config.write_text('[server]\nrole = "boss"\n', encoding="utf-8")
     error = run("store", "check", "--config", config).exception
     assert isinstance(error, ConfigError)
-    assert str(error).endswith("mqis.toml: server.role: 'boss' is none of pec, psc, bsc, none")
+    assert str(error).endswith("mqis.toml: server.role: 'boss' is not one of pec, psc, bsc, none")
 
 
 def test_a_store_that_is_none() -> None:

@@ -176,7 +176,7 @@ def test_lookup_sorts_by_path_by_itself(demo_store: Path) -> None:
             "qmid: 'x' is no value of VT_CLSID: 'x' is not a GUID",
         ),
         (["--where", "security=O:XX"], "security: 'O:XX' is no value of VT_BLOB: SDDL: a SID"),
-        (["--columns", ","], "--columns names no property; there are: instance, type"),
+        (["--columns", ","], "--columns names no property; choose from instance, type"),
         (["--sort", "-x"], "a queue has no property 'x'; there are: "),
     ],
 )

@@ -97,4 +97,4 @@ def test_what_is_not_there(demo_store: Path, export: Path) -> None:
 def test_queues_are_not_looked_up_at_a_server() -> None:
     done = run("send", "a", "b\\c", "--server", "127.0.0.1")
     assert done.exit_code == 2
-    assert "a queue is looked up in a store or a file" in done.output
+    assert "a queue cannot be looked up at --server" in done.output

@@ -66,7 +66,7 @@ def test_ready_line_reread_and_end(demo_store: Path, tmp_path: Path) -> None:
         config = CONFIG.replace("mapper_port = 0", "mapper_port = 0\nmax_connections = 9")
         (tmp_path / "mqis.toml").write_text(config + changed, encoding="utf-8")
         server.process.send_signal(signal.SIGHUP)
-        server.wait_for("these keys want a restart")
+        server.wait_for("these keys take effect after a restart")
         lines = [json.loads(line) for line in server.log.splitlines() if line.startswith("{")]
         assert lines[0]["event"] == "configuration reread"
         assert lines[0]["applied"] == ["security.administrators", "log.level", "log.format"]
@@ -84,8 +84,8 @@ def test_ready_line_reread_and_end(demo_store: Path, tmp_path: Path) -> None:
         # A file that is wrong changes nothing.
         (tmp_path / "mqis.toml").write_text("[rpc]\nport = 'x'\n", encoding="utf-8")
         server.process.send_signal(signal.SIGHUP)
-        server.wait_for("the configuration stays as it was: ")
-        assert "mqis.toml: rpc.port: wants a number" in server.log
+        server.wait_for("the new configuration is refused, the old one stays in effect: ")
+        assert "mqis.toml: rpc.port: must be a number" in server.log
         assert run("servers", "--server", server.address).exit_code == 0
 
         assert server.stop() == 0
@@ -140,7 +140,10 @@ def test_calls_may_end_unless_told_twice(demo_store: Path, tmp_path: Path) -> No
     prepare(tmp_path, demo_store)
     with serving(tmp_path, "--json") as server:
         asyncio.run(_stop_while_a_call_runs(server))
-        assert "mqis: ended at once: calls that ran may not have been answered" in server.log
+        assert (
+            "mqis: stopped at once by a second signal: running calls may not have been answered"
+            in server.log
+        )
         assert "store closed" in server.log
 
 
@@ -203,7 +206,10 @@ def test_a_mapper_port_that_is_taken(demo_store: Path, tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--listen", "here"), "command line: rpc.listen: 'here' is not an IP address"),
-        (("--port", "70000"), "command line: rpc.port: wants a number from 0 to 65535, got 70000"),
+        (
+            ("--port", "70000"),
+            "command line: rpc.port: must be a number from 0 to 65535, not 70000",
+        ),
         (("--store", "mysql:x"), "command line: store.url: 'mysql:x' is no store"),
         (("--site", "Atlantis"), "server.site: the directory has no site 'Atlantis'; it has: Amst"),
         (("--config", "absent.toml"), "absent.toml: cannot be read: No such file or directory"),
@@ -225,7 +231,7 @@ def test_what_is_wrong_is_named(
 def test_a_store_that_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MQIS_CONFIG", raising=False)
-    assert str(run("serve").exception).startswith("which store? Name one with --store")
+    assert str(run("serve").exception).startswith("no store is named: use --store")
 
 
 @pytest.mark.parametrize(("hard", "connections"), [(4096, 2000), (300, 2000)])

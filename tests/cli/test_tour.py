@@ -36,9 +36,9 @@ def test_it_ends_well_and_leaves_a_store(tmp_path: Path) -> None:
     assert "the second store exports the same bytes" in text
     assert ". Over the wire  " in text
     for line in (
-        "a caller without an account cannot create a queue: MQ_ERROR_ACCESS_DENIED",
+        "an anonymous user cannot create a queue: MQ_ERROR_ACCESS_DENIED",
         "audit trail: denied: S-1-5-7 may not create queue ams-app1\\tour",
-        "read back with a signature that holds: label 'Made over the wire'",
+        "read back with a valid signature: label 'Made over the wire'",
         "found by a lookup of that label: 1 queue",
         "deleted, and gone: MQDS_OBJECT_NOT_FOUND",
     ):
@@ -94,7 +94,7 @@ def test_a_step_that_does_not_hold_ends_it(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(tour_file._ROLES, "PSC", 3)
     result = run("tour", "--store", tmp_path / "t.db")
     assert isinstance(result.exception, TourError)
-    assert str(result.exception).startswith("step 2: it should be so, but is not: five directory")
+    assert str(result.exception).startswith("step 2: this does not hold: five directory")
     assert "3. " not in result.stdout
 
 
@@ -120,7 +120,7 @@ def test_the_live_one_leaves_what_is_no_tour_alone(tmp_path: Path) -> None:
     notes.write_text("mine", encoding="ascii")
     error = run("tour", "--once", "--directory", tmp_path).exception
     assert isinstance(error, NodesError)
-    assert "is no run directory of a tour; name another --directory" in str(error)
+    assert "is not the run directory of a tour; name another --directory" in str(error)
     assert notes.read_text(encoding="ascii") == "mine"
 
 
@@ -131,4 +131,4 @@ def test_the_live_one_does_not_take_the_place_of_one_that_runs(tmp_path: Path) -
     error = run("tour", "--once", "--directory", tmp_path).exception
     lock.let_go()
     assert isinstance(error, NodesError)
-    assert "a tour is there that has not ended" in str(error)
+    assert "a tour is still running there" in str(error)

@@ -227,7 +227,7 @@ def test_the_table(traced: Traced, forwarded: tuple[str, str]) -> None:
     ("name", "message"),
     [
         ("nonsense", "no change of such an object"),
-        ("lei-dir2:00000000", "nothing was written about it"),
+        ("lei-dir2:00000000", "no log or journal mentions it"),
     ],
 )
 def test_what_cannot_be_traced(traced: Traced, name: str, message: str) -> None:

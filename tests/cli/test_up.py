@@ -234,7 +234,7 @@ def test_what_is_wrong_is_told(acme: Acme, tmp_path: Path, monkeypatch: pytest.M
     )
     error = run("status", "--run", tmp_path).exception
     assert "'mqis up' makes it" in str(error)
-    assert "no enterprise runs there" not in str(error)
+    assert "no enterprise is running there" not in str(error)
     monkeypatch.chdir(tmp_path)
     missing = run("up", "--run", tmp_path / "none").exception
     assert "'mqis up --example > enterprise.toml' writes one" in str(missing)
@@ -250,10 +250,12 @@ def test_a_supervisor_that_was_killed_is_followed_by_another(acme: Acme) -> None
     alone = acme.status()
     assert alone["supervisor"] is None
     assert all(server["up"] for server in alone["servers"])
-    assert "no enterprise runs there" in str(run("stop", "del-dir1", "--run", acme.run).exception)
+    assert "no enterprise is running there" in str(
+        run("stop", "del-dir1", "--run", acme.run).exception
+    )
     acme.file.write_text(PLAN + MORE, encoding="utf-8")
     told = acme.mqis("up", "--detach")
-    assert told.count("outlived its supervisor, and was ended") == 3
+    assert told.count("outlived its supervisor and was ended") == 3
     found = acme.until(agreed)
     assert not {server["pid"] for server in found["servers"]} & set(before)
     for server in SERVERS:

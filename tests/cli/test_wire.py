@@ -213,7 +213,10 @@ def test_a_certificate_from_a_file(server: Running, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("create", "queue", "ams-app1\\q", "label"), "'label' sets nothing: write property=value"),
+        (
+            ("create", "queue", "ams-app1\\q", "label"),
+            "'label' is not an assignment: write property=value",
+        ),
         (("create", "queue", "ams-app1\\q", "lable=x"), "a queue has no property 'lable'; did you"),
         (("set", "queue", "ams-app1\\orders", "label=x", "108=y"), "label is set twice"),
         (("set", "queue", "ams-app1\\orders", "quota=x"), "quota: 'x' is no value of VT_UI4"),
@@ -221,8 +224,14 @@ def test_a_certificate_from_a_file(server: Running, tmp_path: Path) -> None:
             ("create", "user", "sign_cert=@/nowhere"),
             "sign_cert: '@/nowhere' is no value of VT_BLOB",
         ),
-        (("create", "queue", "ams-app1\\q", "--security", "D:x"), "'D:x' is no descriptor: "),
-        (("security", "queue", "ams-app1\\orders", "--set", "x"), "'x' is no descriptor: "),
+        (
+            ("create", "queue", "ams-app1\\q", "--security", "D:x"),
+            "'D:x' is not a security descriptor in SDDL: ",
+        ),
+        (
+            ("security", "queue", "ams-app1\\orders", "--set", "x"),
+            "'x' is not a security descriptor in SDDL: ",
+        ),
         (
             ("security", "queue", "ams-app1\\orders", "--set", "O:BA", "--part", "owner,dacl"),
             "the descriptor to set has no dacl",

@@ -24,7 +24,7 @@ def test_a_claim_is_taken_and_given_back(file: Path) -> None:
     for _ in range(2):
         with claimed_store(str(file)):
             assert lock_of(file).read_text() == f"{os.getpid()}\n"
-            expected = f"d.db: process {os.getpid()} uses this store; stop that one first"
+            expected = f"d.db: process {os.getpid()} uses this store; stop it first"
             with pytest.raises(StorageError, match=expected), claimed_store(str(file)):
                 pass
         assert not lock_of(file).exists()

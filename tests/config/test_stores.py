@@ -36,7 +36,7 @@ def test_a_server_that_nobody_answers_at() -> None:
 
 @pytest.mark.parametrize("url", ["", "sqlite:", "memory:x", "postgresql:x", "mysql://h/d", "http:"])
 def test_no_store(url: str) -> None:
-    with pytest.raises(ValueError, match="is no store: write sqlite:PATH"):
+    with pytest.raises(ValueError, match="names no store: write sqlite:PATH"):
         open_store(url)
 
 

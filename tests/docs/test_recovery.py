@@ -30,7 +30,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
     done = run(f"export COLUMNS=200\n{script}", tmp_path, timeout_s=3 * DEADLINE_S)
     text, log = done.stdout, done.stderr
     for line in (
-        "it holds secrets (accounts.toml, signing.key): who can read it can act as this server",
+        "it holds secrets (accounts.toml, signing.key): anyone who can read it can act as this",
         "next: mqis serve --config mqis.toml; it asks the other servers first",
         "lei-dir2 becomes the PSC of Leiden in the place of lei-dir1",
         "checked: lei-dir1 does not answer",
@@ -40,5 +40,5 @@ def test_the_examples_run(tmp_path: Path) -> None:
     ):
         assert line in text, line
     assert (tmp_path / "leiden" / "mqis.toml").exists()
-    assert "this store was put back, the others are asked first: backup of lei-dir1, " in log
+    assert "this store was restored, asking the other servers first: backup of lei-dir1, " in log
     assert "lei-dir1 is a backup of this site now" in log

@@ -85,18 +85,26 @@ def test_what_is_left_out_has_a_default() -> None:
     ("old", "new", "message"),
     [
         ('name = "Acme"', "nam = 1", "enterprise.nam: no such key; did you mean enterprise.name?"),
-        ('name = "Acme"', "", "enterprise.name: is missing"),
+        ('name = "Acme"', "", "enterprise.name: this key is missing"),
         ("[enterprise]", "[enterprize]", "enterprize: no such key; did you mean enterprise?"),
-        ('"Delft", "Leiden"', '"Delft"', "link[1].sites: wants two sites"),
+        ('"Delft", "Leiden"', '"Delft"', "link[1].sites: must be two sites"),
         ('"Delft", "Leiden"', '"Delft", "Gouda"', "link[1].sites: there is no site 'Gouda'"),
-        ('"Delft", "Leiden"', '"Delft", "DELFT"', "link[1].sites: a link connects two different"),
-        ('role = "psc"', 'role = "bdc"', "server[2].role: 'bdc' is none of pec, psc, bsc"),
-        ('role = "psc"', 'role = "pec"', 'server: exactly one has the role "pec", here: del-dir1,'),
+        (
+            '"Delft", "Leiden"',
+            '"Delft", "DELFT"',
+            "link[1].sites: a link must connect two different",
+        ),
+        ('role = "psc"', 'role = "bdc"', "server[2].role: 'bdc' is not one of pec, psc, bsc"),
+        (
+            'role = "psc"',
+            'role = "pec"',
+            'server: exactly one server must have the role "pec", here: del-dir1,',
+        ),
         ('role = "psc"', 'role = "bsc"', "site[2]: Leiden needs exactly one server with the role"),
         ('"lei-dir1"', '"DEL-DIR1"', "server[2].name: 'DEL-DIR1' is there already"),
         ('"lei-dir1"', '"lei dir1"', "server[2].name: 'lei dir1' is not a machine name"),
         ('site = "leiden"', 'site = "Gouda"', "site[2]: Leiden needs exactly one server"),
-        ("[[link]]", "[link]", "link: is a list of tables, write [[link]]"),
+        ("[[link]]", "[link]", "link: this is a list of tables; write [[link]]"),
     ],
 )
 def test_a_mistake_is_told_with_its_key(old: str, new: str, message: str) -> None:
@@ -110,14 +118,17 @@ def test_a_mistake_is_told_with_its_key(old: str, new: str, message: str) -> Non
     ("more", "message"),
     [
         ("[[queue]]\npath = 'nobody\\q'", "queue[1].path: there is no server or machine 'nobody'"),
-        ("[[queue]]\npath = 'q'", "queue[1].path: 'q' is no path"),
+        ("[[queue]]\npath = 'q'", "queue[1].path: 'q' is not a path"),
         ("[[machine]]\nname='DEL-dir1'\nsite='Delft'", "machine[3].name: 'DEL-dir1' is there"),
-        ("[[account]]\nname = 'bob'", "account: one has to be an administrator"),
-        ("[options.replication]\nheartbeat_s = 0", "options.replication.heartbeat_s: wants a"),
+        ("[[account]]\nname = 'bob'", "account: one account has to be an administrator"),
+        ("[options.replication]\nheartbeat_s = 0", "options.replication.heartbeat_s: must be a"),
         ("[options.replication]\nheartbeats = 1", "options.replication.heartbeats: no such key"),
-        ("[options.rpc]\nport = 1", "options.rpc.port: differs from server to server"),
+        ("[options.rpc]\nport = 1", "options.rpc.port: 'mqis up' sets this key"),
         ("[options.hosts]\na = '1.2.3.4'", "options.hosts: no such key"),
-        ("[[link]]\nsites = ['Leiden', 'Delft']", "link[2].sites: these two are linked already"),
+        (
+            "[[link]]\nsites = ['Leiden', 'Delft']",
+            "link[2].sites: these two sites are linked already",
+        ),
     ],
 )
 def test_what_is_added_has_to_fit(more: str, message: str) -> None:

@@ -90,7 +90,7 @@ def test_a_password_that_cannot_be_read_is_told(tmp_path: Path, plan: Plan) -> N
     with pytest.raises(PlanError, match=r"secret\.txt: the password cannot be read"):
         make_accounts(tmp_path, plan, tmp_path)
     (tmp_path / "secret.txt").write_text("\n", encoding="utf-8")
-    with pytest.raises(PlanError, match="its first line is a password, and is empty"):
+    with pytest.raises(PlanError, match="the first line must be the password, but is empty"):
         make_accounts(tmp_path, plan, tmp_path)
 
 

@@ -98,7 +98,7 @@ def test_one_that_is_killed_to_stay_down_does(tmp_path: Path) -> None:
         await case.supervisor.ready(["a"])
         await case.supervisor.kill("a", stay=True)
         assert case.state() is State.STOPPED
-        with pytest.raises(NodesError, match="does not run, it is stopped"):
+        with pytest.raises(NodesError, match="this server is not running, it is stopped"):
             await case.supervisor.kill("a")
         case.supervisor.start("a")
         await case.supervisor.ready(["a"])
@@ -196,7 +196,7 @@ def test_commands_over_the_socket(tmp_path: Path) -> None:
         await asked("down", "")
         assert downs == [True]
         lock.let_go()
-        with pytest.raises(NodesError, match="no enterprise runs there"):
+        with pytest.raises(NodesError, match="no enterprise is running there"):
             await asked("stop")
         await case.supervisor.close()
         await control.close()
@@ -229,7 +229,7 @@ def test_a_change_of_mind_while_it_starts(tmp_path: Path) -> None:
         assert case.state() is State.STOPPED
         assert holder(tmp_path / "a" / "lock") is None
         await case.supervisor.close()
-        with pytest.raises(NodesError, match="the enterprise is going down"):
+        with pytest.raises(NodesError, match="the enterprise is being stopped"):
             case.supervisor.start("a")
 
     asyncio.run(scenario())
@@ -272,7 +272,7 @@ def test_servers_that_outlived_their_supervisor_are_ended(tmp_path: Path) -> Non
         lock.let_go()
         save_nodes(tmp_path, Nodes("Acme", (node,), supervisor=1))
         assert recover(tmp_path) == [
-            f"a: process {orphan.pid} outlived its supervisor, and was ended"
+            f"a: process {orphan.pid} outlived its supervisor and was ended"
         ]
         assert orphan.wait(DEADLINE_S) == -signal.SIGTERM
     assert recover(tmp_path) == []

@@ -144,7 +144,7 @@ def test_an_administrators_logon_at_privacy_is_not_relayed_to_a_bind_at_connect(
 @pytest.mark.parametrize("level", [rpc.PACKET, rpc.INTEGRITY, rpc.PRIVACY])
 def test_a_relayed_logon_cannot_sign(lenient: Running, level: int) -> None:
     """At the levels that count, every message wants a key that the attacker does not have."""
-    forged = "refused: a message that is not of LAB\\alice"
+    forged = "refused: a message that was not signed by LAB\\alice"
     before = lenient.log.count(forged)
     relay = Relay(port_of(lenient), level)
     try:

@@ -25,7 +25,7 @@ from tests.cli.commands import process
 from tests.server.enterprises import Site
 
 REQUIRE = SigningPolicy.REQUIRE
-WARNING = "unsigned messages are believed"
+WARNING = "unsigned messages are accepted"
 PLAN = """
 [enterprise]
 name = "Acme"
@@ -134,7 +134,7 @@ def test_a_server_that_requires_less_does_not_listen_beyond_loopback(
             async with DirectoryServer(config, grace_s=1):
                 pass
         text = str(refused.value)
-        assert "could speak as any server of the enterprise" in text
+        assert "could act as any server of the enterprise" in text
         assert 'set replication.signing = "require"' in text
         assert "replication.unsigned_beyond_loopback = true" in text
 

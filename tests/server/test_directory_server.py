@@ -109,12 +109,12 @@ def store_with(path: Path, *types: ObjectType) -> Path:
         (
             [ObjectType.ENTERPRISE, ObjectType.SITE],
             {},
-            r"server\.site: not set; name the site that this server stands in \(or --site\): Delft",
+            r"server\.site: not set; name the site of this server here or with --site: Delft",
         ),
         (
             [ObjectType.ENTERPRISE, ObjectType.SITE],
             {"name": "nobody"},
-            r"server\.site: the directory has no machine 'nobody' that would tell; name the site",
+            r"server\.site: not set, and the directory has no machine 'nobody'; name the site",
         ),
         (
             [ObjectType.ENTERPRISE, ObjectType.SITE],
@@ -149,7 +149,7 @@ def test_one_that_can(tmp_path: Path, config: Config) -> None:
 
 
 def test_the_configuration_has_to_fit_the_store(config: Config) -> None:
-    with pytest.raises(ConfigError, match=r"enterprise\.name: is 'Other', but the store holds"):
+    with pytest.raises(ConfigError, match=r"enterprise\.name: it is 'Other', but the store holds"):
         serving(with_values(config, enterprise={"name": "Other"}), nothing)
     with pytest.raises(ConfigError, match=r"server\.site: is 'Berlin', but ams-dir1 stands in Am"):
         serving(with_values(config, server={"site": "Berlin"}), nothing)
@@ -208,7 +208,7 @@ def test_a_port_that_is_taken(config: Config, key: str) -> None:
             serving(with_values(config, rpc={key: port}), nothing)
     text = str(caught.value)
     assert text.startswith(f"cannot listen at 127.0.0.1:{port}: Address already in use; ")
-    assert f"choose another port with rpc.{key} or {option} (0: one that is free)" in text
+    assert f"choose another port with rpc.{key} or {option} (0: a free one)" in text
     assert ("rpc.mapper = false" in text) == (key == "mapper_port")
 
 
@@ -219,7 +219,9 @@ def test_a_port_that_is_privileged(config: Config, monkeypatch: pytest.MonkeyPat
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("mqis.runtime.rpc.server.RpcServer.listen", denied)
-    with pytest.raises(ServeError, match=r"CAP_NET_BIND_SERVICE: give it one of them, or choose"):
+    with pytest.raises(
+        ServeError, match=r"CAP_NET_BIND_SERVICE: give the server one of them, or choose"
+    ):
         serving(with_values(config, rpc={"mapper_port": 135}), nothing)
 
 
@@ -347,7 +349,7 @@ def test_accounts_that_break_later_let_nobody_in(
         path.write_text("[[account", encoding="utf-8")
         with pytest.raises(Exception, match="access_denied"):
             await connect()
-        with pytest.raises(AccountsError, match="not TOML"):
+        with pytest.raises(AccountsError, match="not valid TOML"):
             server.reread(config)
         path.write_bytes(kept)
         await (await connect()).close()
@@ -361,4 +363,4 @@ def test_accounts_that_break_later_let_nobody_in(
 def test_no_accounts_is_a_warning(config: Config, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         serving(config, nothing)
-    assert "no accounts yet, callers are anonymous; 'mqis account add' makes" in caplog.text
+    assert "no accounts yet, all callers are anonymous; 'mqis account add' makes" in caplog.text

@@ -183,5 +183,5 @@ def test_a_message_that_is_not_the_callers_is_told_once(
         with pytest.raises(AuthenticationError):
             acceptor.unprotect(AuthLevel.INTEGRITY, b"head", b"body", b"tail", bytes(16), False)
     (record,) = audit.records
-    assert record.getMessage().startswith("refused: a message that is not of LAB\\alice: ")
+    assert record.getMessage().startswith("refused: a message that was not signed by LAB\\alice: ")
     assert vars(record)["details"] == {"peer": HERE}

@@ -279,12 +279,20 @@ class TestIdentity:
     @pytest.mark.parametrize(
         ("server", "replication", "message"),
         [
-            ({"name": "x", "role": "psc"}, {}, "server.role: is psc, but the directory has no ma"),
-            ({"name": "pec1", "role": "psc"}, {}, "server.role: is psc, but the PEC of this ente"),
+            (
+                {"name": "x", "role": "psc"},
+                {},
+                "server.role: it is psc, but the directory has no ma",
+            ),
+            (
+                {"name": "pec1", "role": "psc"},
+                {},
+                "server.role: it is psc, but the PEC of this ente",
+            ),
             (
                 {"name": "pec1", "role": "pec"},
                 {"id": str(Guid(b"x" * 16))},
-                "replication.id: is .*, but the store says",
+                "replication.id: it is .*, but the store says",
             ),
             (
                 {"name": "x", "role": "psc"},

@@ -69,7 +69,7 @@ def test_two_servers_that_run(tmp_path: Path) -> None:
                 assert f"ports: TCP 127.0.0.1 {psc.ready.queue_port} (replication.port) is" in well
                 assert "keys: the directory has this server's key" in well
                 assert "keys: the directory has the keys of 1 other servers" in well
-                assert "takes sessions of this server" in well
+                assert "accepts sessions of this server" in well
                 assert f"the directory of pec1 answers at 127.0.0.1:{pec.ready.port}" in well
                 assert "clock: the clock of pec1 is 0." in well
                 # A stranger is refused, and whoever answers for another is found out.
@@ -125,10 +125,10 @@ def _damage(home: Path) -> None:
         (lambda h: (h / "d.db").unlink(), "there is no store"),
         (_damage, "store: damaged: "),
         (lambda h: os.utime(h / "d.db", (4e9, 4e9)), "clock: "),
-        (lambda h: edit(h, 'listen = "127.0.0.1"', 'listen = "192.0.2.1"'), "cannot be listened"),
+        (lambda h: edit(h, 'listen = "127.0.0.1"', 'listen = "192.0.2.1"'), "cannot listen"),
         (
             lambda h: edit(h, 'listen = "127.0.0.1"', 'listen = "0.0.0.0"'),
-            "everybody who reaches 0.0.0.0 may do everything",
+            "anyone who can reach 0.0.0.0 may do everything",
         ),
         (lambda h: edit(h, 'role = "pec"', 'role = "psc"'), "is psc, but the PEC"),
     ],
@@ -151,7 +151,7 @@ def test_a_port_of_somebody_else(home: Path) -> None:
     port = load(home / "mqis.toml").replication.port
     with socket.create_server(("127.0.0.1", port)):
         (found,) = errors(home)
-    assert f"{port} (replication.port) is in use, and this server does not run" in found
+    assert f"{port} (replication.port) is in use, and this server is not running" in found
 
 
 def test_servers_that_cannot_be_reached_and_keys_that_are_missing(tmp_path: Path) -> None:
@@ -209,4 +209,4 @@ def test_a_run_directory_tells_who_is_behind(tmp_path: Path) -> None:
     reports = examine_run(tmp_path)
     assert [report.server for report in reports] == ["pec1", "psc2", ""]
     late = told(list(reports[-1].findings), Severity.WARNING)
-    assert "numbers: Delft: psc2 lacks 3 numbers of pec1" in late
+    assert "numbers: Delft: psc2 lacks 3 changes of pec1" in late

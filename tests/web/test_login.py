@@ -170,7 +170,7 @@ def test_a_change_through_another_server_is_forwarded(
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"path": "no-machine"}, r"the path of a queue is MACHINE\QUEUE"),
+        ({"path": "no-machine"}, r"the path of a queue must be MACHINE\QUEUE"),
         ({"path": "nowhere\\q"}, "MQ_ERROR"),
         ({"path": "ams-app1\\orders"}, "MQ_ERROR_QUEUE_EXISTS"),
         ({"path": "ams-app1\\q", "scope": "galaxy"}, "wants one of site, enterprise"),

@@ -1,9 +1,9 @@
-"""Becoming a member: the objects of a new server, its key, and what it has to know to start.
+"""Joins an enterprise: creates the objects of a new server, and returns what it needs to start.
 
-Everything goes through the PEC's directory service with an administrator's account. The new
-server's site and machine are created there, with its public key; what comes back is who to believe
-first. After that the directory tells of it, so it is a peer, and it gets its own directory by
-replication. Doing it again changes nothing but a key that is new.
+All calls go to the PEC's directory service, with an administrator's account. They create the new
+server's site and machine, with its public key, and return the servers to trust first. From then on
+it is a peer in the directory, and gets its own copy by replication. Repeating it changes nothing
+except a new key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mqis.wire.propvariant import PropVariant
 
 SITE, MACHINE = ObjectType.SITE, ObjectType.MACHINE
 _BITS = {Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
-#: What a server says of a name that it does not know.
+#: Errors by which a server says that it does not know a name.
 _UNKNOWN = (
     HResult.MQDS_OBJECT_NOT_FOUND,
     HResult.MQ_ERROR_MACHINE_NOT_FOUND,
@@ -41,12 +41,12 @@ _UNKNOWN = (
 )
 
 
-#: How often and when to look for what another server has made.
+#: Attempts, and seconds between them, to see a change that another server has made.
 _LOOKS, _LOOK_S = 50, 0.2
 
 
 class JoinError(MqisError):
-    """A server cannot become a member: why, and what to do about it."""
+    """A server cannot become a member; the message says why and what to do."""
 
 
 class Found(Protocol):
@@ -60,7 +60,7 @@ class Found(Protocol):
 
 
 class Directory(Protocol):
-    """What is asked of the PEC's directory service."""
+    """The calls of the PEC's directory service that joining needs."""
 
     def id_of(self, object_type: ObjectType, name: str) -> Guid | None: ...
 
@@ -83,7 +83,7 @@ class Directory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The server that wants to become a member."""
+    """The server that is to become a member."""
 
     name: str
     role: Role
@@ -91,15 +91,15 @@ class Wanted:
     #: The machine name of the PEC.
     pec: str
     key: RsaPublicKey
-    #: The IPv4 address that others find it at; empty: they know it from somewhere else.
+    #: The IPv4 address to publish in the directory; empty: none.
     address: str = ""
-    #: Whether it takes signed messages alone, and so needs the keys of those whom it believes.
+    #: True if it accepts only signed messages, and so needs the keys of the servers it trusts.
     keys_required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a member has to know before it has a directory."""
+    """The facts that a member needs before it has a directory."""
 
     enterprise: str
     id: Guid
@@ -111,7 +111,7 @@ class Membership:
 
 
 def join(directory: Directory, wanted: Wanted) -> Membership:
-    """Make ``wanted`` a member; ``JoinError`` or ``DirectoryError`` if that cannot be."""
+    """Makes ``wanted`` a member; raises ``JoinError`` or ``DirectoryError`` if that fails."""
     enterprise = _enterprise(directory, wanted)
     pec, addresses = _seed(directory, wanted, wanted.pec)
     seeds = [pec]
@@ -136,10 +136,12 @@ def _enterprise(directory: Directory, wanted: Wanted) -> str:
 
 
 def _seed(directory: Directory, wanted: Wanted, name: str) -> tuple[Seed, dict[str, str]]:
-    """A server, with its key and address if the directory has them."""
+    """A server to trust, with its key and address if the directory has them."""
     found = _find(directory, MACHINE, name, [PropId.QM_ADDRESS])
     if found is None:
-        raise JoinError(f"the directory has no machine {name}, so nobody can replicate from it")
+        raise JoinError(
+            f"the directory has no machine {name}, so this server cannot replicate from it"
+        )
     key = _key_of(directory, name)
     for _ in range(_LOOKS if wanted.keys_required and key is None else 0):
         sleep(_LOOK_S)  # a server that was just started publishes its key now
@@ -148,8 +150,8 @@ def _seed(directory: Directory, wanted: Wanted, name: str) -> tuple[Seed, dict[s
             break
     if key is None and wanted.keys_required:
         raise JoinError(
-            f"{name} has no signing key in the directory, and this server would believe nothing "
-            f"that it sends: start {name} once with a signing key, then join again"
+            f"{name} has no signing key in the directory, and this server would refuse all its "
+            f"messages: start {name} once with a signing key, then join again"
         )
     address = _address(found)
     return Seed(name, found.id, key), {} if address is None else {name: address}
@@ -180,7 +182,7 @@ def _address(machine: Found) -> str | None:
 
 
 def _site_of_a_psc(directory: Directory, wanted: Wanted) -> Guid:
-    """A new site with this server as its authority, or the one that it has already."""
+    """Creates a site with this server as its PSC, or finds the one that it has already."""
     found = _find(directory, SITE, wanted.site, [PropId.S_PSC])
     if found is None:
         properties: dict[int, PropVariant] = props(
@@ -207,7 +209,9 @@ def _site_of_a_psc(directory: Directory, wanted: Wanted) -> Guid:
 def _site_of_a_bsc(directory: Directory, wanted: Wanted) -> tuple[Guid, str]:
     found = _find(directory, SITE, wanted.site, [PropId.S_PSC])
     if found is None:
-        raise JoinError(f"--site {wanted.site}: there is no such site to be a backup in")
+        raise JoinError(
+            f"--site {wanted.site}: there is no such site; a backup joins an existing one"
+        )
     psc = _text(found, PropId.S_PSC)
     if not psc:
         raise JoinError(f"--site {wanted.site}: the site has no PSC to replicate from")
@@ -230,14 +234,18 @@ def _machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
             "it, or choose another --name"
         )
     if stands_in is None or stands_in.value != site:
-        raise JoinError(f"machine {wanted.name} stands in another site than {wanted.site}")
-    if wanted.role is Role.BSC:  # the machine of a PSC is its own to change, and it does
+        raise JoinError(
+            f"machine {wanted.name} belongs to another site than {wanted.site}; name that site"
+        )
+    if (
+        wanted.role is Role.BSC
+    ):  # a PSC is the authority for its own machine, and publishes the key itself
         publish_key(directory, MACHINE, wanted.name, wanted.key)
     return found.id
 
 
 def _new_machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
-    """With its key: the PEC may change nothing of it once it is there, if it is a PSC."""
+    """Creates the machine with its key: once it is a PSC's, the PEC cannot change it."""
     properties: dict[int, PropVariant] = props(
         {
             PropId.QM_SITE_ID: site,
@@ -253,15 +261,19 @@ def _new_machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
     except DirectoryError as error:
         if error.hresult != HResult.MQ_ERROR_MACHINE_EXISTS:
             raise
-        created = None  # an earlier attempt made it, at a PSC that the PEC has not heard from yet
-    found = created or _soon(directory, wanted.name)
+        created = (
+            None  # an earlier attempt made it, at a PSC whose change has not reached the PEC yet
+        )
+    found = created or _wait_for_machine(directory, wanted.name)
     if found is None:
-        raise JoinError(f"the machine {wanted.name} is there, but the PEC does not show it yet")
+        raise JoinError(
+            f"the machine {wanted.name} exists, but has not reached the PEC yet; join again later"
+        )
     return found
 
 
-def _soon(directory: Directory, name: str) -> Guid | None:
-    """The machine once it has come to the PEC."""
+def _wait_for_machine(directory: Directory, name: str) -> Guid | None:
+    """Waits until the machine has reached the PEC; None if it does not in time."""
     for _ in range(_LOOKS):
         found = directory.id_of(MACHINE, name)
         if found is not None:
@@ -271,7 +283,7 @@ def _soon(directory: Directory, name: str) -> Guid | None:
 
 
 def publish_key(directory: Directory, kind: ObjectType, name: str, key: RsaPublicKey) -> None:
-    """Tell a key that the directory does not have yet."""
+    """Publishes a key in the directory, unless it is there already."""
     sign = SecurityInformation.SIGN_PUBLIC_KEY
     try:
         known = RsaPublicKey.from_bytes(directory.security(kind, name, sign))

@@ -1,14 +1,14 @@
-"""Whole directories to and from files (the format: ``protocol.directory.export``).
+"""Exports and imports whole directories (the format: ``protocol.directory.export``).
 
-An import is one transaction: all of the file, or nothing. It comes in two kinds.
+An import is one transaction: all of the file, or nothing. There are two kinds.
 
 *Create*, the default, adds the file's objects to whatever the store holds, as if they had been
 created here. Identifiers, names, properties and times stay; partitions follow from the sites, and
-numbers are new. Tombstones are skipped, they speak of another history. The enterprise object is
-created where there is none and left alone where it is there already; a file of another enterprise,
-and any other object that is there already, is refused.
+numbers are new. Tombstones are skipped: they belong to another history. The enterprise object is
+created if there is none, and skipped if it exists; a file of another enterprise is refused, and so
+is any other object that exists already.
 
-*Restore* wants an empty store and makes it the one that was exported: numbers, partitions and
+*Restore* needs an empty store and makes it equal to the exported one: numbers, partitions and
 tombstones included. Exporting it again gives the same bytes.
 """
 
@@ -63,7 +63,7 @@ def _silent(_done: int, _total: int) -> None: ...
 
 
 def export_store(store: Store, out: BinaryIO, progress: Progress = _silent) -> int:
-    """Write the store as one view shows it; the number of lines after the first."""
+    """Writes the store as one view shows it; returns the number of lines after the first."""
     with store.read() as view:
         total, lines = exported_lines(view)
         out.write(f"{next(lines)}\n".encode("ascii"))
@@ -76,7 +76,7 @@ def export_store(store: Store, out: BinaryIO, progress: Progress = _silent) -> i
 
 
 def export_file(store: Store, path: Path, progress: Progress = _silent) -> int:
-    """Like ``export_store``; what the file held before is replaced when the new one is complete."""
+    """Exports into a file, which is replaced only when the export is complete."""
     aside = path.with_name(f"{path.name}.part") if _is_plain(path) else path
     try:
         try:
@@ -94,7 +94,7 @@ def export_file(store: Store, path: Path, progress: Progress = _silent) -> int:
 
 
 def _is_plain(path: Path) -> bool:
-    """A device or a pipe is written to as it is."""
+    """True for a plain file; a device or a pipe is written to directly."""
     return path.is_file() or not path.exists()
 
 
@@ -103,18 +103,18 @@ def _is_plain(path: Path) -> bool:
 
 @dataclass(slots=True)
 class ImportResult:
-    """What an import did."""
+    """The result of an import."""
 
     objects: Counter[ObjectType] = field(default_factory=Counter)
     tombstones: int = 0
-    #: Lines that were read and have no effect: tombstones, the enterprise that is there already.
+    #: Lines that were read and have no effect: tombstones, an existing enterprise.
     skipped: int = 0
 
 
 def import_file(
     store: Store, path: Path, *, restore: bool = False, progress: Progress = _silent
 ) -> ImportResult:
-    """All of the file or nothing; ``ExportError`` names file, line and key."""
+    """Imports all of the file or nothing; raises ``ExportError`` with file, line and key."""
     lines = _Lines(progress)
     try:
         with path.open("rb") as file, store.write() as tx:
@@ -139,7 +139,7 @@ def _located(error: ExportError | DirectoryError, source: str, line: int) -> Exp
 
 
 class _Lines:
-    """The lines of a file with their numbers; tells how far it got."""
+    """The lines of a file with their numbers; reports progress."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -166,20 +166,20 @@ class _Lines:
             try:
                 yield self.number, data.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise ExportError(f"not UTF-8: {error.reason}", self.number) from None
+                raise ExportError(f"this line is not UTF-8: {error.reason}", self.number) from None
 
     def expect(self, announced: int | None) -> None:
         if announced is not None and announced != self.number - 1:
             raise ExportError(
                 f"announces {announced} more lines, but {self.number - 1} follow: the file was cut "
-                "off or changed (after a change by hand, correct the number or leave it away)",
+                "off or changed (after a change by hand, correct the number or leave it out)",
                 1,
                 "lines",
             )
 
 
 class _Seen:
-    """What the file said already, by line, so that a repetition can name the first one."""
+    """The objects read so far, with their lines, so that a duplicate can name the first."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[object, ...], int] = {}
@@ -208,11 +208,11 @@ class _Seen:
     def _refuse(self, identity: tuple[object, ...], line: int, key: str, what: str) -> None:
         first = self._lines.get(identity)
         if first is not None:
-            raise ExportError(f"{what} stands on line {first} already", line, key)
+            raise ExportError(f"{what} is on line {first} already", line, key)
 
 
 class _Create:
-    """Through the directory's events, with new numbers."""
+    """Creates the objects through the directory's events, with new numbers."""
 
     def __init__(self, tx: Transaction, header: Header) -> None:
         self.result = ImportResult()
@@ -226,7 +226,7 @@ class _Create:
         assert self._root is not None
         here = self._root.path or ""
         if name_key(name) != name_key(here):
-            raise ExportError(f"{name!r} is not {here!r}, the store's enterprise", line, key)
+            raise ExportError(f"{name!r} is not {here!r}, the enterprise of the store", line, key)
 
     def entry(self, entry: Change, line: int) -> None:
         if isinstance(entry, DeletedObject):
@@ -246,7 +246,7 @@ class _Create:
             self._root = created
 
     def finish(self) -> None:
-        """Name the owners of partitions that began before their site or enterprise was there."""
+        """Sets the owners of partitions that were created before their site or enterprise."""
         for partition in self._tx.partitions():
             if not partition.owner:
                 owner = authority(partition.id, self._tx) or ""
@@ -254,12 +254,12 @@ class _Create:
 
 
 def _as_created(obj: DirectoryObject) -> dict[int, PropVariant]:
-    """The stored properties as an event takes them: with the identifier among them."""
+    """The properties for a create event: the stored ones and the identifier."""
     return props({**obj.properties, IDENTIFIER_PROPERTY[obj.type]: obj.id})
 
 
 class _Restore:
-    """As it was, number by number."""
+    """Restores the objects with their numbers."""
 
     def __init__(self, tx: Transaction, header: Header) -> None:
         self.result = ImportResult()
@@ -267,7 +267,7 @@ class _Restore:
         self._seen = _Seen()
         self._last: dict[Guid, SequenceNumber] = {}
         if tx.partitions() or any(tx.count(object_type) for object_type in ObjectType):
-            raise StorageError("the store is not empty; --restore wants a new one")
+            raise StorageError("the store is not empty; --restore needs a new one")
         for partition in header.partitions:
             tx.put_partition(partition)
             self._last[partition.id] = partition.last_seq
@@ -287,7 +287,7 @@ class _Restore:
     def _check_number(self, entry: Change, line: int) -> None:
         last = self._last.get(entry.partition)
         if last is None:
-            raise ExportError(f"{entry.partition} is none of line 1", line, "partition")
+            raise ExportError(f"{entry.partition} is not a partition of line 1", line, "partition")
         if not SequenceNumber.MIN < entry.seq <= last:
             reason = f"{entry.seq} is not in 1 to {last}, the last of its partition in line 1"
             raise ExportError(reason, line, "seq")

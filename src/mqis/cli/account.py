@@ -1,4 +1,4 @@
-"""``mqis account``: who may log on."""
+"""``mqis account``: the accounts that may log on to a server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from mqis.server.accounts import DEFAULT_NAME, AccountsFile
 from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import Sid
 
-account_app = typer.Typer(no_args_is_help=True, help="Who may log on: add, list, remove.")
+account_app = typer.Typer(
+    no_args_is_help=True, help="Add, list and remove the accounts that may log on."
+)
 
 _File = Annotated[Path, typer.Option("--accounts", metavar="FILE", help="The accounts file.")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the account.")]
-_Domain = Annotated[str, typer.Option(metavar="D", help="Its domain; none if left out.")]
+_Domain = Annotated[str, typer.Option(metavar="D", help="Its domain. Default: none.")]
 
 
 def _sid(text: str) -> Sid:
@@ -32,11 +34,16 @@ def _sid(text: str) -> Sid:
 
 _OwnSid = Annotated[
     Sid | None,
-    typer.Option("--sid", parser=_sid, metavar="SID", help="Its SID; a new one if left out."),
+    typer.Option("--sid", parser=_sid, metavar="SID", help="Its SID. Default: a new one."),
 ]
 _Groups = Annotated[
     list[Sid] | None,
-    typer.Option("--group", parser=_sid, metavar="SID", help="A group of it; may be repeated."),
+    typer.Option(
+        "--group",
+        parser=_sid,
+        metavar="SID",
+        help="The SID of a group that it belongs to. May be repeated.",
+    ),
 ]
 
 
@@ -50,8 +57,10 @@ def _errors() -> Iterator[None]:
 
 
 def _password() -> str:
-    """Typed twice at a terminal, else the first line of the standard input; never an argument,
-    which other users of the computer could see."""
+    """Returns the password: typed twice at a terminal, else the first line of the standard input.
+
+    Never an argument: other users of the computer could see it.
+    """
     if sys.stdin.isatty():
         return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
     return sys.stdin.readline().rstrip("\r\n")
@@ -74,10 +83,10 @@ def add(
 
 @account_app.command(name="list")
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
     accounts: _File = Path(DEFAULT_NAME),
 ) -> None:
-    """List the accounts, without what proves them."""
+    """List the accounts with their SIDs and groups; password hashes are not shown."""
     with _errors():
         found = AccountsFile(accounts).accounts()
     if as_json:
@@ -95,7 +104,7 @@ def remove(
     domain: _Domain = "",
     accounts: _File = Path(DEFAULT_NAME),
 ) -> None:
-    """Remove an account. Its SID is not given out again."""
+    """Remove an account. Its SID is never given to another account."""
     with _errors():
         account = AccountsFile(accounts).remove(name, domain)
     typer.echo(f"removed {account} ({account.sid})")

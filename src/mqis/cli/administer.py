@@ -1,4 +1,4 @@
-"""How 'mqis up' reaches the directory servers that it sets up."""
+"""The connection by which 'mqis up' administers the directory servers that it sets up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mqis.enterprise.setup import Administrator, Changing
 
 @contextmanager
 def administer(node: NodePlace, who: Administrator) -> Iterator[Changing]:
-    """A directory server, asked by an administrator: ``setup.Connect``."""
+    """Connects to a directory server as its administrator; implements ``setup.Connect``."""
     address = ServerAddress(node.address, node.rpc_port)
     login = Login((str(address),), domain=who.domain, name=who.name)
     with remote.connected(login, [address], who.password) as found:

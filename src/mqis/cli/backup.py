@@ -1,4 +1,4 @@
-"""``mqis backup`` and ``mqis restore``: one server with configuration and keys in a file."""
+"""``mqis backup`` and ``mqis restore``: a file with one server's store, configuration and keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def backup(
         Path,
         typer.Argument(
             metavar="FILE|DIR",
-            help="The file to write; in a directory it is named after server and time.",
+            help="The file to write. In a directory, the file is named after server and time.",
             show_default=False,
         ),
     ],
@@ -31,15 +31,15 @@ def backup(
         bool,
         typer.Option(
             "--without-keys",
-            help="Leave out signing key, keytab and accounts, and a database's password.",
+            help="Leave out the signing key, the keytab, the accounts and the database password.",
         ),
     ] = False,
     json: JsonOption = False,
 ) -> None:
     """Back up one server while it runs: store, configuration, accounts and signing key.
 
-    The copy is of one moment, checked, and read again before the file gets its name. Whoever has
-    the file can act as this server and log on as its users: it has mode 0600, keep it so.
+    The copy is consistent. It is checked and read back before the file gets its final name. Anyone
+    who can read the file can act as this server and log on as its users: keep its mode at 0600.
     """
     file = Path(DEFAULT_NAME) if config is None else config
     taken = take_backup(configuration(config), target, file, secrets=not without_keys)
@@ -53,7 +53,9 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="What 'mqis backup' wrote.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A file that 'mqis backup' wrote.", show_default=False)
+    ],
     *,
     config: Annotated[
         Path,
@@ -61,34 +63,34 @@ def restore(
             "--config",
             "-c",
             metavar="FILE",
-            help="Where the configuration goes; the other files go where it says.",
+            help="Where to write the configuration; it names the places of the other files.",
         ),
     ] = Path(DEFAULT_NAME),
     store_only: Annotated[
         bool,
         typer.Option(
-            "--store-only", help="Put back the store alone, for the configuration that is there."
+            "--store-only", help="Restore the store only, and keep the present configuration."
         ),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Move away what is there; nothing of it is deleted.")
+        bool, typer.Option("--force", help="Move existing files aside; none is deleted.")
     ] = False,
     allow_outside: Annotated[
         bool,
         typer.Option(
             "--allow-outside",
-            help="Let the configuration in the backup name files that do not lie beside it.",
+            help="Accept a backed-up configuration that names files outside its own directory.",
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Verify the backup and say what would be done.")
+        bool, typer.Option("--dry-run", help="Verify the backup and show what would be done.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Put back what 'mqis backup' wrote, all of it or nothing, for a server that does not run.
+    """Restore a stopped server from a backup: all of it or nothing.
 
-    The store is marked as restored: 'mqis serve' then asks the other servers what they have before
-    it decides anything, and takes the mark away when it is done.
+    The store is marked as restored. 'mqis serve' then compares it with the other servers before it
+    accepts changes, and removes the mark when it has caught up.
     """
     plan = plan_restore(file, Wish(config, store_only, force, allow_outside))
     if not dry_run:
@@ -111,7 +113,7 @@ def _as_json(plan: Plan, *, done: bool) -> dict[str, object]:
 
 def _show(plan: Plan, *, done: bool) -> None:
     manifest = plan.manifest
-    say(f"{plan.archive.path}: whole; {manifest.server} of {manifest.enterprise}, {manifest.role}")
+    say(f"{plan.archive.path}: intact; {manifest.server} of {manifest.enterprise}, {manifest.role}")
     say(f"taken {manifest.created} by mqis {manifest.mqis}")
     shown = table("partition", "authority", "last", "purged")
     for entry in manifest.partitions:
@@ -132,8 +134,8 @@ def _next(plan: Plan) -> str:
     if manifest.role == "none":
         return told
     if not manifest.is_authority:
-        return f"{told}; it gets what is newer from its PSC"
-    told += "; it asks the other servers first, and changes nothing until they have answered"
+        return f"{told}; it gets newer changes from its PSC"
+    told += "; it asks the other servers first, and accepts no changes until they have answered"
     key = Path(plan.config.replication.key)
     if "signing.key" not in manifest.secrets and not key.exists():
         again = "docs/operations.md, 'A server with a new key'"
@@ -144,6 +146,6 @@ def _next(plan: Plan) -> str:
 def _tell_secrets(manifest: Manifest) -> None:
     if manifest.secrets:
         say(
-            f"it holds secrets ({', '.join(manifest.secrets)}): who can read it can act as this "
-            "server and log on as its users"
+            f"it holds secrets ({', '.join(manifest.secrets)}): anyone who can read it can act as "
+            "this server and log on as its users"
         )

@@ -1,4 +1,4 @@
-"""``mqis capture``: what the packets of a capture file say."""
+"""``mqis capture``: decodes the packets of capture files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _COLUMNS = f"{'frame':>7}  {'time':26}  {'source':21}  {'destination':21}  {'pro
 
 
 class CaptureError(MqisError):
-    """A file cannot be used: which, why, what to do."""
+    """A capture file cannot be used."""
 
 
 def capture(
@@ -50,13 +50,13 @@ def capture(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="pcap or pcapng; of a directory every *.pcap, *.pcapng and *.cap below it.",
+            help="pcap or pcapng files; a directory means all *.pcap, *.pcapng and *.cap in it.",
             show_default=False,
         ),
     ],
     *,
     summary: Annotated[
-        bool, typer.Option("--summary", "-s", help="Who talks to whom, instead of messages.")
+        bool, typer.Option("--summary", "-s", help="Show conversations instead of single messages.")
     ] = False,
     protocol: Annotated[
         list[str] | None,
@@ -79,20 +79,21 @@ def capture(
         ),
     ] = None,
     errors: Annotated[
-        bool, typer.Option("--errors", "-e", help="Only what is damaged or cannot be decoded.")
+        bool,
+        typer.Option("--errors", "-e", help="Only messages that are damaged or cannot be decoded."),
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Conversations that nothing here knows, too.")
+        bool, typer.Option("--all", help="Include conversations of unknown protocols.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show what is said in captured traffic: discovery, sessions, replication, RPC, OleTx.
+    """Decode captured traffic: discovery, sessions, replication, RPC, OleTx.
 
-    With --json one object a line; with --summary one document.
+    With --json, each line is one JSON object; with --summary too, the output is one document.
     """
     choice, networks = _choice(protocol or [], errors), _networks(address or [])
     paths = _paths(files)
-    # Rows that scroll by on the same terminal show well enough how far it is.
+    # No progress bar where rows scroll by on the same terminal: they show progress well enough.
     found = _Found(choice, everything=everything, bar=summary or not console().is_terminal)
     if summary:
         _summarise(found, paths, networks, json=json)
@@ -128,17 +129,19 @@ def _paths(given: list[Path]) -> list[Path]:
             below = sorted(path for pattern in PATTERNS for path in place.rglob(pattern))
             below = [path for path in below if _is_plain(place, path)]
             if not below:
-                raise CaptureError(f"{place}: there are no captures in it ({', '.join(PATTERNS)})")
+                raise CaptureError(
+                    f"{place}: this directory holds no capture files ({', '.join(PATTERNS)})"
+                )
             found += below
         elif place.exists():
             found.append(place)
         else:
-            raise CaptureError(f"{place}: there is no such file or directory")
+            raise CaptureError(f"{place}: no such file or directory")
     return found
 
 
 def _is_plain(place: Path, path: Path) -> bool:
-    """Whether it is a file of the directory: a link leads anywhere, and a pipe never ends."""
+    """True if ``path`` is a file inside the directory: no link that leads out, no pipe."""
     return path.is_file() and path.resolve().is_relative_to(place.resolve())
 
 
@@ -146,12 +149,12 @@ def _is_plain(place: Path, path: Path) -> bool:
 
 
 class _Found:
-    """Rows of files that are wanted, and what was left out."""
+    """Yields the rows that the options select, and counts the unrecognised ones left out."""
 
     def __init__(self, choice: Choice, *, everything: bool, bar: bool) -> None:
         self._choice = choice
         self._bar = bar
-        #: Who asks for tcp or udp asks for what nothing here knows.
+        #: ``--protocol tcp`` and ``udp`` select conversations of unknown protocols.
         self._everything = everything or not choice.protocols.isdisjoint(("tcp", "udp"))
         self.unrecognised = 0
         self.packets = 0
@@ -179,7 +182,7 @@ class _Found:
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[memoryview]:
-    """The file as if it were in memory; a big one never is."""
+    """The file mapped into memory, so that a big one need not fit."""
     with ExitStack() as opened:
         try:
             file = opened.enter_context(path.open("rb"))
@@ -196,7 +199,7 @@ def _mapped(path: Path) -> Iterator[memoryview]:
 
 @contextmanager
 def _progress(path: Path, size: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, for as long as it takes."""
+    """Shows a progress bar on a terminal; yields the function that moves it."""
     target = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     is_off = not (shown and target.is_terminal)
@@ -213,7 +216,7 @@ def _progress(path: Path, size: int, *, shown: bool) -> Iterator[Callable[[int],
 
 
 class _Lines:
-    """Rows as they come: a capture may have millions."""
+    """Prints rows one by one as they are decoded: a capture may have millions."""
 
     def __init__(self, *, json: bool) -> None:
         self._json = json
@@ -287,7 +290,7 @@ def as_json(row: Row, path: Path) -> dict[str, object]:
 
 
 def _summarise(found: _Found, paths: list[Path], networks: list[Network], *, json: bool) -> None:
-    """Streams are numbered by file, so every file has a summary of its own."""
+    """Prints one summary per file, because streams are numbered by file."""
     documents = []
     for path in paths:
         made = Summary()
@@ -352,4 +355,4 @@ def _say_summary(made: Summary) -> None:
 def _say_left_out(found: _Found) -> None:
     if found.unrecognised:
         told = counted(found.unrecognised, "other conversation")
-        say(f"{counted(found.packets, 'packet')}; {told} that nothing here knows: --all")
+        say(f"{counted(found.packets, 'packet')}; {told} of unknown protocols: --all shows them")

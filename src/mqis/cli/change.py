@@ -1,4 +1,4 @@
-"""``mqis create``, ``mqis set`` and ``mqis delete``: changes, through a directory server."""
+"""``mqis create``, ``mqis set`` and ``mqis delete``: change objects through a directory server."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ def create(
         list[str] | None,
         typer.Argument(
             metavar="[PATH] [NAME=VALUE...]",
-            help="Its path, unless it is a link or a user; then properties: label=Orders ...",
+            help="Its path (links and users have none), then properties: label=Orders ...",
         ),
     ] = None,
     *,
     access: Access,
     security: Annotated[
         str | None,
-        typer.Option(metavar="SDDL", help="The permissions of a queue; default: the server's."),
+        typer.Option(
+            metavar="SDDL", help="The permissions of a queue. Default: the server's default."
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -68,12 +70,12 @@ def _split(object_type: ObjectType, words: list[str]) -> tuple[str | None, list[
     if object_type not in NAME_PROPERTY:
         return None, words
     if not words:
-        raise typer.BadParameter(f"a {object_type.label} is created under a path")
+        raise typer.BadParameter(f"name the path of the new {object_type.label}")
     return words[0], words[1:]
 
 
 def _link_path(properties: dict[int, PropVariant]) -> str | None:
-    """Both sites' GUIDs in hexadecimal (MS-MQDS 3.2.6.1.4)."""
+    """The path of a routing link: both sites' GUIDs in hexadecimal (MS-MQDS 3.2.6.1.4)."""
     ends = [properties.get(end) for end in (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)]
     guids = [end.value for end in ends if end is not None]
     digits = [guid.big_endian.hex().upper() for guid in guids if isinstance(guid, Guid)]
@@ -81,11 +83,11 @@ def _link_path(properties: dict[int, PropVariant]) -> str | None:
 
 
 def sddl(text: str) -> bytes:
-    """The bytes of a descriptor in SDDL."""
+    """Encodes a security descriptor that is written in SDDL."""
     try:
         return parse_sddl(text).to_bytes()
     except ValueError as error:
-        raise PropertyError(f"{text!r} is no descriptor: {error}") from None
+        raise PropertyError(f"{text!r} is not a security descriptor in SDDL: {error}") from None
 
 
 @spread
@@ -96,7 +98,7 @@ def set_(
     *,
     access: Access,
 ) -> None:
-    """Change properties of an object: all of them, or none."""
+    """Change properties of an object: all of the given ones, or none."""
     object_type = kind.object_type
     with connected(access.login()) as remote:
         remote.set(object_type, name, parse_assignments(object_type, values, remote))

@@ -22,7 +22,7 @@ def console(
             "--run",
             metavar="DIRECTORY",
             envvar="MQIS_RUN",
-            help="What 'mqis up' keeps its files in. Default: ./mqis-run, unless a store or a "
+            help="The run directory of 'mqis up'. Default: ./mqis-run, unless a store or a "
             "server is named.",
             show_default=False,
         ),
@@ -59,7 +59,7 @@ def console(
         typer.Option(
             "--monitor",
             metavar="URL",
-            help="Where a server tells how it is: http://127.0.0.1:9364",
+            help="The monitoring address of a server: http://127.0.0.1:9364",
             show_default=False,
         ),
     ] = None,
@@ -68,7 +68,7 @@ def console(
         typer.Option(
             "--config",
             metavar="FILE",
-            help="The configuration of a server: its accounts and its administrators count.",
+            help="The configuration of a server: its accounts and administrators apply.",
             show_default=False,
         ),
     ] = None,
@@ -77,8 +77,8 @@ def console(
         typer.Option(
             "--as",
             metavar="WHO",
-            help="As whom visitors read who have not logged in: anonymous, administrator (all "
-            "there is) or a SID.",
+            help="The rights of visitors who have not logged in: anonymous, administrator (read "
+            "everything) or a SID.",
         ),
     ] = "anonymous",
     tables: Annotated[
@@ -100,7 +100,7 @@ def console(
             metavar="N",
             min=0,
             max=65_535,
-            help="0: one that is free. Default: 8180, or another if that is busy.",
+            help="The port; 0 picks a free one. Default: 8180, or another if that is busy.",
             show_default=False,
         ),
     ] = None,
@@ -109,19 +109,23 @@ def console(
         typer.Option(
             "--host",
             metavar="NAME",
-            help="A name under which browsers may ask for it, besides its address.",
+            help="A host name that browsers may use, besides the address. May be repeated.",
             show_default=False,
         ),
     ] = None,
     allow_remote: Annotated[
         bool,
-        typer.Option("--allow-remote", help="Listen at an address that others can reach."),
+        typer.Option("--allow-remote", help="Allow an address that other computers can reach."),
     ] = False,
     certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For HTTPS, PEM.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="The certificate for HTTPS, PEM.", show_default=False),
     ] = None,
     key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its private key, PEM.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The certificate's private key, PEM.", show_default=False
+        ),
     ] = None,
     mapper_port: MapperPortOption = MAPPER_PORT,
     verify: VerifyOption = True,
@@ -129,9 +133,9 @@ def console(
 ) -> None:
     """Show an enterprise in the browser: map, replication, directory, journal, pipeline.
 
-    What 'mqis up' runs, a store, or a server. Open the address that it prints: the token in it is
-    needed, and is in a file that only you can read too. Visitors read what anonymous callers may;
-    whoever logs in reads and changes with the rights of their account. Ctrl-C ends it.
+    It shows what 'mqis up' runs, a store, or a server. Open the address that it prints. The address
+    holds an access token, which is also written to a file that only you can read. Visitors may read
+    what anonymous users may; users who log in have the rights of their account. Ctrl-C ends it.
     """
     from mqis.config import logs  # noqa: PLC0415
     from mqis.config.sections import LogSection  # noqa: PLC0415
@@ -142,7 +146,7 @@ def console(
 
     logs.configure(LogSection())
     if store or server or journal or monitor or config:
-        run = None  # $MQIS_RUN is for those who name nothing
+        run = None  # $MQIS_RUN counts only if nothing is named on the command line
     elif run is None:
         run = DEFAULT_RUN
     places = Places(

@@ -1,4 +1,4 @@
-"""``mqis stop``, ``start``, ``kill``, ``where`` and ``down``: an enterprise that is up."""
+"""``mqis stop``, ``start``, ``kill``, ``where`` and ``down``: control a running enterprise."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LOOK_S = 0.1
 
 
 def stop(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
-    """End a server with grace; it stays down until 'mqis start', or the next 'mqis up'."""
+    """Stop a server gracefully; it stays down until 'mqis start', or the next 'mqis up'."""
     name = load_nodes(run).named(server).name
     ask(run, "stop", name)
     say(f"{name} is stopped; 'mqis start {name}' brings it back")
 
 
 def start(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
-    """Start a server that was stopped, or that was given up; returns when it takes calls."""
+    """Start a server that was stopped or that failed; returns when the server is ready."""
     name = load_nodes(run).named(server).name
     pid = ask(run, "start", name)["pid"]
     say(f"{name} is ready, process {pid}")
@@ -36,10 +36,10 @@ def kill(
     *,
     run: RunOption = DEFAULT_RUN,
     stay: Annotated[
-        bool, typer.Option("--stay-down", help="Do not bring it back; 'mqis start' does.")
+        bool, typer.Option("--stay-down", help="Do not restart it; 'mqis start' does.")
     ] = False,
 ) -> None:
-    """End a server with SIGKILL, as a power failure would; it is brought back at once."""
+    """Kill a server with SIGKILL, as a power failure would; it is restarted at once."""
     name = load_nodes(run).named(server).name
     pid = ask(run, "kill", name, stay=stay)["pid"]
     after = "it stays down" if stay else "it is brought back"
@@ -47,20 +47,20 @@ def kill(
 
 
 def where(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
-    """Print the address of a server, as --server of other commands takes it."""
+    """Print the address of a server, for the option --server of other commands."""
     node = load_nodes(run).named(server)
     print(f"{node.address}:{node.rpc_port}")
 
 
 def down(*, run: RunOption = DEFAULT_RUN) -> None:
-    """End an enterprise in order: backup controllers, primary controllers, the PEC."""
+    """Stop an enterprise in order: backup controllers, primary controllers, the PEC."""
     pid = holder(run / LOCK)
     if pid is None:
         ended = recover(run)
         for text in ended:
             say(text)
         if not ended:
-            load_nodes(run)  # says so if there never was one
+            load_nodes(run)  # raises if there never was an enterprise
             say(f"{run}: nothing runs there")
         return
     ask(run, "down")

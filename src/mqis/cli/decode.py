@@ -1,4 +1,4 @@
-"""``mqis decode``: bytes of any structure as a tree."""
+"""``mqis decode``: decodes the bytes of a wire structure and shows them as a tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BY_NAME = {decoder.name: decoder for decoder in DECODERS}
 
 def _decoder(name: str) -> Decoder:
     if name not in _BY_NAME:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(_BY_NAME)}")
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
 
 
@@ -28,7 +28,7 @@ def decode(
         str,
         typer.Argument(
             metavar="HEX|FILE|-",
-            help="Hexadecimal, spaced or as a dump; a file with that or with bytes; - is stdin.",
+            help="Hexadecimal or a hex dump; a file that holds that or raw bytes; - is stdin.",
             show_default=False,
         ),
     ],
@@ -39,14 +39,14 @@ def decode(
             "-p",
             parser=_decoder,
             metavar="NAME",
-            help=f"What the bytes are, one of {', '.join(_BY_NAME)}. "
-            "Default: whatever takes all of them.",
+            help=f"The structure to decode: one of {', '.join(_BY_NAME)}. "
+            "Default: all that accept the bytes.",
             show_default=False,
         ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what bytes mean. Exit status 1, with offset and reason, if they do not parse."""
+    """Decode bytes. Exit status 1, with offset and reason, if they cannot be decoded."""
     octets = read_input(data)
     if not octets:
         raise InputError("there are no bytes to decode")
@@ -89,7 +89,7 @@ def _show(decoded: dict[str, object], *, json: bool) -> None:
 
 
 def _show_failures(size: int, failed: dict[str, WireError]) -> None:
-    print_error(f"{size} bytes that nothing here takes")
+    print_error(f"no decoder accepts these {size} bytes")
     made = table("protocol", "offset", "reason")
     for name, error in failed.items():
         made.add_row(name, str(error.offset), cell(error.reason))
@@ -108,7 +108,7 @@ def _error_as_json(failed: dict[str, WireError]) -> dict[str, object]:
 
 
 def grow(branch: Tree, value: Any) -> None:
-    """The tree shows what JSON has, so that both say the same."""
+    """Adds a JSON value to the tree, so that tree and JSON show the same."""
     if isinstance(value, dict):
         for key, item in value.items():
             _add(branch, f"{key}", item)

@@ -1,4 +1,4 @@
-"""``mqis discover``: who serves the directory on the networks of this computer."""
+"""``mqis discover``: finds directory servers on the networks of this computer."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 PORT = 1801
 TIMEOUT_S = 15.0
 ENDPOINTS, TIMEOUT = "MQIS_DISCOVERY_ENDPOINTS", "MQIS_DISCOVERY_TIMEOUT"
-#: Packets that do not count and are shown; anybody can send any number.
+#: Ignored packets that are shown at most; anybody can send any number.
 MAX_DISCARDED = 5
 
 
 class DiscoveryError(MqisError):
-    """Nobody was found, or nobody can be looked for."""
+    """No server was found, or discovery is not possible."""
 
 
 def _guid(text: str) -> Guid:
@@ -46,8 +46,9 @@ def discover(
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Ask on the network of this local address; several are asked in turn. Default: "
-            "all of this computer, loopback only if there is no other.",
+            help="Search the network of this local address. May be repeated; networks are searched "
+            "one after the other. Default: all networks of this computer; loopback only if there "
+            "is no other.",
             show_default=False,
         ),
     ] = None,
@@ -56,13 +57,13 @@ def discover(
         typer.Option(
             metavar="HOST[:PORT]",
             envvar=ENDPOINTS,
-            help="Ask this server, and others given, instead of everybody: for where there is no "
-            "broadcast.",
+            help="Ask this server directly, for networks without broadcast. May be repeated.",
             show_default=False,
         ),
     ] = None,
     port: Annotated[
-        int, typer.Option(metavar="N", min=1, max=65_535, help="The UDP port of servers.")
+        int,
+        typer.Option(metavar="N", min=1, max=65_535, help="The UDP port that servers listen at."),
     ] = PORT,
     enterprise: Annotated[
         Guid | None,
@@ -73,25 +74,28 @@ def discover(
         typer.Option(
             parser=_guid,
             metavar="GUID",
-            help="The site of this computer: its servers then answer without a list, which is "
-            "enough and ends the search on a network at once.",
+            help="The site of this computer. An answer from its servers ends the search on a "
+            "network at once.",
         ),
     ] = None,
     prefer_own_site: Annotated[
         bool,
-        typer.Option("--prefer-own-site", help="Take no list of others if the own site answers."),
+        typer.Option(
+            "--prefer-own-site", help="Ignore servers of other sites if the own site answers."
+        ),
     ] = False,
     timeout: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", envvar=TIMEOUT, min=0.01, help="How long to wait for a reply."
+            metavar="SECONDS", envvar=TIMEOUT, min=0.01, help="The time to wait for a reply."
         ),
     ] = TIMEOUT_S,
     json: JsonOption = False,
 ) -> None:
-    """Find directory servers by broadcast, and tell who answers as they do.
+    """Find directory servers by broadcast, and show each answer as it arrives.
 
-    Anybody on a network can answer: what is found are hints, which logging on has to prove.
+    Answers are not authenticated: anybody on the network can send one. Treat them as hints until
+    logging on to the server succeeds.
     """
     from mqis.client import discovery  # noqa: PLC0415 -- other commands do not wait for it
 
@@ -118,7 +122,7 @@ def discover(
 
 
 def discovered(mapper_port: int) -> list[ServerAddress]:
-    """For ``--discover``: what the networks of this computer, or the endpoints, answer."""
+    """Finds the servers for ``--discover``: by broadcast, or by asking the endpoints if given."""
     from mqis.client import discovery  # noqa: PLC0415
 
     known = endpoints(os.environ.get(ENDPOINTS, "").split(), PORT)
@@ -142,7 +146,7 @@ def _networks(addresses: list[str] | None) -> list[str]:
 
 
 def endpoints(words: list[str] | None, port: int) -> list[tuple[str, int]]:
-    """Addresses, not names: a datagram is sent at once or not at all."""
+    """Parses endpoints: addresses only, because names would have to be resolved first."""
     found = []
     for word in words or ():
         host, _, chosen = word.partition(":")
@@ -158,7 +162,7 @@ def endpoints(words: list[str] | None, port: int) -> list[tuple[str, int]]:
 
 
 class _Teller:
-    """Events as lines, at once."""
+    """Prints each discovery event as a line."""
 
     def __init__(self, where: list[Ground]) -> None:
         self._grounds = {ground.network.address: ground for ground in where}
@@ -183,7 +187,7 @@ class _Teller:
                 return f"  {source} answers: site {reply.responding_site_id} has {names}"
             case events.Discarded(_, source, reason):
                 self._discarded += 1
-                more = ", and so will be others" if self._discarded == MAX_DISCARDED else ""
+                more = "; further ones are not shown" if self._discarded == MAX_DISCARDED else ""
                 told = f"  {source} is ignored: {reason}{more}"
                 return told if self._discarded <= MAX_DISCARDED else ""
             case events.Passed(_, reason):

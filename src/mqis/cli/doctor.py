@@ -1,4 +1,4 @@
-"""``mqis doctor``: look a server over, and say what to do."""
+"""``mqis doctor``: checks a server, and says how to repair what is wrong."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ def doctor(
         typer.Option(
             "--run",
             metavar="DIR",
-            help="Instead: every server of the run directory of 'mqis up'.",
+            help="Check every server of this run directory of 'mqis up' instead.",
             show_default=False,
         ),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Show what is in order as well.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Show also the checks that found nothing wrong.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Look over configuration, ports, clock, store, keys, other servers and journal.
+    """Check configuration, ports, clock, store, keys, other servers and journal.
 
-    Changes nothing, whether the server runs or not. Exit status 1 if something is wrong.
+    It changes nothing; the server may be running or stopped. Exit status 1 if something is wrong.
     """
     if run is not None:
         reports = examine_run(run)

@@ -15,7 +15,7 @@ RunOption = Annotated[
         "--run",
         metavar="DIRECTORY",
         envvar="MQIS_RUN",
-        help="Where the enterprise keeps its files.",
+        help="The directory in which the enterprise keeps its files.",
     ),
 ]
 ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", show_default=False)]

@@ -1,4 +1,4 @@
-"""``mqis generate``: journals and exports of a made-up enterprise, faults included."""
+"""``mqis generate``: journals and exports of a synthetic enterprise, with planted faults."""
 
 from __future__ import annotations
 
@@ -22,35 +22,37 @@ _COLUMNS = (
 
 
 def generate(
-    directory: Annotated[Path, typer.Argument(help="Where to; new or empty.", show_default=False)],
+    directory: Annotated[
+        Path, typer.Argument(help="A new or empty directory.", show_default=False)
+    ],
     *,
-    sites: Annotated[int, typer.Option(min=1, help="Each has a PSC.")] = 3,
+    sites: Annotated[int, typer.Option(min=1, help="Sites; each has a PSC.")] = 3,
     backups: Annotated[
         int | None,
         typer.Option(
-            min=0, help="How many sites have a BSC. Default: two of three.", show_default=False
+            min=0, help="Sites that have a BSC. Default: two of three.", show_default=False
         ),
     ] = None,
-    machines: Annotated[int, typer.Option(min=1, help="Besides the servers.")] = 20,
-    queues: Annotated[int, typer.Option(min=1, help="To begin with.")] = 100,
-    changes: Annotated[int, typer.Option(min=0, help="After that.")] = 2000,
-    faults: Annotated[int, typer.Option(min=0, help="Of each kind.")] = 1,
-    seed: Annotated[int, typer.Option(help="Same seed, same files.")] = 1,
+    machines: Annotated[int, typer.Option(min=1, help="Machines besides the servers.")] = 20,
+    queues: Annotated[int, typer.Option(min=1, help="Queues at the start.")] = 100,
+    changes: Annotated[int, typer.Option(min=0, help="Changes after the start.")] = 2000,
+    faults: Annotated[int, typer.Option(min=0, help="Faults of each kind.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 1,
     churn: Annotated[
-        float, typer.Option(min=0, max=0.5, help="Share of changes that make a queue.")
+        float, typer.Option(min=0, max=0.5, help="Share of changes that create a queue.")
     ] = 0.1,
     live: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Only the last so many changes reach all servers one by one; of those before, "
-            "most servers hear by a synchronisation. Default: all do.",
+            help="Replicate only the last N changes to all servers one by one; most servers get "
+            "earlier changes by a synchronisation. Default: all changes.",
             show_default=False,
         ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Make journals and exports of all servers, with planted faults and a manifest of them."""
+    """Generate journals and exports of all servers, with planted faults listed in a manifest."""
     plan = Plan(sites, machines, queues, changes, seed, backups, faults, churn, live)
     console = error_console()
     visible = console.is_terminal

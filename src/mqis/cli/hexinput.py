@@ -14,11 +14,11 @@ _SEPARATORS = re.compile(r"0x|\\x|[\s:,;]", re.IGNORECASE)
 
 
 class InputError(MqisError):
-    """There are no bytes in what was given."""
+    """The input holds no bytes, or cannot be read."""
 
 
 def read_input(argument: str) -> bytes:
-    """From stdin if ``-``, from a file if there is one of that name, else the argument itself."""
+    """Reads stdin if ``-``, a file if there is one of that name, else the argument itself."""
     if argument == "-":
         return _of_content(sys.stdin.buffer.read())
     path = Path(argument)
@@ -35,7 +35,7 @@ def read_input(argument: str) -> bytes:
 
 
 def _of_content(content: bytes) -> bytes:
-    """Text that is hexadecimal stands for its bytes, anything else for itself."""
+    """Decodes content that is hexadecimal text, and returns any other content unchanged."""
     try:
         return parse_hex(content.decode("ascii")) or content
     except UnicodeDecodeError:
@@ -55,7 +55,7 @@ def _of_digits(digits: str) -> bytes | None:
 
 
 def _of_dump(text: str) -> bytes | None:
-    """A dump's offsets have to be right: that is what tells them from bytes."""
+    """Parses a hex dump; None unless each offset is right, which tells offsets from bytes."""
     data = b""
     for line in filter(str.strip, text.splitlines()):
         match = _DUMP_LINE.fullmatch(line)
@@ -70,7 +70,7 @@ def _of_dump(text: str) -> bytes | None:
 
 
 def _without_text(columns: str, *, colon: bool) -> str:
-    """The bytes of a dump's line without the characters beside them.
+    """Removes the column of characters from a line of a dump.
 
     xxd puts a colon after the offset and two spaces before the characters; hexdump puts bars
     around them, Wireshark three spaces before them.

@@ -1,4 +1,4 @@
-"""``mqis init``: the configuration to start from."""
+"""``mqis init``: writes a first configuration, and a new enterprise if asked for."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from mqis.server.identity import server_name
 def init(
     path: Annotated[Path, typer.Option(help="The file to write.")] = Path(DEFAULT_NAME),
     *,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     enterprise: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Begin a new enterprise with this server as its PEC.",
+            help="Found a new enterprise with this server as its PEC.",
             show_default=False,
         ),
     ] = None,
     site: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Its first site.", show_default=False),
+        typer.Option(
+            metavar="NAME", help="The first site of the new enterprise.", show_default=False
+        ),
     ] = None,
     name: Annotated[
         str | None,
@@ -45,12 +47,12 @@ def init(
     ] = None,
     listen: ListenOption = None,
 ) -> None:
-    """Write a configuration in which every key is explained, and perhaps a new enterprise.
+    """Write a configuration in which every key is explained; with --enterprise, found one.
 
-    The files have mode 0600. A directory that is not there is made, with mode 0700.
+    The files have mode 0600. A missing directory is made, with mode 0700.
     """
     if (enterprise is None) is not (site is None):
-        raise typer.BadParameter("--enterprise and --site belong together")
+        raise typer.BadParameter("--enterprise and --site belong together; give both or neither")
     config = Config()
     if listen is not None:
         config = override(config, {"rpc": {"listen": listen}}, "command line")
@@ -62,13 +64,13 @@ def init(
             {
                 "server": {"name": server_name(config), "role": "pec", "site": site},
                 "enterprise": {"name": enterprise},
-                # Else everybody could give a server another key.
+                # The default policy would let everybody replace a server's key.
                 "security": {"machine_policy": "owner"},
             },
             "command line",
         )
     if path.exists() and not force:
-        raise ConfigError(f"{path}: is there already; --force replaces it")
+        raise ConfigError(f"{path}: this file exists already; --force replaces it")
     _make_home(path.absolute().parent)
     if enterprise is None or site is None:
         _write(path, config)
@@ -91,14 +93,16 @@ def _published(address: str) -> str:
 
 
 def _make_home(home: Path) -> None:
-    """Make the directory; one that is there is the operator's own and keeps its mode."""
+    """Makes the directory; an existing one is the operator's own and keeps its mode."""
     try:
         make_private_directory(home)
         shared = is_open_to_others(home)
     except OSError as error:
-        raise ConfigError(f"{home}: cannot be made: {error.strerror}") from error
+        raise ConfigError(f"{home}: this directory cannot be made: {error.strerror}") from error
     if shared:
-        say(f"{home}: others may look into this directory; 'chmod 700 {home}' ends that", "yellow")
+        say(
+            f"{home}: other users may read this directory; 'chmod 700 {home}' prevents it", "yellow"
+        )
 
 
 def _write(path: Path, config: Config) -> None:

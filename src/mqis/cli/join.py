@@ -1,4 +1,4 @@
-"""``mqis join``: make this computer a server of an enterprise that is there."""
+"""``mqis join``: makes this computer a server of an existing enterprise."""
 
 from __future__ import annotations
 
@@ -47,9 +47,12 @@ def join(
     pec: Annotated[str, typer.Option(metavar="NAME", help="The machine name of the PEC.")],
     account: Account,
     role: Annotated[
-        JoinRole, typer.Option(help="psc: the authority of a new site; bsc: a backup in one.")
+        JoinRole,
+        typer.Option(
+            help="psc: the primary server of a new site; bsc: a backup server of an existing site."
+        ),
     ] = JoinRole.PSC,
-    site: Annotated[str, typer.Option(metavar="NAME", help="The site, new for a psc.")],
+    site: Annotated[str, typer.Option(metavar="NAME", help="The site; a psc creates it.")],
     name: Annotated[
         str | None,
         typer.Option(
@@ -60,24 +63,28 @@ def join(
     ] = None,
     listen: ListenOption = None,
     queue_port: Annotated[
-        int | None, typer.Option(metavar="N", help="replication.port", show_default=False)
+        int | None,
+        typer.Option(
+            metavar="N", help="The port for replication (replication.port).", show_default=False
+        ),
     ] = None,
     host: Annotated[
         list[str] | None,
         typer.Option(
             "--host",
             metavar="NAME=ADDRESS[:PORT]",
-            help="Where the queue manager of a server is: a line of [hosts]. The PEC's is taken "
-            "from --server.",
+            help="The address of a server's queue manager, written to [hosts]. May be repeated. "
+            "The PEC's address is taken from --server.",
             show_default=False,
         ),
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Become a server of an enterprise.
+    """Make this computer a server of an existing enterprise.
 
     Creates the objects of this server through the PEC, exchanges signing keys with it, and writes
-    configuration, key and an empty store. 'mqis serve' fills that by replication. May be repeated.
+    configuration, key and an empty store, which 'mqis serve' fills by replication. It is safe to
+    repeat the command.
     """
     path = Path(DEFAULT_NAME) if config is None else config
     known = read(path) if path.exists() else _new()
@@ -106,7 +113,10 @@ def join(
 
 
 def _new() -> Config:
-    """Whoever may change a machine may give it another key: not everybody, as by default."""
+    """The configuration of a new server.
+
+    Only owners may change machines: the default policy would let everybody replace a machine's key.
+    """
     return override(Config(), {"security": {"machine_policy": "owner"}}, "join")
 
 
@@ -142,7 +152,7 @@ def _chosen(
 
 
 def _published(config: Config) -> str:
-    """The address that the directory tells others; nothing if it is all of them, or IPv6."""
+    """The address that the directory publishes; empty if it is unspecified or IPv6."""
     address = config.replication.listen or config.rpc.listen
     return "" if address in _ANY or ip_address(address).version != 4 else address
 
@@ -150,9 +160,9 @@ def _published(config: Config) -> str:
 def membership(
     pec: str, member: Membership, hosts: Mapping[str, str], server: str
 ) -> dict[str, dict[str, object]]:
-    """The keys that a member starts with; addresses that were given count before others."""
+    """The configuration of a new member; addresses from ``hosts`` take precedence."""
     named = {canonical(name) for name in hosts}
-    more = {**member.addresses, pec: server}  # that one works: it was just talked to
+    more = {**member.addresses, pec: server}  # this address works: it was just used
     added = {name: at for name, at in more.items() if canonical(name) not in named}
     return {
         "enterprise": {"name": member.enterprise},
@@ -168,7 +178,7 @@ def membership(
 
 
 def _write(path: Path, config: Config) -> None:
-    """All of the file or nothing: who is interrupted has the old one."""
+    """Writes the configuration atomically: an interrupted command leaves the old file."""
     try:
         write_private(path, default_toml(config))
     except OSError as error:

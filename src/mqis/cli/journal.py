@@ -1,4 +1,4 @@
-"""``mqis journal``: reading what a server has written down."""
+"""``mqis journal``: shows and checks the journal of a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from mqis.wire.journal import Corrupt, Whole
 app = typer.Typer(help="Read the journal of a server.", no_args_is_help=True)
 
 DirectoryArgument = Annotated[
-    Path, typer.Argument(metavar="DIRECTORY", help="Where its segments lie.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="DIRECTORY", help="The journal's directory, with its segments.", show_default=False
+    ),
 ]
 _POLL_S = 0.2
 _COLUMNS = f"{'lsn':>10}  {'time':26}  {'state':12}  {'what':22}  {'seq':16}  {'peer':16}  object"
@@ -37,17 +40,19 @@ _COLUMNS = f"{'lsn':>10}  {'time':26}  {'state':12}  {'what':22}  {'seq':16}  {'
 def tail(
     directory: DirectoryArgument,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="How many of those that are there already.")
+        int, typer.Option("--lines", "-n", min=0, help="Show this many of the existing records.")
     ] = 10,
     after: Annotated[
         int | None,
-        typer.Option(metavar="LSN", help="Begin behind this number.", show_default=False),
+        typer.Option(
+            metavar="LSN", help="Begin after the record of this number.", show_default=False
+        ),
     ] = None,
     *,
-    follow: Annotated[bool, typer.Option(help="Go on as records come.")] = True,
+    follow: Annotated[bool, typer.Option(help="Go on and show new records.")] = True,
     json: JsonOption = False,
 ) -> None:
-    """Show the newest records, and those that come until you press Ctrl-C."""
+    """Show the newest records, and new ones until you press Ctrl-C."""
     follower = Follower(directory, after or 0)
     entries: Any = follower.poll()
     if after is None:
@@ -71,7 +76,7 @@ def _tell(entries: list[Whole | Corrupt], *, json: bool) -> None:
             say(_line(entry))
         else:
             say(f"{'corrupt':>10}  offset {entry.offset}: {entry.reason}", "red")
-    sys.stdout.flush()  # who reads a pipe wants to follow as well
+    sys.stdout.flush()  # a reader of a pipe follows too
 
 
 def _line(entry: Whole) -> str:
@@ -89,13 +94,11 @@ def show(
     directory: DirectoryArgument,
     which: Annotated[
         str,
-        typer.Argument(
-            metavar="LSN[-LSN]", help="A number, or the first and last of a range, as 17-20."
-        ),
+        typer.Argument(metavar="LSN[-LSN]", help="A record number, or a range such as 17-20."),
     ],
     json: JsonOption = False,
 ) -> None:
-    """Show one record or a range with everything in it, bodies decoded."""
+    """Show all fields of one record or a range of them, with decoded bodies."""
     first, last = _range(which)
     found = list(_between(directory, first, last))
     if not found:
@@ -113,7 +116,7 @@ def show(
 def _range(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,19})(?:-(\d{1,19}))?", text)
     if match is None:
-        raise typer.BadParameter(f"{text!r} is neither a number nor a range as 17-20")
+        raise typer.BadParameter(f"{text!r} is neither a number nor a range such as 17-20")
     first = int(match[1])
     return first, int(match[2] or first)
 
@@ -129,7 +132,7 @@ def _held(directory: Path) -> str:
 
 @app.command()
 def check(directory: DirectoryArgument, json: JsonOption = False) -> None:
-    """Look for damage and missing records. Exit status 1 if there is any."""
+    """Check for damaged and missing records. Exit status 1 if there are any."""
     faults = journal_faults(directory)
     held = sum(1 for _ in records(directory)) if not faults else 0
     if json:

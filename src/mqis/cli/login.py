@@ -1,4 +1,4 @@
-"""How commands reach a directory server, and as whom."""
+"""The options and the connection of commands that use a directory server."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from mqis.client.remote import Remote
 
 PASSWORD_FILE = "MQIS_PASSWORD_FILE"
-#: Where endpoint mappers listen.
+#: The port of endpoint mappers.
 MAPPER_PORT = 135
 
 
 class LoginError(MqisError):
-    """Nobody can log on with what was given."""
+    """The password is missing or cannot be read."""
 
 
 class Level(StrEnum):
-    """How calls are protected."""
+    """The authentication levels of RPC calls."""
 
     CONNECT = "connect"
     PACKET = "packet"
@@ -39,7 +39,7 @@ class Level(StrEnum):
 
 
 class Provider(StrEnum):
-    """Who vouches for the caller."""
+    """The security packages that authenticate a user."""
 
     NEGOTIATE = "negotiate"
     NTLM = "ntlm"
@@ -57,8 +57,8 @@ ServerOption = Annotated[
     typer.Option(
         "--server",
         metavar="HOST[:PORT]",
-        help="A directory server; the next is tried if it does not answer. Without a port its "
-        "endpoint mapper is asked.",
+        help="A directory server. May be repeated: the next one is tried if it does not answer. "
+        "Without a port, its endpoint mapper is asked for it.",
         show_default=False,
     ),
 ]
@@ -66,7 +66,10 @@ DiscoverOption = Annotated[
     bool, typer.Option("--discover", help="Find a server by broadcast ('mqis discover').")
 ]
 MapperPortOption = Annotated[
-    int, typer.Option("--mapper-port", metavar="N", min=1, max=65_535, help="Its mapper's port.")
+    int,
+    typer.Option(
+        "--mapper-port", metavar="N", min=1, max=65_535, help="The endpoint mapper's port."
+    ),
 ]
 UserOption = Annotated[
     str | None,
@@ -75,33 +78,33 @@ UserOption = Annotated[
         "-u",
         metavar="[DOMAIN\\]NAME",
         envvar="MQIS_USER",
-        help=f"Log on as. The password comes from the file ${PASSWORD_FILE}, else it is asked "
-        "for, or read from the standard input. Default: nobody.",
+        help=f"The user to log on as. The password is read from the file that ${PASSWORD_FILE} "
+        "names, else asked for at a terminal or read from the standard input. Default: anonymous.",
         show_default=False,
     ),
 ]
 LevelOption = Annotated[
     Level,
     typer.Option(
-        help="How the calls of a user are protected; below integrity a server takes the user for "
-        "nobody, unless its security.min_level says otherwise."
+        help="The protection of a user's calls. Below integrity, a server treats the user as "
+        "anonymous, unless its security.min_level allows it."
     ),
 ]
-ProviderOption = Annotated[Provider, typer.Option("--auth", help="How a user is authenticated.")]
+ProviderOption = Annotated[
+    Provider, typer.Option("--auth", help="The security package that authenticates the user.")
+]
 AnonymousOption = Annotated[
-    bool, typer.Option("--anonymous", help="As nobody, whatever $MQIS_USER says.")
+    bool, typer.Option("--anonymous", help="Do not log on, even if $MQIS_USER is set.")
 ]
 VerifyOption = Annotated[
     bool,
-    typer.Option(
-        "--verify/--no-verify", help="Whether the server has to sign its answers to a user."
-    ),
+    typer.Option("--verify/--no-verify", help="Require the server to sign its answers to a user."),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Which servers, in which order, and as whom."""
+    """The servers to try in order, and the user to log on as."""
 
     servers: tuple[str, ...]
     mapper_port: int = MAPPER_PORT
@@ -120,7 +123,7 @@ class Login:
 
 @dataclass(frozen=True)
 class Account:
-    """The options of a command that has to log on."""
+    """The options of a command that needs a user."""
 
     _MISSING: ClassVar = "name a directory server with --server HOST[:PORT]"
 
@@ -132,7 +135,7 @@ class Account:
     verify: VerifyOption = True
 
     def login(self) -> Login:
-        """What the options say."""
+        """Returns what the options say, as a ``Login``."""
         servers = self.servers()
         if not servers:
             raise typer.BadParameter(self._MISSING)
@@ -153,16 +156,16 @@ class Account:
 
 @dataclass(frozen=True)
 class Access(Account):
-    """The options of a command that strangers may use too."""
+    """The options of a command that anonymous users may use too."""
 
-    _MISSING: ClassVar = f"{Account._MISSING}, or have one looked for: --discover"
+    _MISSING: ClassVar = f"{Account._MISSING}, or find one with --discover"
 
     anonymous: AnonymousOption = False
     discover: DiscoverOption = False
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a server is to be asked, rather than a store read."""
+        """True if the command is to use a server instead of reading a store."""
         return bool(self.server) or self.discover
 
     def servers(self) -> tuple[str, ...]:
@@ -180,7 +183,7 @@ class Access(Account):
 
 @contextmanager
 def connected(who: Login) -> Iterator[Remote]:
-    """The first of the servers that answers, until the block ends."""
+    """Connects to the first server that answers; the connection ends with the block."""
     from mqis.cli import remote  # noqa: PLC0415 -- who reads from a store does not wait for it
 
     try:
@@ -193,15 +196,18 @@ def connected(who: Login) -> Iterator[Remote]:
 
 
 def split_user(text: str) -> tuple[str, str]:
-    """Domain and name; a name there has to be."""
+    """Splits ``DOMAIN\\NAME``; refuses a text without a name."""
     domain, name = users.split_user(text)
     if not name:
-        raise typer.BadParameter(f"--user {text}: there is no name in it")
+        raise typer.BadParameter(f"--user {text}: the name is missing; write [DOMAIN\\]NAME")
     return domain, name
 
 
 def password(who: str) -> str:
-    """Of a user; never from an argument, which others on this computer could see."""
+    """Reads the password of a user.
+
+    Never from an argument: others on this computer could see it.
+    """
     named = os.environ.get(PASSWORD_FILE)
     if named:
         try:

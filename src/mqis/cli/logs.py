@@ -1,4 +1,4 @@
-"""``mqis logs``: what servers have said, one stream in the order of time."""
+"""``mqis logs``: the log lines of all servers, merged in the order of time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mqis.cli.output import plain
 from mqis.config.nodes import load_nodes
 from mqis.config.sections import LogLevel
 
-#: The supervisor's own, beside those of the servers.
+#: The name of the supervisor's own log.
 SUPERVISOR = "supervisor"
 _LEVELS = [level.value for level in LogLevel]
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]+Z) (\w+) ")
@@ -37,20 +37,24 @@ def logs(
     server: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SERVER]", help=f"Or {SUPERVISOR}. Default: all.", show_default=False
+            metavar="[SERVER]",
+            help=f"A server, or {SUPERVISOR}. Default: all.",
+            show_default=False,
         ),
     ] = None,
     *,
     run: RunOption = DEFAULT_RUN,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as they are written.")
+        bool, typer.Option("--follow", "-f", help="Go on and show new lines.")
     ] = False,
-    level: Annotated[LogLevel, typer.Option(help="This, and what is worse.")] = LogLevel.DEBUG,
+    level: Annotated[
+        LogLevel, typer.Option(help="Show this level and higher ones.")
+    ] = LogLevel.DEBUG,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="The last ones; 0: all.")
+        int, typer.Option("--lines", "-n", min=0, help="Show this many of the last lines; 0: all.")
     ] = 100,
 ) -> None:
-    """Show what servers have said."""
+    """Show the logs of servers, merged by time."""
     readers = [_Reader(name, path) for name, path in _files(run, server)]
     least = _LEVELS.index(level.value)
     found = sorted((line for reader in readers for line in reader.more()), key=lambda li: li.time)
@@ -89,7 +93,7 @@ def _show(line: Line, *, alone: bool) -> None:
 
 
 class _Reader:
-    """One log, read as it grows; a new file of the same name is begun from its start."""
+    """Reads one log as it grows; starts again if the file becomes shorter."""
 
     def __init__(self, name: str, path: Path) -> None:
         self._name, self._path = name, path
@@ -116,7 +120,7 @@ class _Reader:
         return there.st_size < held
 
     def _line(self, text: str) -> Line:
-        """Lines without a time of their own belong to the one before."""
+        """Parses a line; one without a time takes time and level from the line before."""
         moment, level = self._last.time, self._last.level
         if match := _TEXT.match(text):
             moment, level = match.groups()

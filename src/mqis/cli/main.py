@@ -1,4 +1,4 @@
-"""The ``mqis`` command: its parts, and what becomes of errors."""
+"""The ``mqis`` command: its subcommands, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mqis import __version__
 from mqis.cli.output import print_error
 from mqis.wire.errors import MqisError
 
-#: Commands in the order of the help, and where they are. A command imports what it needs when it
-#: is used: what talks to servers takes longer to load than many commands take to run.
+#: Commands in the order of the help, and the functions that run them. A command is imported when it
+#: is used: the modules that talk to servers take longer to load than many commands take to run.
 _COMMANDS = {
     "init": "mqis.cli.init:init",
     "tour": "mqis.cli.tour.command:tour",
@@ -62,14 +62,14 @@ _COMMANDS = {
 
 
 class _Commands(TyperGroup):
-    """The commands, each made when it is asked for."""
+    """The commands, each imported when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in _COMMANDS:
-            for name in _COMMANDS:  # so that a similar one can be suggested
+            for name in _COMMANDS:  # so that a similar name can be suggested
                 self.commands.setdefault(name, self)
             return None
         module, _, attribute = _COMMANDS[cmd_name].partition(":")
@@ -108,10 +108,10 @@ def _options(
 
 
 def main() -> None:
-    """Run, and turn every expected error into one line and a status."""
+    """Runs the command, and turns every expected error into one line and an exit status."""
     try:
         _run()
-    except BrokenPipeError:  # who read our output has enough of it
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except MqisError as error:
@@ -121,7 +121,7 @@ def main() -> None:
 
 def _run() -> None:
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a name that the terminal's encoding lacks
+        if isinstance(stream, TextIOWrapper):  # for characters that the encoding lacks
             stream.reconfigure(errors="backslashreplace")
     try:
         app()

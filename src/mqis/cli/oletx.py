@@ -1,4 +1,4 @@
-"""``mqis oletx``: transaction managers' connections (MS-CMP) from the command line."""
+"""``mqis oletx``: opens and accepts connections of transaction managers (MS-CMP)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 
-# --- what people write ----------------------------------------------------------------------------
+# --- options and arguments ------------------------------------------------------------------------
 
 
 def _name(text: str) -> NameObject:
@@ -40,7 +40,7 @@ def _number(text: str) -> int:
     try:
         number = int(text, 0)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no number") from None
+        raise typer.BadParameter(f"{text!r} is not a number") from None
     if not 0 <= number <= 0xFFFF_FFFF:
         raise typer.BadParameter(f"{text} does not fit into 32 bits")
     return number
@@ -75,7 +75,7 @@ NameOption = Annotated[
         "-n",
         parser=_name,
         metavar="HOST/CID",
-        help="Who this side is. Default: this host, with an identifier of its own.",
+        help="The name of this side. Default: this host, with a new identifier.",
         show_default=False,
     ),
 ]
@@ -84,14 +84,15 @@ HostOption = Annotated[
     typer.Option(
         "--host",
         metavar="NAME=ADDRESS[:MAPPER_PORT]",
-        help="Where a host and its endpoint mapper are; else its name is looked up. Repeatable.",
+        help="The address of a host and its endpoint mapper; other names are resolved. May be "
+        "repeated.",
         show_default=False,
     ),
 ]
-AddressOption = Annotated[str, typer.Option(help="Where to listen.", metavar="ADDRESS")]
-PortOption = Annotated[int, typer.Option(help="For sessions; 0: one that is free.", metavar="N")]
+AddressOption = Annotated[str, typer.Option(help="The address to listen at.", metavar="ADDRESS")]
+PortOption = Annotated[int, typer.Option(help="The port for sessions; 0: a free one.", metavar="N")]
 MapperOption = Annotated[
-    int, typer.Option(help="Of the endpoint mapper; 0: one that is free.", metavar="N")
+    int, typer.Option(help="The port of the endpoint mapper; 0: a free one.", metavar="N")
 ]
 TypeOption = Annotated[str, typer.Option("--type", "-t", metavar="N", help="The connection type.")]
 
@@ -109,7 +110,7 @@ def listen(
     mapper_port: MapperOption = MAPPER_PORT,
     echo: Annotated[bool, typer.Option("--echo", help="Send every message back.")] = False,
 ) -> None:
-    """Accept connections of every type and show what comes, until a signal ends it."""
+    """Accept connections of every type and show their messages, until a signal ends it."""
     endpoint = _endpoint(name, host, address, port, mapper_port)
     _run(_listen(endpoint, echo=echo))
 
@@ -122,11 +123,15 @@ def connect(
     send: Annotated[
         list[str] | None,
         typer.Option(
-            "--send", "-s", metavar="TYPE[:HEX]", help="A message. Repeatable.", show_default=False
+            "--send",
+            "-s",
+            metavar="TYPE[:HEX]",
+            help="A message to send. May be repeated.",
+            show_default=False,
         ),
     ] = None,
     wait: Annotated[
-        float, typer.Option(help="How long to wait for answers after the last.", metavar="SECONDS")
+        float, typer.Option(help="The time to wait for a further answer.", metavar="SECONDS")
     ] = 2.0,
     name: NameOption = None,
     host: HostOption = None,
@@ -144,24 +149,28 @@ def connect(
 def ping(
     partner: PartnerArgument,
     *,
-    count: Annotated[int, typer.Option("--count", "-c", help="How many.", metavar="N")] = 4,
-    interval: Annotated[float, typer.Option(help="Between two.", metavar="SECONDS")] = 1.0,
+    count: Annotated[
+        int, typer.Option("--count", "-c", help="The number of PINGs.", metavar="N")
+    ] = 4,
+    interval: Annotated[
+        float, typer.Option(help="The time between two PINGs.", metavar="SECONDS")
+    ] = 1.0,
     name: NameOption = None,
     host: HostOption = None,
     address: AddressOption = "127.0.0.1",
     port: PortOption = 0,
     mapper_port: MapperOption = 0,
 ) -> None:
-    """Set a session up and send PINGs: is the partner there, and does it find the way back?"""
+    """Set up a session and send PINGs: tests the way to the partner and back."""
     endpoint = _endpoint(name, host, address, port, mapper_port)
     _run(_ping(endpoint, partner, count, interval))
 
 
-# --- what they do ---------------------------------------------------------------------------------
+# --- implementation -------------------------------------------------------------------------------
 
 
 class ListenError(ProtocolError):
-    """The ports cannot be had."""
+    """The ports cannot be opened."""
 
 
 def _endpoint(

@@ -1,4 +1,4 @@
-"""The options that several commands share, and the store that they lead to."""
+"""The options that several commands share, and the store that they select."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 
 def refuse_password(store: str | None) -> str | None:
-    """Refuse a store's URL with a password: everybody on the computer can read command lines."""
+    """Refuses a store URL with a password: everybody on the computer can read command lines."""
     try:
         secret = store is not None and holds_password(store)
-    except ValueError:  # no store at all, as whoever opens it says
+    except ValueError:  # not a store's URL: opening it reports that
         secret = False
     if secret:
         raise ConfigError(
@@ -35,7 +35,7 @@ def refuse_password(store: str | None) -> str | None:
 
 
 def refuse_passwords(stores: list[str] | None) -> list[str] | None:
-    """``refuse_password`` for an option that may be given several times."""
+    """Applies ``refuse_password`` to an option that may be given several times."""
     for store in stores or ():
         refuse_password(store)
     return stores
@@ -57,7 +57,7 @@ ListenOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="rpc.listen, and the address that the directory tells others.",
+        help="The address to listen at (rpc.listen), which the directory publishes.",
         show_default=False,
     ),
 ]
@@ -92,7 +92,7 @@ class Kind(StrEnum):
 
 
 NameArgument = Annotated[
-    str, typer.Argument(metavar="PATH_OR_GUID", help="Its name, or its identifier.")
+    str, typer.Argument(metavar="PATH_OR_GUID", help="Its path name, or its GUID.")
 ]
 TypeArgument = Annotated[
     Kind, typer.Argument(metavar="TYPE", case_sensitive=False, show_default=False)
@@ -100,26 +100,29 @@ TypeArgument = Annotated[
 
 
 def configuration(config: Path | None, *, needed: bool = True) -> Config:
-    """The file that ``--config`` names, else the one here; the defaults if none is ``needed``."""
+    """Reads the file that ``--config`` names, else the one in this directory.
+
+    Returns the defaults if there is none and none is ``needed``.
+    """
     path = Path(DEFAULT_NAME) if config is None else config
     if config is None and not path.exists():
         if not needed:
             return Config()
         raise ConfigError(
-            f"which store? Name one with --store, or a configuration with --config or MQIS_CONFIG; "
-            f"there is no {DEFAULT_NAME} here ('mqis init' writes one)"
+            f"no store is named: use --store, or name a configuration with --config or "
+            f"MQIS_CONFIG; there is no {DEFAULT_NAME} here ('mqis init' writes one)"
         )
     return load(path)
 
 
 def store_url(store: str | None, config: Path | None) -> str:
-    """What ``--store`` says, else the configuration."""
+    """The URL that ``--store`` gives, else the one of the configuration."""
     return configuration(config).store.url if store is None else store
 
 
 @contextmanager
 def claimed(url: str, *, create: bool = False) -> Iterator[Store]:
-    """The store, for a command that writes into it: no server may use it meanwhile."""
+    """Opens the store for a command that writes to it: no server may use it meanwhile."""
     _check_url(url)
     with claimed_store(url, create=create) as store:
         yield store
@@ -134,7 +137,7 @@ def _check_url(url: str) -> None:
 
 @contextmanager
 def opened(url: str, *, create: bool = False) -> Iterator[Store]:
-    """The store, closed at the end."""
+    """Opens the store, and closes it when the block ends."""
     _check_url(url)
     store = open_store(url, create=create)
     try:

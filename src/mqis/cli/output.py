@@ -1,4 +1,4 @@
-"""Where commands write: tables and trees for people, JSON for programs."""
+"""The output of commands: tables and trees for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-#: A pipe has no width. Tables that are cut to 80 columns there help nobody.
+#: The width of tables that go into a pipe: cutting them to 80 columns would lose text.
 _PIPE_WIDTH = 200
 
 
 def console() -> Console:
-    """For what was asked for; made anew because tests and pipes exchange the stream."""
+    """The console for results; made anew each time because tests exchange the stream."""
     return _console(stderr=False)
 
 
 def error_console() -> Console:
-    """For errors and progress."""
+    """The console for errors and progress."""
     return _console(stderr=True)
 
 
@@ -34,7 +34,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def plain(text: str) -> str:
-    """``text`` without what would act on a terminal or cannot be written.
+    """Escapes characters that would control a terminal or cannot be encoded.
 
     Names and labels come from anywhere: escape sequences and lone surrogates show as ``\\x1b``.
     """
@@ -46,7 +46,7 @@ def _is_visible(character: str) -> bool:
 
 
 def cell(text: str, style: str = "") -> Text:
-    """Text that is shown as it is, markup characters included."""
+    """Text that is shown literally, markup characters included."""
     return Text(plain(text), style=style, overflow="fold")
 
 
@@ -65,7 +65,7 @@ def table(*columns: str, title: Text | None = None) -> Table:
 
 
 def say(text: str, style: str = "") -> None:
-    """One line, however long."""
+    """Prints one line without wrapping it."""
     console().print(cell(text, style), soft_wrap=True)
 
 
@@ -74,10 +74,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def print_json(value: object) -> None:
-    """One document, ASCII, keys in the order given."""
+    """Prints one JSON document in ASCII, with the keys in the order given."""
     print(json.dumps(value, indent=2))
 
 
 def print_error(message: str) -> None:
-    """One red line."""
+    """Prints an error as one red line."""
     error_console().print(Text(f"mqis: {plain(message)}", style="red"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``mqis pipeline``: what journals and exports tell, on Spark."""
+"""``mqis pipeline``: analyses journals, exports and captures with Spark."""
 
 from __future__ import annotations
 
@@ -22,50 +22,56 @@ from mqis.wire.guid import Guid
 if TYPE_CHECKING:
     from mqis.pipeline.tables import Tables
 
-app = typer.Typer(help="Audit and rebuild from journals and exports.", no_args_is_help=True)
+app = typer.Typer(
+    help="Audit and rebuild a directory from journals and exports.", no_args_is_help=True
+)
 
 TablesOption = Annotated[
-    Path, typer.Option("--tables", "-t", metavar="DIRECTORY", help="Where the tables are.")
+    Path, typer.Option("--tables", "-t", metavar="DIRECTORY", help="The tables' directory.")
 ]
 JournalsOption = Annotated[
     str,
     typer.Option(
         metavar="PATH",
-        help="Directories of journals, of any number of servers; several with commas.",
+        help="Directories of journals, of any number of servers; separate several by commas.",
         show_default=False,
     ),
 ]
 ExportsOption = Annotated[
     str,
     typer.Option(
-        metavar="PATH", help="Exports, named SERVER.jsonl; several with commas.", show_default=False
+        metavar="PATH",
+        help="Exports, named SERVER.jsonl; separate several by commas.",
+        show_default=False,
     ),
 ]
 CapturesOption = Annotated[
     str,
     typer.Option(
         metavar="PATH",
-        help="Captured traffic, pcap or pcapng; several with commas.",
+        help="Captured traffic, pcap or pcapng; separate several by commas.",
         show_default=False,
     ),
 ]
 MasterOption = Annotated[
-    str, typer.Option(metavar="URL", help="local[*], spark://..., yarn or k8s://...")
+    str,
+    typer.Option(metavar="URL", help="The Spark master: local[*], spark://..., yarn or k8s://..."),
 ]
 RemoteOption = Annotated[
     str,
     typer.Option(metavar="URL", help="A Spark Connect server, sc://...", show_default=False),
 ]
-MemoryOption = Annotated[str, typer.Option(help="For Spark, if it runs here.")]
+MemoryOption = Annotated[str, typer.Option(help="Memory for a local Spark.")]
 TunedOption = Annotated[
-    bool, typer.Option("--tuned/--untuned", help="Start a local Spark the quick way.")
+    bool,
+    typer.Option("--tuned/--untuned", help="Start a local Spark with settings for a quick start."),
 ]
 _SEQ = re.compile(r"\d{1,15}|[0-9a-fA-F]{16}")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the tables are, and what works them out."""
+    """The options that select the tables and the Spark that computes them."""
 
     tables: TablesOption = Path("tables")
     master: MasterOption = "local[*]"
@@ -75,14 +81,14 @@ class Place:
 
 
 class NoSparkError(MqisError):
-    """What the pipeline runs on is not installed."""
+    """Spark is not installed."""
 
 
 @contextmanager
 def _tables(place: Place, *inputs: str) -> Iterator[Tables]:
-    """The tables, in the one session of the command, with a progress bar.
+    """Opens the tables in one Spark session, with a progress bar.
 
-    How much there is in them and in ``inputs`` decides how Java is started.
+    The amount of data in them and in ``inputs`` decides the options that Java is started with.
     """
     try:
         import pyspark  # noqa: F401, PLC0415
@@ -119,7 +125,7 @@ def run(
     place: Place,
     json: JsonOption = False,
 ) -> None:
-    """Do everything that the input allows, in one session."""
+    """Run all jobs for which there is input, in one session."""
     with _tables(place, journals, exports, captures) as opened:
         from mqis.pipeline.jobs.audit import audit as audit_job  # noqa: PLC0415
         from mqis.pipeline.jobs.conversations import (  # noqa: PLC0415
@@ -188,9 +194,9 @@ def audit(
     place: Place,
     json: JsonOption = False,
 ) -> None:
-    """Compare all replicas with their authorities, and say why they differ.
+    """Compare all replicas with their authorities, and explain differences.
 
-    Exit status 1 if they do.
+    Exit status 1 if there are any.
     """
     with _tables(place) as opened:
         from mqis.pipeline.jobs.audit import audit as job  # noqa: PLC0415
@@ -212,7 +218,7 @@ def lag(
     place: Place,
     json: JsonOption = False,
 ) -> None:
-    """How long changes take to each replica, which numbers are missing, who synchronises."""
+    """Measure the replication lag of each replica, missing numbers, and synchronisations."""
     with _tables(place) as opened:
         from mqis.pipeline.jobs.progress import lag as job  # noqa: PLC0415
 
@@ -234,7 +240,7 @@ def hygiene(
     place: Place,
     json: JsonOption = False,
 ) -> None:
-    """What is wrong with the directory although all replicas agree: orphans, duplicates, ..."""
+    """Find faults in the directory on which all replicas agree: orphans, duplicates, ..."""
     with _tables(place) as opened:
         from mqis.pipeline.jobs.hygiene import hygiene as job  # noqa: PLC0415
 
@@ -254,7 +260,7 @@ def routes(
     place: Place,
     json: JsonOption = False,
 ) -> None:
-    """Every pair of sites: what a message costs, its next hop and its path."""
+    """Compute cost, next hop and path of the route for every pair of sites."""
     with _tables(place) as opened:
         from mqis.pipeline.jobs.routes import routes as job  # noqa: PLC0415
 
@@ -275,10 +281,12 @@ def routes(
 def what_if(
     *,
     place: Place,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The worst to show.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Show this many of the worst.")
+    ] = 20,
     json: JsonOption = False,
 ) -> None:
-    """Every single link and gate: which pairs of sites its failure cuts off, or makes dearer."""
+    """Compute for every link and gate which pairs of sites its failure affects."""
     with _tables(place) as opened:
         from mqis.pipeline.jobs.routes import what_if as job  # noqa: PLC0415
 
@@ -287,7 +295,7 @@ def what_if(
     if json:
         print_json({**done, "worst": rows})
     else:
-        say(f"{counted(done['failures'], 'failure')}, {done['cutting']} cut somebody off")
+        say(f"{counted(done['failures'], 'failure')}, {done['cutting']} cut off pairs of sites")
         _print(rows)
 
 
@@ -299,19 +307,23 @@ def traffic(
         str,
         typer.Option(
             metavar="FILE",
-            help="CSV: source,destination,messages by machine name. Default: made up.",
+            help="CSV: source,destination,messages by machine name. Default: synthetic messages.",
             show_default=False,
         ),
     ] = "",
     without: Annotated[
         str,
-        typer.Option(metavar="LINK", help="As if it failed: 'SITE - SITE'.", show_default=False),
+        typer.Option(
+            metavar="LINK", help="Assume that this link failed: 'SITE - SITE'.", show_default=False
+        ),
     ] = "",
     place: Place,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The busiest to show.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Show this many of the busiest.")
+    ] = 20,
     json: JsonOption = False,
 ) -> None:
-    """What links and gates carry, and what they would if a link failed."""
+    """Compute the messages that links and gates carry, also if a link failed."""
     with _tables(place) as opened:
         from mqis.pipeline.jobs.traffic import traffic as job  # noqa: PLC0415
 
@@ -332,16 +344,17 @@ def rebuild(
         str,
         typer.Option(
             metavar="TIME|SEQ",
-            help="2024-03-01T08:00:00Z, or with --partition a number (decimal, or 16 hex digits).",
+            help="A time such as 2024-03-01T08:00:00Z; or, with --partition, a sequence number "
+            "(decimal, or 16 hex digits).",
         ),
     ],
     partition: Annotated[
-        str, typer.Option(metavar="GUID", help="One partition alone.", show_default=False)
+        str, typer.Option(metavar="GUID", help="Only this partition.", show_default=False)
     ] = "",
     place: Place,
     json: JsonOption = False,
 ) -> None:
-    """Write the directory as it was, for 'mqis import --restore'."""
+    """Write the directory as it was at a time, for 'mqis import --restore'."""
     chosen, time, seq = _point(at, partition)
     with _tables(place) as opened:
         from mqis.pipeline.jobs.rebuild import rebuild as job  # noqa: PLC0415
@@ -358,7 +371,9 @@ def _point(at: str, partition: str) -> tuple[Guid | None, datetime | None, int |
         chosen = Guid.parse(partition) if partition else None
         if _SEQ.fullmatch(at):
             if chosen is None:
-                raise typer.BadParameter("a number is one of a partition: give --partition")
+                raise typer.BadParameter(
+                    "a sequence number belongs to a partition: name it with --partition"
+                )
             return chosen, None, int(at, 16 if len(at) == 16 else 10)
         time = datetime.fromisoformat(at)
     except ValueError as error:
@@ -373,7 +388,7 @@ def report(
     *,
     place: Place,
 ) -> None:
-    """Write one HTML file with charts of what the tables say; it opens offline."""
+    """Write one HTML file with charts of the tables; it needs no network."""
     with _tables(place) as opened:
         from mqis.pipeline.report import report as job  # noqa: PLC0415
 
@@ -386,14 +401,16 @@ def report(
 def stream(
     *,
     journals: JournalsOption,
-    once: Annotated[bool, typer.Option("--once", help="What is there, then end.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Read the present records, then end.")
+    ] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1)] = 2.0,
     place: Place,
     json: JsonOption = False,
 ) -> None:
-    """Follow journals as they grow: who is behind, who holds something else.
+    """Follow journals as they grow: show replicas that are behind or differ.
 
-    Ctrl-C ends it for now; the next time it goes on from there.
+    Ctrl-C ends it; the next run continues from there.
     """
     with _tables(place, journals) as opened:
         from mqis.pipeline.jobs.stream import follow  # noqa: PLC0415
@@ -435,7 +452,7 @@ def show(
         _print(rows)
 
 
-# --- for people -----------------------------------------------------------------------------------
+# --- text output ----------------------------------------------------------------------------------
 
 
 def _divergence(tables: Tables) -> list[dict[str, Any]]:
@@ -454,7 +471,7 @@ def _say_ingested(done: dict[str, Any], tables: Path) -> None:
 
 def _say_audited(done: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     for partition in done["unaudited"]:
-        say(f"partition {partition}: its authority was not exported, nothing can be said", "yellow")
+        say(f"partition {partition}: not audited, there is no export of its authority", "yellow")
     if not rows:
         say(f"all replicas of {counted(done['servers'], 'server')} agree", "green")
         return

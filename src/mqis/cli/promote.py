@@ -1,4 +1,4 @@
-"""``mqis promote``: a server in the place of one that is lost."""
+"""``mqis promote``: replaces a lost server by another one."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def promote(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Instead: take NAME as the PSC from now on. For the other backups of the site, "
-            "and for the server that was replaced.",
+            help="Only follow NAME as the new PSC. For the other backups of the site, and for the "
+            "server that was replaced.",
             show_default=False,
         ),
     ] = None,
@@ -34,43 +34,48 @@ def promote(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Instead: build the lost PEC or PSC NAME anew, from this server's copy.",
+            help="Rebuild the lost PEC or PSC NAME from this server's copy instead.",
             show_default=False,
         ),
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where --rebuild puts it.", show_default=False),
+        typer.Option(
+            metavar="DIR", help="The directory of the rebuilt server.", show_default=False
+        ),
     ] = None,
     listen: ListenOption = None,
     port: Annotated[
-        int | None, typer.Option(metavar="N", help="rpc.port there", show_default=False)
+        int | None, typer.Option(metavar="N", help="Its RPC port (rpc.port).", show_default=False)
     ] = None,
     queue_port: Annotated[
-        int | None, typer.Option(metavar="N", help="replication.port there", show_default=False)
+        int | None,
+        typer.Option(metavar="N", help="Its replication port.", show_default=False),
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Its signing key, if it was kept.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="The lost server's signing key, if kept.", show_default=False
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Look at everything, show the plan, change nothing.")
+        bool, typer.Option("--dry-run", help="Check everything and show the plan; change nothing.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Although the lost server seems to answer.")
+        bool, typer.Option("--force", help="Go on although the lost server answers.")
     ] = False,
     account: Account,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make this backup the PSC of its site, because that is lost. Its server must be stopped.
+    """Make this backup the PSC of its site after the PSC was lost. Stop this server first.
 
-    --server is the PEC, and --user somebody who may change the site. The runbook is in
+    --server names the PEC, and --user a user who may change the site. The runbook is in
     docs/operations.md.
     """
     file = Path(DEFAULT_NAME) if config is None else config
     if (rebuild is None) is not (to is None):
-        raise typer.BadParameter("--rebuild NAME and --to DIR go together")
+        raise typer.BadParameter("--rebuild NAME and --to DIR belong together; give both")
     if rebuild is not None and to is not None:
         wish = Wish(rebuild, to, listen, port, queue_port, key, force)
         rebuilding = plan_rebuild(file, wish)
@@ -89,7 +94,7 @@ def promote(
             if not dry_run:
                 takeover.carry_out(remote)
     if not json and not dry_run:
-        say("done; now see to what is under 'next'", "green")
+        say("done; now carry out the steps under 'next'", "green")
 
 
 def _show(plan: Plan, *, json: bool, dry_run: bool) -> None:

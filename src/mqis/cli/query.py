@@ -1,4 +1,4 @@
-"""``mqis get`` and ``mqis lookup``: one object, or all that meet conditions."""
+"""``mqis get`` and ``mqis lookup``: show one object, or all that meet conditions."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def get(
     access: Access,
     prop: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Just this property; may be given several times."),
+        typer.Option(metavar="NAME", help="Show only this property. May be repeated."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show one object: all that is stored of it, or the properties asked for."""
+    """Show one object: all its stored properties, or those that --prop names."""
     chosen = [find_property(kind.object_type, word) for word in prop or ()]
     with source(store, config, access) as found_in:
         record = found_in.get(kind.object_type, name, chosen)
@@ -67,7 +67,7 @@ def get(
 
 @contextmanager
 def source(store: str | None, config: Path | None, access: Access) -> Iterator[Source]:
-    """The server if one is named or to be found, else the store."""
+    """Connects to a server if the options ask for one, else opens the store."""
     if access.is_wanted:
         if store is not None:
             raise typer.BadParameter("--store and --server exclude each other")
@@ -79,7 +79,7 @@ def source(store: str | None, config: Path | None, access: Access) -> Iterator[S
 
 
 def object_as_json(record: Record) -> dict[str, object]:
-    """Raw values, as an export has them, under the friendly names."""
+    """Raw values as in an export, under the property names of the command line."""
     return {
         "type": record.type.label,
         "id": str(record.id),
@@ -122,18 +122,22 @@ def lookup(
     access: Access,
     where: Annotated[
         list[str] | None,
-        typer.Option(metavar="CONDITION", help="label=x, cost>=5, site_id=Berlin ... All must be."),
+        typer.Option(
+            metavar="CONDITION",
+            help="label=x, cost>=5, site_id=Berlin ... May be repeated: all must hold.",
+        ),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="What to show: path,label,create_time")
+        str | None,
+        typer.Option(metavar="NAMES", help="The columns to show: path,label,create_time"),
     ] = None,
     sort: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Sort by these, - before one: descending.")
+        str | None, typer.Option(metavar="NAMES", help="Sort by these; -NAME sorts descending.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="At most this many.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Show at most this many.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """List the objects of a type, those that meet all conditions."""
+    """List the objects of a type that meet all conditions."""
     object_type = kind.object_type
     chosen = _columns(object_type, columns)
     with source(store, config, access) as found_in:
@@ -185,5 +189,5 @@ def _sort_keys(kind: ObjectType, text: str | None) -> tuple[SortKey, ...]:
 def _words(text: str, option: str, kind: ObjectType) -> tuple[str, ...]:
     words = tuple(word.strip() for word in text.split(",") if word.strip())
     if not words:
-        raise PropertyError(f"{option} names no property; there are: {', '.join(names_of(kind))}")
+        raise PropertyError(f"{option} names no property; choose from {', '.join(names_of(kind))}")
     return words

@@ -1,4 +1,4 @@
-"""A directory server for the time of one command."""
+"""The connection of one command to a directory server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mqis.client.servers import ServerAddress
 
 
 def addresses(login: Login) -> list[ServerAddress]:
-    """Where its servers are; ValueError for a text that is no address."""
+    """Parses the addresses of the servers; raises ValueError for a text that is none."""
     found = []
     for text in login.servers:
         try:
@@ -27,7 +27,7 @@ def addresses(login: Login) -> list[ServerAddress]:
 def connected(
     login: Login, servers: Sequence[ServerAddress], secret: str | None
 ) -> Iterator[Remote]:
-    """The first of the servers that answers, until the block ends."""
+    """Connects to the first server that answers; the connection ends with the block."""
     user = None
     if login.name is not None:
         user = User(login.name, login.domain, login.auth_type, login.level, login.verify)

@@ -1,4 +1,4 @@
-"""``mqis route`` and ``mqis map``: which way a message goes, why, and a picture of it."""
+"""``mqis route`` and ``mqis map``: the route of a message, explained and drawn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DirectoryOption = Annotated[
     typer.Option(
         "--directory",
         metavar="FILE",
-        help="Read what 'mqis export' wrote instead of a store or a server.",
+        help="Read a file of 'mqis export' instead of a store or a server.",
         show_default=False,
     ),
 ]
@@ -32,23 +32,24 @@ WithoutOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LINK",
-        help="As if this link were not there: its GUID, SITE:SITE or its description. May be "
-        "given several times.",
+        help="Assume that this link failed: its GUID, SITE:SITE or its description. May be "
+        "repeated.",
         show_default=False,
     ),
 ]
 SvgOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Draw it.", show_default=False)
+    Path | None,
+    typer.Option(metavar="FILE", help="Draw the route into this file.", show_default=False),
 ]
 
 
 @spread
 def route(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A machine, or a site: its gate.")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A machine, or a site (its gate).")],
     destination: Annotated[str, typer.Argument(metavar="TO", help="A machine, or a site.")],
     *,
     explain_: Annotated[
-        bool, typer.Option("--explain", help="Every decision, and what lost against it.")
+        bool, typer.Option("--explain", help="Show every decision and its alternatives.")
     ] = False,
     without: WithoutOption = None,
     svg: SvgOption = None,
@@ -58,9 +59,9 @@ def route(
     config: ConfigOption = None,
     access: Access,
 ) -> None:
-    """Show the way of a message from one machine to another (MS-MQBR).
+    """Show the route of a message from one machine to another (MS-MQBR).
 
-    The status is 1 if there is none, and what breaks it is named.
+    If there is no route, the command names the cause, and its exit status is 1.
     """
     snapshot = read_directory(directory, store, config, access)
     ends = find_machine(snapshot, source), find_machine(snapshot, destination)
@@ -81,7 +82,9 @@ def route(
 @spread
 def map_(
     *,
-    svg: Annotated[Path, typer.Option(metavar="FILE", help="Where to.", show_default=False)],
+    svg: Annotated[
+        Path, typer.Option(metavar="FILE", help="The file to write.", show_default=False)
+    ],
     directory: DirectoryOption = None,
     store: StoreOption = None,
     config: ConfigOption = None,
@@ -93,13 +96,13 @@ def map_(
     say(f"wrote {svg}: {len(snapshot.sites)} sites, {len(snapshot.links)} links")
 
 
-# --- where it is read from ------------------------------------------------------------------------
+# --- the directory --------------------------------------------------------------------------------
 
 
 def read_directory(
     directory: Path | None, store: str | None, config: Path | None, access: Access
 ) -> Snapshot:
-    """The file, the server or the store: whichever is named, else the configuration's store."""
+    """Reads the file, server or store that the options name, else the configured store."""
     if sum(given is not None for given in (directory, store, access.is_wanted or None)) > 1:
         raise typer.BadParameter("--directory, --store and --server exclude each other")
     if directory is not None:
@@ -111,7 +114,7 @@ def read_directory(
         return Snapshot.read(view)
 
 
-# --- what is shown --------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 def _show(

@@ -1,4 +1,4 @@
-"""``mqis security``: the permissions of an object, shown and set."""
+"""``mqis security``: shows and sets the permissions of an object."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def security(
     access: Access,
     sddl: Annotated[
         str | None,
-        typer.Option("--set", metavar="SDDL", help="Set what this text says, and show it then."),
+        typer.Option("--set", metavar="SDDL", help="Set this descriptor, then show the result."),
     ] = None,
     part: Annotated[
         str | None,
         typer.Option(
             metavar="PARTS",
-            help="Of owner,group,dacl,sacl. Default: owner,group,dacl, or what --set says.",
+            help="Some of owner,group,dacl,sacl. Default: owner,group,dacl, or the parts in --set.",
         ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show who may do what with an object, or change it."""
+    """Show or change the permissions of an object."""
     object_type = kind.object_type
     asked = None if part is None else _parse_parts(part)
     new = None if sddl is None else _parse(sddl)
@@ -62,7 +62,7 @@ def _parse_parts(text: str) -> Part:
     parts = Part(0)
     for word in text.lower().split(","):
         if word.strip() not in _PARTS:
-            raise typer.BadParameter(f"--part {word!r} is none of {', '.join(_PARTS)}")
+            raise typer.BadParameter(f"--part {word!r} is not one of {', '.join(_PARTS)}")
         parts |= _PARTS[word.strip()]
     return parts
 
@@ -71,11 +71,14 @@ def _parse(text: str) -> SecurityDescriptor:
     try:
         return parse_sddl(text)
     except ValueError as error:
-        raise PropertyError(f"{text!r} is no descriptor: {error}") from None
+        raise PropertyError(f"{text!r} is not a security descriptor in SDDL: {error}") from None
 
 
 def _settable(new: SecurityDescriptor, asked: Part | None) -> Part:
-    """What the text has. To set a part that it lacks removes that: with a DACL, all protection."""
+    """The parts to set; raises PropertyError for a part that the descriptor lacks.
+
+    Setting a part that is missing would remove it: without a DACL there is no protection.
+    """
     there = {
         Part.OWNER: new.owner is not None,
         Part.GROUP: new.group is not None,
@@ -88,7 +91,7 @@ def _settable(new: SecurityDescriptor, asked: Part | None) -> Part:
     chosen = present if asked is None else asked
     lacking = [word for word, part in _PARTS.items() if part & chosen & ~present]
     if lacking or not chosen:
-        raise PropertyError(f"the descriptor to set has no {', '.join(lacking) or 'part'}")
+        raise PropertyError(f"the descriptor to set has no {', '.join(lacking) or 'part at all'}")
     return chosen
 
 
@@ -105,7 +108,7 @@ def _as_json(object_type: ObjectType, name: str, sd: SecurityDescriptor) -> dict
 
 def _show(object_type: ObjectType, name: str, sd: SecurityDescriptor, parts: Part) -> None:
     say(f"{object_type.label} {name}", "bold")
-    say(f"sddl   {_text(sd) or '(has entries that SDDL has no words for)'}")
+    say(f"sddl   {_text(sd) or '(has entries that SDDL cannot express)'}")
     if parts & Part.OWNER:
         say(f"owner  {who(sd.owner)}")
     if parts & Part.GROUP:

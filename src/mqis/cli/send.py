@@ -1,4 +1,4 @@
-"""``mqis send``: one message over real sockets, and whether it goes the way that is explained."""
+"""``mqis send``: sends a message over real sockets and compares its path with the explained one."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ Queue = PrivateQueue | PublicQueue
 
 @spread
 def send(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A machine, or a site: its gate.")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A machine, or a site (its gate).")],
     destination: Annotated[
         str,
         typer.Argument(metavar="TO", help="A machine, a site, or a public queue: MACHINE\\QUEUE."),
     ],
     *,
     without: WithoutOption = None,
-    body: Annotated[str, typer.Option(metavar="TEXT", help="What the message says.")] = "hello",
+    body: Annotated[str, typer.Option(metavar="TEXT", help="The text of the message.")] = "hello",
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="How long it may take.")
+        float, typer.Option(metavar="SECONDS", min=0.1, help="The time that it may take.")
     ] = 10.0,
     json: JsonOption = False,
     directory: DirectoryOption = None,
@@ -50,14 +50,16 @@ def send(
     config: ConfigOption = None,
     access: Access,
 ) -> None:
-    """Send a message through the enterprise, and compare its way with the explained one.
+    """Send a message through the enterprise, and compare its path with that of 'mqis route'.
 
-    Queue managers for the machines on its way are started here, on loopback ports; each decides
-    for itself whom it sends to. The status is 1 if the message does not arrive, or goes another way
-    than the explained one.
+    Queue managers for the machines on its path are started here, on loopback ports; each decides
+    for itself about the next hop. The exit status is 1 if the message does not arrive, or takes
+    another path than the explained one.
     """
     if access.is_wanted and "\\" in destination:
-        raise typer.BadParameter("a queue is looked up in a store or a file, not at --server")
+        raise typer.BadParameter(
+            "a queue cannot be looked up at --server; use --store or --directory"
+        )
     snapshot = read_directory(directory, store, config, access)
     start = find_machine(snapshot, source)
     if "\\" in destination:
@@ -99,7 +101,7 @@ def _public_queue(
     return PublicQueue(owner, obj.id)
 
 
-# --- what is shown --------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 def _format_name(queue: Queue) -> str:
@@ -141,12 +143,12 @@ def _show(
 
 def _say_outcome(journey: Journey, found: Explanation, names: Names) -> None:
     if journey.failure is not None and found.breakage is not None and journey.took(found):
-        for line in blame(found, names):  # the same in names
+        for line in blame(found, names):  # the same failure, with names
             say(*line)
     elif journey.failure is not None:
         say(f"no further: {journey.failure}", "red")
     if journey.nack is not None:
-        say(f"the sender was told: class 0x{journey.nack:04x}", "red")
+        say(f"the sender got a negative acknowledgement: class 0x{journey.nack:04x}", "red")
     if journey.took(found):
         say("the travelled path is the explained one", "green")
     else:

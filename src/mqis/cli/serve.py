@@ -1,4 +1,4 @@
-"""``mqis serve``: one directory server, until a signal ends it."""
+"""``mqis serve``: runs one directory server until a signal ends it."""
 
 from __future__ import annotations
 
@@ -22,55 +22,68 @@ def serve(
     config: ConfigOption = None,
     store: StoreOption = None,
     name: Annotated[
-        str | None, typer.Option(help="server.name", metavar="NAME", show_default=False)
+        str | None, typer.Option(help="Its name (server.name).", metavar="NAME", show_default=False)
     ] = None,
     site: Annotated[
-        str | None, typer.Option(help="server.site", metavar="NAME", show_default=False)
+        str | None, typer.Option(help="Its site (server.site).", metavar="NAME", show_default=False)
     ] = None,
     listen: Annotated[
-        str | None, typer.Option(help="rpc.listen", metavar="ADDRESS", show_default=False)
+        str | None,
+        typer.Option(
+            help="The address to listen at (rpc.listen).", metavar="ADDRESS", show_default=False
+        ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="rpc.port; 0: one that is free", metavar="N", show_default=False),
+        typer.Option(
+            help="The port for calls (rpc.port); 0: a free one.", metavar="N", show_default=False
+        ),
     ] = None,
     mapper_port: Annotated[
         int | None,
-        typer.Option(help="rpc.mapper_port; 0: one that is free", metavar="N", show_default=False),
+        typer.Option(
+            help="The endpoint mapper's port (rpc.mapper_port); 0: a free one.",
+            metavar="N",
+            show_default=False,
+        ),
     ] = None,
     accounts: Annotated[
-        Path | None, typer.Option(help="security.accounts", metavar="FILE", show_default=False)
+        Path | None,
+        typer.Option(
+            help="The accounts file (security.accounts).", metavar="FILE", show_default=False
+        ),
     ] = None,
     discovery: Annotated[
         str | None,
         typer.Option(
-            help="Answer clients that broadcast: discovery.enabled, .listen and .port",
+            help="Answer clients that look for a server by broadcast (discovery.enabled, .listen "
+            "and .port).",
             metavar="ADDRESS[:PORT]",
             show_default=False,
         ),
     ] = None,
     log_level: Annotated[
-        LogLevel | None, typer.Option(help="log.level", show_default=False)
+        LogLevel | None, typer.Option(help="The log level (log.level).", show_default=False)
     ] = None,
     log_format: Annotated[
-        LogFormat | None, typer.Option(help="log.format", show_default=False)
+        LogFormat | None, typer.Option(help="The log format (log.format).", show_default=False)
     ] = None,
     restored: Annotated[
         bool,
         typer.Option(
             "--restored",
-            help="The store is a backup: ask the other servers what they have before deciding "
-            "anything. Once is enough.",
+            help="The store was restored from a backup: compare it with the other servers before "
+            "accepting changes. Needed once.",
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Write the ready line as JSON.")] = False,
 ) -> None:
     """Serve a directory over RPC, with an endpoint mapper beside it.
 
-    With server.role it replicates with the other servers of its enterprise as well.
+    With server.role it also replicates with the other servers of its enterprise.
 
-    A line on the standard output says when and where; logs go to the standard error. The options
-    take the place of keys of the configuration. SIGHUP rereads it, SIGTERM ends the server.
+    A line on the standard output tells when and where the server is ready; logs go to the standard
+    error. Options override keys of the configuration. SIGHUP rereads it, SIGTERM ends the server.
     """
     given: dict[str, dict[str, object]] = {
         "server": {"name": name, "site": site},
@@ -100,7 +113,7 @@ def _discovery(text: str | None) -> dict[str, object]:
 
 
 def _tell(ready: Ready, *, json: bool) -> None:
-    """One line that scripts can wait for."""
+    """Prints the ready line, for which scripts can wait."""
     if json:
         print(dumps({"event": "ready", **asdict(ready)}), flush=True)
         return

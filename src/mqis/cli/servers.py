@@ -1,4 +1,4 @@
-"""``mqis servers``: the directory servers that a server knows."""
+"""``mqis servers``: lists the directory servers that a server knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mqis sim``: an enterprise under simulated faults, seed by seed."""
+"""``mqis sim``: simulates enterprises under faults, one per seed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TAIL = 40
 
 
 class _Summary(NamedTuple):
-    """What many runs came to."""
+    """The results of many runs."""
 
     results: int
     failed: list[Result]
@@ -35,17 +35,18 @@ class _Summary(NamedTuple):
     seconds: float
     healed: list[float]
     messages: int
-    #: What each took the processor.
+    #: Processor time of each run.
     each: list[float]
 
 
 def sim(
     *,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Run this seed alone, the same every time.")
+        int | None,
+        typer.Option("--seed", help="Run only this seed; the run is the same every time."),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run so many seeds.")] = 20,
-    start: Annotated[int, typer.Option("--start", help="The first of them.")] = 0,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run this many seeds.")] = 20,
+    start: Annotated[int, typer.Option("--start", help="The first seed.")] = 0,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Do not stop at the first violation.")
     ] = False,
@@ -57,23 +58,27 @@ def sim(
         typer.Option(
             "--mutate",
             metavar="E01",
-            help="Take one rule back: E.. follows the letter of the text, S.. drops a protection.",
+            help="Disable one rule: E.. follows the specification without its erratum, S.. drops a "
+            "safeguard.",
         ),
     ] = None,
     steps: Annotated[
-        str | None, typer.Option("--steps", metavar="N,N,...", help="Just these steps of the seed.")
+        str | None,
+        typer.Option("--steps", metavar="N,N,...", help="Run only these steps of the seed."),
     ] = None,
-    trace: Annotated[bool, typer.Option("--trace", help="With --seed: every line of it.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="With --seed: print the whole trace.")
+    ] = False,
     journal: Annotated[
         Path | None,
         typer.Option("--journal", metavar="DIR", help="With --seed: write the servers' journals."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Run whole enterprises under lost messages, cut lines and crashes, and check them.
+    """Simulate enterprises with lost messages, cut links and crashes, and check them.
 
-    Every seed is one enterprise with its workload and its faults; it runs the same everywhere.
-    Status 1: a rule does not hold; the seed, and what it takes to see it again, are printed.
+    Every seed is one enterprise with its workload and its faults; it runs the same everywhere. The
+    exit status is 1 if a rule is violated; the seed and a command that repeats it are printed.
     """
     options = Options(_known(mutate), _numbers(steps), journal)
     if seed is not None:
@@ -95,7 +100,9 @@ def _numbers(steps: str | None) -> tuple[int, ...] | None:
     try:
         return None if steps is None else tuple(int(part) for part in steps.split(",") if part)
     except ValueError:
-        raise typer.BadParameter("numbers with commas between", param_hint="--steps") from None
+        raise typer.BadParameter(
+            "write step numbers separated by commas", param_hint="--steps"
+        ) from None
 
 
 # --- one seed -------------------------------------------------------------------------------------
@@ -128,7 +135,7 @@ def _facts(result: Result) -> str:
 
 
 def _explain(result: Result, options: Options) -> None:
-    """Everything that it takes to see a violation again, in as few steps as break the rule."""
+    """Prints a violation, reduced to few steps, and the commands that repeat it."""
     violation = result.violation
     assert violation is not None
     print_error(f"seed {result.seed}: {violation}")
@@ -158,7 +165,7 @@ def _explain(result: Result, options: Options) -> None:
 
 
 def _commit() -> str:
-    """Of the checkout that this runs from, else the version."""
+    """The commit of the checkout that this runs from, else the version."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -228,11 +235,11 @@ def _show(summary: _Summary) -> None:
             rows.add_row(cell(words), str(summary.counts[kind]))
         out.print(rows)
     unseen = missing(summary.counts)
-    out.print(cell(f"not seen: {', '.join(unseen) or 'nothing'}"), soft_wrap=True)
+    out.print(cell(f"never happened: {', '.join(unseen) or 'nothing'}"), soft_wrap=True)
     out.print(
         cell(
             f"{counted(summary.results, 'seed')} in {summary.seconds:.1f} s "
-            f"({median(summary.each):.2f} s of the processor for one, median), "
+            f"({median(summary.each):.2f} s of processor time per seed, median), "
             f"{summary.messages} messages, agreement after {median(summary.healed):.0f} simulated "
             f"seconds (median), {counted(len(summary.failed), 'violation')}"
         ),

@@ -1,4 +1,4 @@
-"""Options that many commands share, written down once.
+"""Dataclasses of options that many commands share.
 
     @dataclass(frozen=True)
     class Place:
@@ -8,7 +8,7 @@
     @spread
     def audit(*, place: Place, json: JsonOption = False) -> None: ...
 
-is for typer the command with the options --tables, --master and --json.
+is for typer a command with the options --tables, --master and --json.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, get_type_hints
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """A command each of whose dataclasses is given field by field."""
+    """Returns the command with each dataclass parameter replaced by one option per field."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type[Any]] = {}
     parameters: list[Parameter] = []

@@ -1,4 +1,4 @@
-"""``mqis status``: how the servers of an enterprise are, as it changes."""
+"""``mqis status``: the state of an enterprise's servers and partitions, live."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mqis.enterprise.status import (
     duration,
 )
 
-#: Of the table of servers, and how wide a terminal has to be for each.
+#: The columns of the table of servers, each with the terminal width from which it is shown.
 _COLUMNS = {
     "server": 0,
     "role": 0,
@@ -46,15 +46,16 @@ _STYLES = {Lag.AUTHORITY: "bold green", Lag.IN_STEP: "green", Lag.UNKNOWN: "dim"
 def status(
     *,
     run: RunOption = DEFAULT_RUN,
-    once: Annotated[bool, typer.Option("--once", help="One look, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Show the present state, then end.")] = False,
     json: JsonOption = False,
     every: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.2, max=3600.0, help="Look again after.")
+        float,
+        typer.Option(metavar="SECONDS", min=0.2, max=3600.0, help="The time between two updates."),
     ] = 1.0,
 ) -> None:
-    """Show servers, partitions, numbers and lags; live on a terminal, until Ctrl-C.
+    """Show servers, partitions, sequence numbers and lags; live on a terminal, until Ctrl-C.
 
-    --once and --json take one look; their exit status is 1 if a server is down.
+    --once and --json show the present state; their exit status is 1 if a server is down.
     """
     collector = Collector.of_run(run)
     found = collector.collect()
@@ -79,7 +80,7 @@ def status(
 def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
     up = sum(server.up for server in found.servers)
     title = Text(found.enterprise, style="bold")
-    who = "nobody supervises it" if found.supervisor is None else f"process {found.supervisor}"
+    who = "no supervisor" if found.supervisor is None else f"process {found.supervisor}"
     title.append(f"  {up} of {len(found.servers)} servers up, {who}", style="default")
     summary = cell(found.summary, "green" if found.converged else "yellow")
     away = [
@@ -97,7 +98,7 @@ def _explanation(server: MemberStatus) -> str:
 
 
 def _servers(found: EnterpriseStatus, width: int) -> Table:
-    """As many columns as there is room for."""
+    """The table of servers, with as many columns as there is room for."""
     columns = [name for name, least in _COLUMNS.items() if width >= least]
     made = table(*columns)
     for column in made.columns:
@@ -137,7 +138,7 @@ def _behind(server: MemberStatus) -> Text:
 
 
 def _partitions(found: EnterpriseStatus, width: int) -> Table:
-    """Partition by server: the words for each replica, and the authority's numbers."""
+    """The table of partitions: the authority's numbers, and the state of each replica."""
     names = [server.name for server in found.servers]
     shown = {"authority": width >= _ROOMY, "last": True, "purged": width >= _COLUMNS["process"]}
     made = table("partition", *(name for name, there in shown.items() if there), *names)

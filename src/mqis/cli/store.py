@@ -1,4 +1,4 @@
-"""``mqis store``: looking after a store."""
+"""``mqis store``: checks a store."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from mqis.cli.output import counted, print_json, say
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ports import Store
 
-app = typer.Typer(help="Look after a store.", no_args_is_help=True)
+app = typer.Typer(help="Check a store.", no_args_is_help=True)
 
 
 @app.callback()
 def _group() -> None:
-    """Typer makes a group of one command only where there is a callback."""
+    """Makes ``store`` a group: without a callback, typer would make it a single command."""
 
 
 @app.command()
 def check(store: StoreOption = None, config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Look for damage. Exit status 1 if there is any."""
+    """Check a store for damage. Exit status 1 if there is any."""
     with opened(store_url(store, config)) as checked:
         faults = checked.check()
         counts = {} if faults else counts_of(checked)
@@ -37,7 +37,7 @@ def check(store: StoreOption = None, config: ConfigOption = None, json: JsonOpti
 
 
 def counts_of(store: Store) -> dict[str, int]:
-    """How many objects of each type there are, and partitions."""
+    """The numbers of objects by type, and of partitions."""
     with store.read() as view:
         counts = {kind.label: view.count(kind) for kind in ORDER}
         return counts | {"partition": len(view.partitions())}

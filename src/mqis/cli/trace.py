@@ -1,4 +1,4 @@
-"""``mqis trace``: one change through all servers of an enterprise."""
+"""``mqis trace``: follows one change through all servers of an enterprise."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def trace(
         str,
         typer.Argument(
             metavar="ID",
-            help="An object, whose last change is shown; or a change, PARTITION:NUMBER, or a "
-            "request, SERVER:NUMBER, as the logs name them.",
+            help="The GUID of an object (for its last change), a change PARTITION:NUMBER, or a "
+            "request SERVER:NUMBER, as in the logs.",
         ),
     ],
     *,
     run: RunOption = DEFAULT_RUN,
     json: JsonOption = False,
 ) -> None:
-    """Show what became of one change, from the client's call to the last replica.
+    """Follow one change from the client's call to the last replica.
 
-    Taken from the logs and journals of all servers; they need not run.
+    It is read from the logs and journals of all servers, which need not run.
     """
     found = follow(load_nodes(run), name)
     for fault in found.faults:

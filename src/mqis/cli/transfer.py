@@ -1,4 +1,4 @@
-"""``mqis import`` and ``mqis export``: whole directories as files."""
+"""``mqis import`` and ``mqis export``: read and write whole directories as files."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from mqis.cli.output import counted, error_console, print_json, say
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="What 'mqis export' wrote.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A file of 'mqis export'.", show_default=False)],
     *,
     store: StoreOption = None,
     config: ConfigOption = None,
     restore: Annotated[
         bool,
         typer.Option(
-            "--restore", help="Keep numbers, partitions and tombstones; wants an empty store."
+            "--restore",
+            help="Keep sequence numbers, partitions and tombstones; the store must be empty.",
         ),
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Bring a file into a store: all of it, or nothing.
+    """Import a file into a store: all of it, or nothing.
 
-    Objects are created with new sequence numbers, unless --restore makes the store exactly the one
-    that was exported.
+    Objects get new sequence numbers; with --restore, the store becomes exactly the exported one.
     """
     with claimed(store_url(store, config), create=True) as target, _bar("importing") as progress:
         result = import_file(target, file, restore=restore, progress=progress)
@@ -44,12 +44,14 @@ def import_(
 
 
 def export(
-    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="Where to; - is stdout.")] = "-",
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE|-]", help="The file to write; - is stdout.")
+    ] = "-",
     *,
     store: StoreOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Write a store as JSON Lines, which 'mqis import' reads. Equal stores give equal files."""
+    """Export a store as JSON Lines, for 'mqis import'. Equal stores give equal files."""
     with opened(store_url(store, config)) as source, _bar("exporting") as progress:
         if file == "-":
             export_store(source, sys.stdout.buffer, progress)
@@ -61,7 +63,7 @@ def export(
 
 @contextmanager
 def _bar(what: str) -> Iterator[Callback]:
-    """A progress bar on stderr if someone can see it."""
+    """Shows a progress bar on stderr if that is a terminal."""
     target = error_console()
     columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:

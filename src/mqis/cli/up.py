@@ -1,4 +1,4 @@
-"""``mqis up``: a whole enterprise on this computer."""
+"""``mqis up``: runs a whole enterprise on this computer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def up(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help=f"The enterprise. Default: ./{DEFAULT_NAME}, else what was brought up before.",
+            help=f"The enterprise file. Default: ./{DEFAULT_NAME}, else that of the last time.",
             show_default=False,
         ),
     ] = None,
@@ -55,23 +55,25 @@ def up(
     run: RunOption = DEFAULT_RUN,
     detach: Annotated[
         bool,
-        typer.Option("--detach", "-d", help="Return when every server is ready; it stays up."),
+        typer.Option("--detach", "-d", help="Return when all servers are ready; they stay up."),
     ] = False,
     wait: Annotated[
-        int, typer.Option(metavar="SECONDS", min=1, help="With --detach: at most this long.")
+        int, typer.Option(metavar="SECONDS", min=1, help="With --detach: wait at most this long.")
     ] = 180,
     one_address: Annotated[
         bool,
-        typer.Option("--one-address", help="All servers at 127.0.0.1, with ports of their own."),
+        typer.Option(
+            "--one-address", help="Run all servers at 127.0.0.1, each with its own ports."
+        ),
     ] = False,
     example: Annotated[
-        bool, typer.Option("--example", help="Write a commented file to start from, nothing else.")
+        bool, typer.Option("--example", help="Only print an example file with comments.")
     ] = False,
 ) -> None:
-    """Bring up an enterprise: every server a process, watched and brought back when it dies.
+    """Bring up an enterprise: every server is a process, restarted if it exits.
 
-    The first time it is set up: the enterprise is founded, servers join it, and the directory gets
-    what the file has. SIGTERM and SIGINT end it in order, a second one at once.
+    The first time, the enterprise is founded, the servers join it, and the objects of the file are
+    created in the directory. SIGTERM and SIGINT stop the servers in order, a second one at once.
     """
     if example:
         print(EXAMPLE, end="")
@@ -93,16 +95,16 @@ def _file(file: Path | None, run: Path) -> Path:
         if path.exists():
             return path
     raise PlanError(
-        f"which enterprise? There is no {DEFAULT_NAME} here and nothing in {run}; 'mqis up "
+        f"no enterprise is named: there is no {DEFAULT_NAME} here and nothing in {run}; 'mqis up "
         f"--example > {DEFAULT_NAME}' writes one to start from"
     )
 
 
-# --- here -----------------------------------------------------------------------------------------
+# --- in the foreground ----------------------------------------------------------------------------
 
 
 def _stay(what: Launch) -> None:
-    """Supervise in this process."""
+    """Supervises the servers in this process."""
     logs.configure(LogSection(), _log_of(what.run))
     target = error_console()
 
@@ -160,7 +162,7 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
     if not who.password_file:
         say(f"export MQIS_USER='{plan.domain_of(who)}\\{who.name}'", "cyan")
         say(f"export MQIS_PASSWORD_FILE='{password_of(what.run.absolute(), who)}'", "cyan")
-    servers = counted(len(nodes.nodes), "server")  # last: who waits for it reads what is above
+    servers = counted(len(nodes.nodes), "server")  # last: scripts wait for this line
     say(f"{plan.enterprise.name} is up: {servers} ready after {seconds:.1f} s, in {what.run}")
     sys.stdout.flush()
 
@@ -173,7 +175,9 @@ def _detach(what: Launch, path: Path, wait: int) -> None:
     make_run_directory(run)
     pid = holder(run / LOCK)
     if pid is not None:
-        raise NodesError(f"{run}: is up already, under process {pid}; 'mqis down' ends it")
+        raise NodesError(
+            f"{run}: this enterprise is up already, under process {pid}; 'mqis down' ends it"
+        )
     command = [sys.executable, "-m", "mqis.cli.main", "up", str(path.absolute())]
     command += ["--run", str(run.absolute())]
     if what.own_addresses is False:
@@ -195,8 +199,8 @@ def _detach(what: Launch, path: Path, wait: int) -> None:
                 raise NodesError(_why(run))
             if time.monotonic() - began > wait:
                 raise NodesError(
-                    f"not everything is ready after {wait} s; it goes on: 'mqis status' shows it, "
-                    f"'mqis down' ends it, {run / LOG} tells more"
+                    f"not all servers are ready after {wait} s; starting goes on: 'mqis status' "
+                    f"shows it, 'mqis down' ends it, {run / LOG} tells more"
                 )
             if target.is_terminal:
                 live.update(_progress(run, what.plan, began))
@@ -205,7 +209,7 @@ def _detach(what: Launch, path: Path, wait: int) -> None:
 
 
 def _is_up(run: Path, pid: int) -> bool:
-    """Whether this supervisor has brought everything up, and said so."""
+    """True if this supervisor has brought all servers up and printed its last line."""
     if holder(run / LOCK) != pid or not (run / FILE).exists():
         return False
     states = load_states(run)
@@ -213,13 +217,17 @@ def _is_up(run: Path, pid: int) -> bool:
 
 
 def _why(run: Path) -> str:
-    """The last line of a supervisor that ended."""
+    """The last line of output of a supervisor that ended."""
     lines = (run / "up.out").read_text(encoding="utf-8").strip().splitlines()
-    return lines[-1].removeprefix("mqis: ") if lines else f"it ended at once; see {run / LOG}"
+    return (
+        lines[-1].removeprefix("mqis: ")
+        if lines
+        else f"the supervisor ended at once; see {run / LOG}"
+    )
 
 
 def _progress(run: Path, plan: Plan, began: float) -> Group:
-    """A table of the servers and a bar, while they come up."""
+    """A table of the servers and a progress bar, shown while they start."""
     states = load_states(run)
     known = states.servers if states is not None and holder(run / LOCK) is not None else {}
     made = table("server", "role", "site", "state")

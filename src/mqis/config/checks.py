@@ -1,4 +1,4 @@
-"""What the keys of the configuration may be: each check takes what TOML gave, or says why not."""
+"""Checks of configuration values: each returns the value from TOML, or raises ValueError."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Check = Callable[[object], Any]
 
 
 def about(check: Check, explanation: str, *, live: bool = False) -> dict[str, Any]:
-    """What a key may be, and the comment above it; ``live``: SIGHUP makes a server reread it."""
+    """The metadata of a key: its check, its comment, and whether SIGHUP rereads it (``live``)."""
     return {"check": check, "explanation": explanation, "live": live}
 
 
 def as_text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"wants text in quotes, got {value!r}")
+        raise ValueError(f"must be text in quotes, not {value!r}")
     return value
 
 
 def one_of(kind: type[E]) -> Callable[[object], E]:
-    """A member of ``kind`` by its value."""
+    """Returns a check for the value of a member of ``kind``."""
 
     def check(value: object) -> E:
         members = {str(member.value): member for member in kind}
         if not isinstance(value, str) or value not in members:
-            raise ValueError(f"{value!r} is none of {', '.join(members)}")
+            raise ValueError(f"{value!r} is not one of {', '.join(members)}")
         return members[value]
 
     return check
@@ -42,14 +42,14 @@ def one_of(kind: type[E]) -> Callable[[object], E]:
 
 def as_flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"wants true or false, got {value!r}")
+        raise ValueError(f"must be true or false, not {value!r}")
     return value
 
 
 def between(least: int, most: int) -> Callable[[object], int]:
     def check(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"wants a number from {least} to {most}, got {value!r}")
+            raise ValueError(f"must be a number from {least} to {most}, not {value!r}")
         return value
 
     return check
@@ -70,35 +70,37 @@ def as_address(value: object) -> str:
 def as_ipv4(value: object) -> str:
     text = as_address(value)
     if ":" in text:
-        raise ValueError(f"{text!r} is not an IPv4 address, and there is no broadcast over IPv6")
+        raise ValueError(
+            f"{text!r} is not an IPv4 address; discovery needs one, as IPv6 has no broadcast"
+        )
     return text
 
 
 def as_texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
-        raise ValueError(f'wants a list, ["...", ...], got {value!r}')
+        raise ValueError(f'must be a list, ["...", ...], not {value!r}')
     return tuple(as_text(item) for item in value)
 
 
 def as_sids(value: object) -> tuple[Sid, ...]:
     if not isinstance(value, list | tuple):
-        raise ValueError(f'wants a list, ["S-1-...", ...], got {value!r}')
+        raise ValueError(f'must be a list, ["S-1-...", ...], not {value!r}')
     return tuple(Sid.parse(as_text(item)) for item in value)
 
 
 def as_store_url(value: object) -> str:
     url = as_text(value)
-    relative_to(url, Path())  # refuses what no store answers to
+    relative_to(url, Path())  # raises ValueError unless it is the URL of a store
     return url
 
 
 def as_optional_address(value: object) -> str:
-    """An IP address, or nothing."""
+    """Checks an IP address that may be empty."""
     return "" if value == "" else as_address(value)
 
 
 def as_optional_guid(value: object) -> Guid | None:
-    """A GUID as text, or nothing."""
+    """Checks a GUID that may be empty."""
     text = as_text(value)
     if not text:
         return None
@@ -109,7 +111,7 @@ def as_optional_guid(value: object) -> Guid | None:
 
 
 def as_host(value: object) -> tuple[str, int | None]:
-    """``ADDRESS``, ``ADDRESS:PORT`` or ``[IPV6]:PORT``; names will do as well."""
+    """Parses ``ADDRESS``, ``ADDRESS:PORT`` or ``[IPV6]:PORT``; host names are allowed too."""
     text = as_text(value)
     host, port = text, ""
     if text.startswith("["):

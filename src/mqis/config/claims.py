@@ -1,9 +1,9 @@
-"""One writer per store, among processes too.
+"""Claims on stores: only one process may write to a store.
 
-A server, and a command that writes into a store, claim it first, and whoever comes second is
-refused: two servers on one store would give the same numbers to different changes. Commands that
-only read need no claim. The kernel and the database take a claim away from a process that died,
-however it did, so none is ever left over.
+A server, and a command that writes to a store, claim it first; a second claim is refused: two
+servers on one store would give the same numbers to different changes. Commands that only read need
+no claim. The kernel or the database releases the claim of a process that died, so no stale claim
+remains.
 
 A claim on a file is a lock on another file beside it (``mqis.db.lock``), which names the process:
 SQLite has locks of its own on the database, which the process would lose by closing any other
@@ -28,7 +28,10 @@ from mqis.protocol.ports import Store
 def claimed_store(
     url: str, *, create: bool = False, timeout_s: float | None = None
 ) -> Iterator[Store]:
-    """The store, which nobody else may claim until it is closed; ``StorageError`` if one has."""
+    """Opens a store and claims it until the block ends.
+
+    Raises ``StorageError`` if another process has claimed it.
+    """
     path = file_of(url)
     with nullcontext() if path is None else claimed_file(path):
         store = open_store(url, create=create, claim=True, timeout_s=timeout_s)
@@ -40,9 +43,9 @@ def claimed_store(
 
 @contextmanager
 def claimed_file(path: Path) -> Iterator[None]:
-    """Claim the file of a store, whatever path leads to it."""
+    """Claims the file of a store, by its real path."""
     real = path.resolve()
-    if not _is_writable(real):  # whoever opens the store says so
+    if not _is_writable(real):  # opening the store reports that
         yield
         return
     _refuse_other_names(real)
@@ -51,7 +54,8 @@ def claimed_file(path: Path) -> Iterator[None]:
         taken = lock.take()
     except NodesError as error:
         raise StorageError(
-            f"{error}; if it belongs to another user, delete it while nothing uses the store"
+            f"{error}; if this lock file belongs to another user, delete it while no process uses "
+            "the store"
         ) from error
     if not taken:
         raise StorageError(_in_use(real))
@@ -76,13 +80,13 @@ def _in_use(path: Path) -> str:
     process = holder(lock_of(path))
     who = f"process {process}" if process else "another process"
     return (
-        f"{path}: {who} uses this store; stop that one first: two servers on one store would give "
-        "the same numbers to different changes"
+        f"{path}: {who} uses this store; stop it first: two servers on one store would give the "
+        "same numbers to different changes"
     )
 
 
 def _refuse_other_names(path: Path) -> None:
-    """SQLite keeps its log beside each name of a file: two names would be two logs."""
+    """Refuses a file with several hard links: SQLite would keep a separate log beside each."""
     names = path.stat().st_nlink if path.exists() else 1
     if names > 1:
         raise StorageError(

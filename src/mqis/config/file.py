@@ -20,15 +20,15 @@ from mqis.config.sections import Config, HostsSection
 from mqis.config.stores import holds_password, relative_to
 from mqis.wire.errors import MqisError
 
-#: Where commands look when they are not told.
+#: The configuration file that commands read by default.
 DEFAULT_NAME = "mqis.toml"
 
 
 class ConfigError(MqisError):
-    """A configuration cannot be used: which file, which key, why."""
+    """A configuration cannot be used; the message names the file, the key and the reason."""
 
 
-#: Keys that name a file; ``load`` takes them from the directory of the configuration.
+#: Keys that name a file, relative to the directory of the configuration.
 _FILES = (
     ("security", "accounts"),
     ("security", "keytab"),
@@ -38,30 +38,30 @@ _FILES = (
 
 
 def load(path: Path) -> Config:
-    """The configuration in a file, its store's path made independent of where we stand."""
+    """Reads a configuration and makes the paths in it absolute."""
     return relative(read(path), path)
 
 
 def read(path: Path) -> Config:
-    """The configuration as it stands in a file."""
+    """Reads and checks a configuration; paths in it stay as written."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         reason = error.strerror or error
         raise ConfigError(f"{path}: cannot be read: {reason}; 'mqis init' writes one") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from error
+        raise ConfigError(f"{path}: this file is not valid TOML: {error}") from error
     config = parse(content, str(path))
     if holds_password(config.store.url) and is_open_to_others(path):
         raise ConfigError(
-            f"{path}: store.url: holds a password, and others may read this file; run: chmod 600 "
-            f"{path}, or leave the password out of the URL and put it into ~/.pgpass"
+            f"{path}: store.url: it holds a password, and other users may read this file; "
+            f"run: chmod 600 {path}, or leave the password out of the URL and put it into ~/.pgpass"
         )
     return config
 
 
 def relative(config: Config, path: Path) -> Config:
-    """The files that it names, taken from where the configuration itself is."""
+    """Returns ``config`` with its file names resolved against the directory of ``path``."""
     directory = path.absolute().parent
     url = relative_to(config.store.url, directory)
     config = replace(config, store=replace(config.store, url=url))
@@ -73,7 +73,7 @@ def relative(config: Config, path: Path) -> Config:
 
 
 def parse(content: dict[str, Any], source: str = DEFAULT_NAME) -> Config:
-    """The configuration that parsed TOML stands for; ``source`` names the file in errors."""
+    """Checks parsed TOML and returns the configuration; ``source`` names the file in errors."""
     sections = {section.name: type(section.default) for section in fields(Config)}
     _refuse_unknown(content, list(sections), source, "")
     return Config(
@@ -82,7 +82,7 @@ def parse(content: dict[str, Any], source: str = DEFAULT_NAME) -> Config:
 
 
 def override(config: Config, values: Mapping[str, Mapping[str, object]], source: str) -> Config:
-    """``config`` with some keys replaced, checked as those of a file are."""
+    """Returns ``config`` with some keys replaced; they are checked as those of a file."""
     for name, content in values.items():
         kind = type(getattr(config, name))
         checked = _section(kind, name, dict(content), source)
@@ -98,17 +98,17 @@ def _with(config: Config, section: str, **values: Any) -> Config:
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """What became of a configuration that was read again while a server runs."""
+    """The result of rereading the configuration of a running server."""
 
     config: Config
-    #: Keys that changed and count from now on.
+    #: Keys that changed and take effect now.
     applied: list[str]
-    #: Keys that changed and count after a restart.
+    #: Keys that changed and take effect after a restart.
     waiting: list[str]
 
 
 def reread(running: Config, new: Config) -> Reread:
-    """``running`` with the live keys of ``new``."""
+    """Applies the live keys of ``new`` to ``running``."""
     applied: list[str] = []
     waiting: list[str] = []
     for section in fields(Config):
@@ -129,7 +129,7 @@ def reread(running: Config, new: Config) -> Reread:
 
 def _section(kind: type[Any], name: str, content: object, source: str) -> Any:
     if not isinstance(content, dict):
-        raise ConfigError(f"{source}: {name}: is a section, write [{name}]")
+        raise ConfigError(f"{source}: {name}: this is a section; write [{name}]")
     if kind is HostsSection:  # its keys are names of machines
         content = {"entries": content}
     keys = {key.name: key for key in fields(kind)}
@@ -156,9 +156,9 @@ def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, pref
 
 
 def default_toml(config: Config | None = None) -> str:
-    """A commented file that ``load`` reads back as ``config``, by default the defaults."""
+    """The text of a commented file with the values of ``config``, or the defaults."""
     config = Config() if config is None else config
-    lines = ["# mqis: what this server is and where it keeps its directory."]
+    lines = ["# mqis: the configuration of this directory server."]
     lines.append("# 'mqis serve' rereads the keys marked [live] when it gets SIGHUP.")
     for section in fields(Config):
         value = getattr(config, section.name)

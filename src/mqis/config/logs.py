@@ -1,4 +1,4 @@
-"""What a server tells, one line an event: text for people, JSON for programs.
+"""Log lines of a server, one per event: text for people, JSON for programs.
 
     log.info("listening", extra=details(port=2879))
 
@@ -6,7 +6,8 @@
     {"time": "2024-03-01T08:00:00.250Z", "level": "info", "logger": "mqis.server.serve",
      "event": "listening", "port": 2879}                              (in one line)
 
-Names come from anywhere. What could act on a terminal or begin a new line is written ``\\x1b``.
+Names come from anywhere: characters that control a terminal or begin a line are escaped, as
+``\\x1b``.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from mqis.config.sections import LogFormat, LogSection
 
 
 def details(**values: object) -> dict[str, Any]:
-    """For ``extra``: what the event is about, by name."""
+    """The named details of an event, for the argument ``extra``."""
     return {"details": values}
 
 
 def configure(section: LogSection, stream: TextIO | None = None) -> None:
-    """Send everything to one stream, by default the standard error; may be repeated."""
+    """Sends all log lines to one stream, by default the standard error; may be called again."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if section.format is LogFormat.JSON else TextLines())
     root = logging.getLogger()
@@ -40,11 +41,11 @@ def configure(section: LogSection, stream: TextIO | None = None) -> None:
     root.setLevel(section.level.upper())
     logging.getLogger("asyncio").setLevel(max(root.level, logging.WARNING))
     for unused in ("logThreads", "logProcesses", "logMultiprocessing", "logAsyncioTasks"):
-        setattr(logging, unused, False)  # no line shows them, and each takes time to find out
+        setattr(logging, unused, False)  # no line shows them, and finding them out takes time
 
 
 class TextLines(logging.Formatter):
-    """Time, level, logger, event, details."""
+    """Formats a record as text: time, level, logger, event, details."""
 
     def format(self, record: logging.LogRecord) -> str:
         start = f"{_time(record)} {_level(record)} {record.name}: "
@@ -56,7 +57,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One object a line, ASCII."""
+    """Formats a record as one JSON object on a line, in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
         start = {"time": _time(record), "level": _level(record), "logger": record.name}
@@ -73,7 +74,7 @@ Line = tuple[str, dict[str, Any]]
 def _lines(
     record: logging.LogRecord, details_of: Callable[[logging.LogRecord], dict[str, Any]]
 ) -> list[Line]:
-    """Event and details: most records are one line, some are many that are written together."""
+    """The lines of a record as (event, details): usually one, or several written together."""
     lines: list[Line] | None = getattr(record, "lines", None)
     return [(record.getMessage(), details_of(record))] if lines is None else lines
 
@@ -90,7 +91,7 @@ def _visible(character: str) -> str:
 _encode = json.JSONEncoder(default=str).encode
 
 
-#: What needs no quotes to be read back.
+#: Matches a text that needs no quotes.
 _is_plain = re.compile(r"[^\s\"'=]+").fullmatch
 
 
@@ -101,7 +102,7 @@ def _time(record: logging.LogRecord) -> str:
 
 @lru_cache(maxsize=2)
 def _second(unix: int) -> str:
-    """Most lines of a busy server share theirs with the one before."""
+    """Formats a second; cached, as most lines of a busy server share it with the line before."""
     return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
@@ -115,7 +116,7 @@ def _given(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _details(record: logging.LogRecord) -> dict[str, Any]:
-    """What ``details`` was given, or the fields of the one value that the message is made of."""
+    """The details given to the event, or the fields of the dataclass that is its only argument."""
     args = record.args if isinstance(record.args, tuple) else ()
     if len(args) == 1 and is_dataclass(args[0]) and not isinstance(args[0], type):
         value = args[0]
@@ -124,7 +125,7 @@ def _details(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """Enumerations by their name, anything else that JSON lacks as text."""
+    """Converts a value for JSON: an enumeration to its name, other types to text."""
     name = getattr(value, "label", None) or getattr(value, "name", None)
     if isinstance(name, str):
         return name

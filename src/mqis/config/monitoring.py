@@ -9,18 +9,18 @@ from mqis.config.checks import about, as_address, as_flag, as_port
 
 @dataclass(frozen=True, slots=True)
 class MonitoringSection:
-    """Where a server tells how it is: GET /status, /metrics and /health over HTTP."""
+    """The monitoring endpoint: GET /status, /metrics and /health over HTTP."""
 
     enabled: bool = field(
         default=False,
-        metadata=about(as_flag, "Whether to tell. Whoever can connect there can read it all."),
+        metadata=about(as_flag, "Serve status and metrics. Anyone who can connect can read them."),
     )
     listen: str = field(
         default="127.0.0.1",
         metadata=about(
-            as_address, "The address of this computer to listen at; 0.0.0.0 is all of them."
+            as_address, "The address of this computer to listen at; 0.0.0.0: all addresses."
         ),
     )
     port: int = field(
-        default=9364, metadata=about(as_port, "The TCP port for that. 0: one that is free.")
+        default=9364, metadata=about(as_port, "The TCP port of the endpoint. 0: a free one.")
     )

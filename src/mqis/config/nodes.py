@@ -1,4 +1,4 @@
-"""``nodes.json`` of a run directory: which servers there are, and how to reach each.
+"""The file ``nodes.json`` of a run directory: the servers with their addresses and files.
 
 ``mqis up`` writes it; the command line, the console and tests read it.
 """
@@ -19,12 +19,12 @@ _FORMAT, _VERSION = "mqis nodes", 1
 
 
 class NodesError(MqisError):
-    """A run directory cannot be used: which, why, and what to do."""
+    """A run directory cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """One server. ``pid`` is None while it does not run; paths are absolute."""
+    """One server of a run directory. ``pid`` is None while it is stopped; paths are absolute."""
 
     name: str
     role: str
@@ -72,12 +72,12 @@ def load_nodes(run: Path) -> Nodes:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise NodesError(
-            f"{path}: there is none; 'mqis up' makes it, --run names another directory"
+            f"{path}: no such file; 'mqis up' writes it, --run names another directory"
         ) from None
     except (OSError, ValueError) as error:
         raise NodesError(f"{path}: cannot be read: {error}") from error
     if content.get("format") != _FORMAT or content.get("version") != _VERSION:
-        raise NodesError(f"{path}: not written by this version of mqis up")
+        raise NodesError(f"{path}: this file was not written by this version of 'mqis up'")
     known = {field.name for field in fields(NodePlace)}
     try:
         nodes = tuple(
@@ -86,11 +86,11 @@ def load_nodes(run: Path) -> Nodes:
         )
         return Nodes(content["enterprise"], nodes, content["supervisor"])
     except (KeyError, TypeError, AttributeError) as error:
-        raise NodesError(f"{path}: incomplete: {error}") from error
+        raise NodesError(f"{path}: this file is incomplete: {error}") from error
 
 
 def save_nodes(run: Path, nodes: Nodes) -> None:
-    """Whole or not at all, so that a reader never sees half of it."""
+    """Writes the file atomically: a reader never sees half of it."""
     path = run / FILE
     content = {
         "format": _FORMAT,

@@ -1,7 +1,6 @@
-"""Files and directories that only their owner may read, whatever the umask says.
+"""Files and directories that only their owner may read, whatever the umask is.
 
-Everything that a server is made of is written through here: its configuration, and the directories
-of its store, its key and its journal.
+The configuration of a server and the directories of its store, key and journal are made here.
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ import stat
 from pathlib import Path
 
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
-#: Permissions of anybody but the owner.
+#: Permission bits of group and others.
 OTHERS = 0o077
 
 
 def write_private(path: Path, content: str | bytes) -> None:
-    """Write a file of mode 0600, all of it or nothing; ``OSError`` if it cannot be written.
+    """Writes a file of mode 0600 atomically; raises ``OSError`` if it cannot be written.
 
-    What lies where the draft will be goes first: it may be somebody else's, left there to be
-    written into.
+    An existing draft is deleted first: another user may have placed it there to read the content.
     """
     draft = path.with_name(f".{path.name}.part")
     draft.unlink(missing_ok=True)
@@ -37,7 +35,7 @@ def write_private(path: Path, content: str | bytes) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Make a directory of mode 0700, and its missing parents; one that is there stays as it is."""
+    """Makes a directory and its missing parents with mode 0700; leaves an existing one as it is."""
     if path.is_dir():
         return
     if path.parent != path:
@@ -47,5 +45,5 @@ def make_private_directory(path: Path) -> None:
 
 
 def is_open_to_others(path: Path) -> bool:
-    """Return whether anybody but the owner may read, write or enter."""
+    """True if anybody but the owner may read, write or enter."""
     return bool(stat.S_IMODE(path.stat().st_mode) & OTHERS)

@@ -1,8 +1,8 @@
-"""Which process is whose, safe against numbers that come again.
+"""Locks that identify a running process, safe against reused process numbers.
 
 A file with a process number in it is locked by that process for as long as it lives: a server
 inherits the open file from its supervisor. So if the lock is held, the number in the file is that
-of a living process and the right one; if it is free, nobody is there, whatever number it says.
+of a living process and the right one; if it is free, no process runs, whatever number is in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOOK_S = 0.05
 
 
 class ProcessLock:
-    """``path`` locked through an open file, to be kept or handed to a child process."""
+    """A lock on ``path`` through an open file, which a child process may inherit."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,16 +29,18 @@ class ProcessLock:
     @property
     def fd(self) -> int:
         if self._file is None:
-            raise ValueError(f"{self.path}: not locked")
+            raise ValueError(f"{self.path}: this lock is not held")
         return self._file
 
     def take(self) -> bool:
-        """Whether the lock is ours now."""
+        """Tries to take the lock; True if it is ours now."""
         while True:
             try:
                 file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError as error:
-                raise NodesError(f"{self.path}: cannot be made: {error.strerror}") from error
+                raise NodesError(
+                    f"{self.path}: this lock file cannot be made: {error.strerror}"
+                ) from error
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -47,28 +49,28 @@ class ProcessLock:
             if _is_at(file, self.path):
                 self._file = file
                 return True
-            os.close(file)  # whoever had it has removed it meanwhile
+            os.close(file)  # its holder has removed the file meanwhile
 
     def name(self, pid: int) -> None:
-        """Write down who holds it."""
+        """Writes the holder's process number into the file."""
         os.ftruncate(self.fd, 0)
         os.pwrite(self.fd, f"{pid}\n".encode(), 0)
 
     def let_go(self) -> None:
-        """Close our end; a child that inherited it holds the lock on."""
+        """Closes our file; a child that inherited it keeps the lock."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
 
     def remove(self) -> None:
-        """Let go of a lock that no child holds on, and leave no file behind."""
+        """Releases a lock that no child has inherited, and deletes its file."""
         with suppress(OSError):
             self.path.unlink()
         self.let_go()
 
 
 def _is_at(file: int, path: Path) -> bool:
-    """Return whether an open file is still the one that ``path`` names."""
+    """True if an open file is still the one that ``path`` names."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:
@@ -76,7 +78,7 @@ def _is_at(file: int, path: Path) -> bool:
 
 
 def holder(path: Path) -> int | None:
-    """The process that holds a lock; None if nobody does. 0: somebody, who has not said so yet."""
+    """The process that holds a lock; None if it is free; 0 if the holder has not named itself."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -94,9 +96,9 @@ def holder(path: Path) -> int | None:
 
 
 def send(path: Path, number: signal.Signals) -> bool:
-    """Send a signal to who holds a lock; False if nobody does.
+    """Sends a signal to the holder of a lock; returns False if there is none.
 
-    Where the system has handles of processes, the number cannot change its meaning in between.
+    A process handle, where the system has them, excludes that the number is reused in between.
     """
     pid = holder(path)
     if not pid:
@@ -121,17 +123,17 @@ def send(path: Path, number: signal.Signals) -> bool:
 
 
 def end(path: Path, grace_s: float) -> bool:
-    """End who holds a lock, with grace and then without; whether there was anybody."""
+    """Ends the holder of a lock: SIGTERM, then SIGKILL; returns False if there was none."""
     if not send(path, signal.SIGTERM):
         return False
-    if not _gone(path, grace_s):
+    if not _wait_until_free(path, grace_s):
         send(path, signal.SIGKILL)
-        if not _gone(path, grace_s):
-            raise NodesError(f"{path}: process {holder(path)} does not end")
+        if not _wait_until_free(path, grace_s):
+            raise NodesError(f"{path}: process {holder(path)} does not end, not even after SIGKILL")
     return True
 
 
-def _gone(path: Path, within_s: float) -> bool:
+def _wait_until_free(path: Path, within_s: float) -> bool:
     until = time.monotonic() + within_s
     while holder(path) is not None:
         if time.monotonic() > until:

@@ -23,34 +23,34 @@ _DAY = 86_400
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSection:
-    """How a server with a role (server.role) talks to the others (MC-MQDSRP)."""
+    """Replication between servers, for a server with a role (server.role) (MC-MQDSRP)."""
 
     listen: str = field(
         default="",
         metadata=about(
-            as_optional_address, "The address to take messages at. Empty: that of rpc.listen."
+            as_optional_address, "The address to receive messages at. Empty: that of rpc.listen."
         ),
     )
     port: int = field(
         default=1801,
         metadata=about(
             as_port,
-            "The TCP port of the queue manager, here and at machines of which only the address is "
-            "known. 0: one that is free.",
+            "The TCP port of the queue manager, of this server and of machines whose port is not "
+            "known. 0: a free one.",
         ),
     )
     ping: bool = field(
-        default=False, metadata=about(as_flag, "Whether to answer queue managers that ping.")
+        default=False, metadata=about(as_flag, "Answer the pings of queue managers.")
     )
     ping_port: int = field(
-        default=3527, metadata=about(as_port, "The UDP port for that. 0: one that is free.")
+        default=3527, metadata=about(as_port, "The UDP port for pings. 0: a free one.")
     )
     pec: str = field(
         default="",
         metadata=about(
             as_text,
-            "The name of the PEC. This and the next four 'mqis join' fills in; a server whose "
-            "store holds the directory already finds them there.",
+            "The name of the PEC. 'mqis join' fills in this key and the next four; a server whose "
+            "store already holds the directory finds the values there.",
         ),
     )
     psc: str = field(
@@ -67,33 +67,34 @@ class ReplicationSection:
         default=(),
         metadata=about(
             as_texts,
-            'Servers to believe before the directory tells of them: "NAME GUID KEY" each, the '
-            "key in Base64.",
+            'Servers to trust before they are in the directory: "NAME GUID KEY" each, the key in '
+            "Base64.",
         ),
     )
     signing: SigningPolicy = field(
         default=SigningPolicy.REQUIRE,
         metadata=about(
             one_of(SigningPolicy),
-            "What messages of others need. require: only signed messages are taken; accept: a "
-            "signature that is there has to be right; none: signatures are not looked at, nor "
-            "made. With less than require, whoever reaches the port can speak as any server.",
+            "Signatures of messages. require: only signed messages are accepted; accept: unsigned "
+            "messages too, but a signature has to be valid; none: signatures are neither checked "
+            "nor made. With less than require, anyone who can reach the port can act as any "
+            "server.",
         ),
     )
     unsigned_beyond_loopback: bool = field(
         default=False,
         metadata=about(
             as_flag,
-            "Whether a server that requires no signatures may take messages from other computers. "
-            "It does not start otherwise.",
+            "Allow a server that does not require signatures to listen for other computers. "
+            "Without it, such a server does not start.",
         ),
     )
     key: str = field(
         default="signing.key",
         metadata=about(
             as_text,
-            "The file with the private key of this machine, relative to this one; it is made if it "
-            "is not there. Nobody else may read it.",
+            "The file with the private key of this machine, relative to this file; it is made if "
+            "it is missing. No other user may be able to read it.",
         ),
     )
     journal: str = field(
@@ -101,14 +102,14 @@ class ReplicationSection:
         metadata=about(
             as_text,
             "The directory for the journal of messages and changes, relative to this file. Empty: "
-            "no journal is kept.",
+            "no journal.",
         ),
     )
     snapshot_records: int = field(
         default=250_000,
         metadata=about(
             between(1_000, 1_000_000_000),
-            "After so many records the journal gets a snapshot of the directory, from which "
+            "After this many records the journal gets a snapshot of the directory, from which "
             "history can begin.",
         ),
     )
@@ -116,75 +117,77 @@ class ReplicationSection:
         default=0,
         metadata=about(
             between(0, 10_000),
-            "So many snapshots of the journal stay, with all records behind the oldest of them; "
-            "what is older is deleted. 0: everything stays.",
+            "The number of snapshots to keep in the journal, with all records after the oldest of "
+            "them; older records are deleted. 0: keep everything.",
         ),
     )
     notify: bool = field(
         default=True,
         metadata=about(
             as_flag,
-            "Whether to tell queue managers what was changed about them and their queues "
-            "(MS-MQCN).",
+            "Notify queue managers of changes to their machine and queues (MS-MQCN).",
         ),
     )
     gather_ms: int = field(
         default=50,
         metadata=about(
             between(0, 60_000),
-            "After a message to a server, changes wait this long so that they share the next.",
+            "Milliseconds that changes wait after a message to a server, to share the next one.",
             live=True,
         ),
     )
     heartbeat_s: int = field(
         default=1200,
         metadata=about(
-            between(1, _DAY), "Other servers hear the numbers at least this often.", live=True
+            between(1, _DAY),
+            "Seconds between two heartbeats with the last sequence numbers.",
+            live=True,
         ),
     )
     retry_s: int = field(
         default=60,
         metadata=about(
             between(1, _DAY),
-            "An unanswered request for changes is repeated after this, then after twice that.",
+            "Seconds after which an unanswered request for changes is repeated; twice that for "
+            "the next time.",
             live=True,
         ),
     )
     reply_wait_s: int = field(
         default=10,
         metadata=about(
-            between(1, 600), "How long a change may take that another server makes.", live=True
+            between(1, 600),
+            "Seconds to wait for a change that is forwarded to another server.",
+            live=True,
         ),
     )
     recovery_wait_s: int = field(
         default=120,
         metadata=about(
             between(1, _DAY),
-            "How long a new or restored authority waits for servers that do not answer.",
+            "Seconds that a new or restored authority waits for servers that do not answer.",
             live=True,
         ),
     )
     connect_retry_s: int = field(
         default=5,
-        metadata=about(
-            between(1, 600), "A server that cannot be reached is tried again after this."
-        ),
+        metadata=about(between(1, 600), "Seconds between two attempts to connect to a server."),
     )
     route: bool = field(
         default=True,
         metadata=about(
             as_flag,
-            "Whether to pass on messages between other machines (MS-MQBR), if the directory says "
-            "that this one is a routing server.",
+            "Forward messages between other machines (MS-MQBR), if this machine is a routing "
+            "server in the directory.",
         ),
     )
     forwarded_powers: bool = field(
         default=False,
         metadata=about(
             as_flag,
-            "Whether this server, as an authority, also makes changes that give power over others "
-            "(roles, keys of servers, authorities, links, permissions) when another server asks "
-            "for them. false: they are to be asked of the authority itself.",
+            "Let this server, as an authority, also make privileged changes (roles, keys of "
+            "servers, authorities, links, permissions) that other servers forward. false: "
+            "privileged changes have to be made at the authority itself.",
         ),
     )
     max_sessions: int = field(
@@ -192,36 +195,38 @@ class ReplicationSection:
         metadata=about(
             between(1, 100_000),
             "Sessions that others may have with the queue manager. When there are too many, one "
-            "that has sent no valid message gives way, of the address that has most.",
+            "without a valid message is closed, of the address that has most sessions.",
         ),
     )
     max_connections: int = field(
         default=512,
         metadata=about(
-            between(1, 200_000), "Connections to the queue manager, those without a session too."
+            between(1, 200_000),
+            "Connections to the queue manager, including those without a session.",
         ),
     )
     max_connections_per_address: int = field(
         default=128,
         metadata=about(
             between(1, 200_000),
-            "Of these, how many of one address; IPv6 addresses count by their /64. At most 16 of "
-            "them may be silent: the oldest is closed for the next.",
+            "Connections from one address; IPv6 addresses count by their /64. At most 16 of them "
+            "may be silent: the oldest is closed for the next.",
         ),
     )
     silence_s: int = field(
         default=10,
         metadata=about(
             between(1, 600),
-            "Who connects to the queue manager and sends no first packet is cut off after this.",
+            "Seconds after which a connection to the queue manager is closed that has sent no "
+            "first packet.",
         ),
     )
     clock_skew_s: int = field(
         default=1,
         metadata=about(
             between(0, _DAY),
-            "How far the clocks of servers may be apart. For so long after it was restored from a "
-            "backup this server makes no changes for servers that its store does not know: they "
-            "could be requests from before that somebody sends again.",
+            "Seconds by which the clocks of servers may differ. For this long after a restore from "
+            "a backup, this server makes no changes for servers that its store does not know: they "
+            "could be replays of earlier requests.",
         ),
     )

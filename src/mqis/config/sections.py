@@ -1,4 +1,4 @@
-"""The sections of the configuration: what each key may be, and the comment above it.
+"""The sections of the configuration, with the check and the comment of each key.
 
 A section is a frozen dataclass whose fields carry ``about``; ``Config`` lists the sections.
 """
@@ -32,7 +32,7 @@ from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
 
 class Role(StrEnum):
-    """What a server is in the enterprise (MC-MQDSRP 1.3.1)."""
+    """The role of a server in the enterprise (MC-MQDSRP 1.3.1)."""
 
     PEC = "pec"
     PSC = "psc"
@@ -41,14 +41,14 @@ class Role(StrEnum):
 
 
 class Gss(StrEnum):
-    """How the server proves itself in S_DSValidateServer."""
+    """The ways in which the server authenticates itself in S_DSValidateServer."""
 
     NEGOTIATE = "negotiate"
     NONE = "none"
 
 
 class MinLevel(StrEnum):
-    """Authentication levels at which an identity may count (MS-RPCE 2.2.1.1.8)."""
+    """Authentication levels from which a caller's identity counts (MS-RPCE 2.2.1.1.8)."""
 
     CONNECT = "connect"
     PACKET = "packet"
@@ -74,7 +74,7 @@ class LogFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerSection:
-    """This server's own place in the enterprise."""
+    """This server's name, role and site."""
 
     name: str = field(
         default="", metadata=about(as_text, "The name of this computer in the directory.")
@@ -88,36 +88,34 @@ class ServerSection:
             "from them; none: a directory on its own.",
         ),
     )
-    site: str = field(
-        default="", metadata=about(as_text, "The name of the site that this server stands in.")
-    )
+    site: str = field(default="", metadata=about(as_text, "The name of the site of this server."))
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSection:
-    """Where the directory is kept."""
+    """The store of the directory."""
 
     url: str = field(
         default="sqlite:mqis.db",
         metadata=about(
             as_store_url,
-            "sqlite:PATH is one file, relative to this one; postgresql://user@host/database is a "
-            "database; memory: forgets everything at the end.",
+            "sqlite:PATH: a file, relative to this one; postgresql://user@host/database: a "
+            "database; memory: kept in memory only, lost when the server ends.",
         ),
     )
     remembered: int = field(
         default=16_384,
         metadata=about(
             between(64, 10_000_000),
-            "So many objects that were read last are kept in memory, about 4 kB each.",
+            "The number of recently read objects to keep in memory, about 4 kB each.",
         ),
     )
     timeout_s: int = field(
         default=2,
         metadata=about(
             between(1, 60),
-            "A PostgreSQL server that answers nothing for so many seconds counts as lost: calls "
-            "fail at once until it answers again. A call that holds all others waits half as long.",
+            "Seconds without an answer after which a PostgreSQL server counts as lost: calls fail "
+            "at once until it answers again. A call that blocks all others waits half as long.",
         ),
     )
 
@@ -131,97 +129,97 @@ class EnterpriseSection:
 
 @dataclass(frozen=True, slots=True)
 class RpcSection:
-    """Where 'mqis serve' listens."""
+    """The RPC endpoint and the endpoint mapper of 'mqis serve'."""
 
     listen: str = field(
         default="127.0.0.1",
         metadata=about(
-            as_address, "The address of this computer to listen at; 0.0.0.0 is all of them."
+            as_address, "The address of this computer to listen at; 0.0.0.0: all addresses."
         ),
     )
     port: int = field(
         default=0,
         metadata=about(
             as_port,
-            "The TCP port of the directory. 0: one that is free, which clients learn from the "
-            "endpoint mapper; a fixed one is 2879 by custom.",
+            "The TCP port of the directory. 0: a free one, which clients learn from the endpoint "
+            "mapper; a fixed one is usually 2879.",
         ),
     )
     mapper: bool = field(
         default=True,
         metadata=about(
             as_flag,
-            "Whether to run an endpoint mapper; without it clients have to be told the port.",
+            "Run an endpoint mapper; without it, clients have to be configured with the port.",
         ),
     )
     mapper_port: int = field(
         default=135,
         metadata=about(
             as_port,
-            "The TCP port of the endpoint mapper. Clients of others look at 135, which wants root "
-            "or CAP_NET_BIND_SERVICE. 0: one that is free.",
+            "The TCP port of the endpoint mapper. Other clients expect 135, which needs root or "
+            "CAP_NET_BIND_SERVICE. 0: a free one.",
         ),
     )
     max_connections: int = field(
         default=1024,
-        metadata=about(between(1, 1_000_000), "Connections at a time; more are refused."),
+        metadata=about(between(1, 1_000_000), "Open connections at most; more are refused."),
     )
     max_connections_per_address: int = field(
         default=256,
         metadata=about(
             between(1, 1_000_000),
-            "Of these, how many of one address; this computer's own programs are not counted.",
+            "Open connections from one address at most; programs on this computer do not count.",
         ),
     )
     connection_rate: int = field(
         default=50,
         metadata=about(
             between(1, 1_000_000),
-            "New connections a second of one address, in the long run; so many passwords can be "
-            "tried. This computer's own programs are not counted.",
+            "New connections per second from one address, on average; this also limits how many "
+            "passwords can be tried. Programs on this computer do not count.",
         ),
     )
     connection_burst: int = field(
         default=200,
-        metadata=about(between(1, 1_000_000), "New connections of one address at once."),
+        metadata=about(between(1, 1_000_000), "New connections from one address at once."),
     )
     memory_mb: int = field(
         default=256,
         metadata=about(
             between(1, 1_000_000),
             "Megabytes that the requests, open lookups and unread answers of all callers may take. "
-            "Callers who have not logged on get half of it together, one address half, one "
-            "connection three eighths. This computer's own programs are counted too.",
+            "Anonymous callers together may take half of it, one address half, one connection "
+            "three eighths. Programs on this computer count too.",
         ),
     )
     max_handles: int = field(
         default=8192,
         metadata=about(
             between(1, 1_000_000),
-            "Context handles of all callers: half of them for those who have not logged on, an "
-            "eighth for one address, one in 32 for one connection.",
+            "Context handles of all callers; anonymous callers may have half of them, one address "
+            "an eighth, one connection one in 32.",
         ),
     )
     max_lookups: int = field(
         default=1024,
         metadata=about(
             between(1, 1_000_000),
-            "Open lookups of all callers: half of them for those who have not logged on, a quarter "
-            "for one address, one in 16 for one connection.",
+            "Open lookups of all callers; anonymous callers may have half of them, one address a "
+            "quarter, one connection one in 16.",
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SecuritySection:
-    """Who may do what."""
+    """Accounts, administrators, authentication and limits of users."""
 
     accounts: str = field(
         default="accounts.toml",
         metadata=about(
             as_text,
-            "The file with those who may log on, relative to this one; 'mqis account' keeps it. "
-            "Changes in it count at once.",
+            "The accounts file, relative to this file; 'mqis account' edits it. Changes take "
+            "effect at once.",
             live=True,
         ),
     )
@@ -229,7 +227,7 @@ class SecuritySection:
         default="",
         metadata=about(
             as_text,
-            "The domain that callers are told they log on to; accounts without one belong to it.",
+            "The domain that clients log on to; accounts without a domain belong to it.",
         ),
     )
     administrators: tuple[Sid, ...] = field(
@@ -237,7 +235,7 @@ class SecuritySection:
         metadata=about(
             as_sids,
             "SIDs of accounts or groups that may do everything. S-1-5-32-544 is the group "
-            "Administrators: 'mqis account add NAME --group S-1-5-32-544' makes one of them.",
+            "Administrators: 'mqis account add NAME --group S-1-5-32-544' adds a member.",
             live=True,
         ),
     )
@@ -245,22 +243,24 @@ class SecuritySection:
         default=Gss.NEGOTIATE,
         metadata=about(
             one_of(Gss),
-            "How the server proves itself and signs its answers. negotiate: by NTLM, or Kerberos "
-            "where there is a keytab; none: not at all, signatures are zeros.",
+            "Authentication of the server and signatures of its answers. negotiate: by NTLM, or "
+            "Kerberos if there is a keytab; none: not at all, signatures are zeros.",
         ),
     )
     keytab: str = field(
         default="",
         metadata=about(
             as_text,
-            "The Kerberos key of this server, relative to this file; needs mqis[kerberos].",
+            "The keytab with the Kerberos key of this server, relative to this file; needs "
+            "mqis[kerberos].",
         ),
     )
     anonymous: bool = field(
         default=True,
         metadata=about(
             as_flag,
-            "Whether callers without an identity count as Everyone, and so read what Everyone may.",
+            "Treat anonymous callers as members of Everyone, so that they may read what Everyone "
+            "may.",
             live=True,
         ),
     )
@@ -268,8 +268,8 @@ class SecuritySection:
         default=False,
         metadata=about(
             as_flag,
-            "Whether machines have to sign a challenge before they change their own properties. "
-            "Few clients can, so leave it off.",
+            "Require machines to sign a challenge before they change their own properties. Few "
+            "clients can, so leave it off.",
             live=True,
         ),
     )
@@ -277,7 +277,8 @@ class SecuritySection:
         default=MachinePolicy.OWNER,
         metadata=about(
             one_of(MachinePolicy),
-            "Who has full control of a new machine: its owner, or everyone, as MS-MQDS has it.",
+            "The users with full control of a new machine. owner: only its owner; everyone: all, "
+            "as MS-MQDS specifies.",
             live=True,
         ),
     )
@@ -285,30 +286,30 @@ class SecuritySection:
         default=Allowance().max_owned,
         metadata=about(
             between(1, 100_000_000),
-            "So many objects may have one account as their owner, unless it is an administrator's.",
+            "Objects that one account may own, unless it is an administrator's.",
             live=True,
         ),
     )
     max_certificates: int = field(
         default=Allowance().max_certificates,
         metadata=about(
-            between(1, 1024), "So many certificates a user may have in the directory.", live=True
+            between(1, 1024), "Certificates that a user may have in the directory.", live=True
         ),
     )
     max_certificate_bytes: int = field(
         default=Allowance().max_certificate_bytes,
         metadata=about(
-            between(1024, 1 << 30), "So many bytes all of them may have together.", live=True
+            between(1024, 1 << 30), "Bytes that a user's certificates may have together.", live=True
         ),
     )
     min_level: MinLevel = field(
         default=MinLevel.INTEGRITY,
         metadata=about(
             one_of(MinLevel),
-            "The protection that a call needs for its caller's identity to count: integrity or "
-            "privacy. Below it the caller is anonymous. connect and packet are for clients that "
-            "cannot do better: somebody who gets a user to log on elsewhere can then pass that "
-            "logon on and act as the user.",
+            "The authentication level from which a caller's identity counts: integrity or privacy. "
+            "Below it, the caller is anonymous. connect and packet are for clients that cannot do "
+            "better: they allow relay attacks, in which an attacker passes on a user's logon and "
+            "acts as the user.",
         ),
     )
     names: tuple[str, ...] = field(
@@ -316,78 +317,76 @@ class SecuritySection:
         metadata=about(
             as_texts,
             "Further names and addresses under which clients reach this server: DNS aliases, the "
-            "outside address of a tunnel. A logon that names another server is refused. Known "
-            "without being listed: server.name and the host name, alone and in security.domain "
-            "and the DNS domain, and the address that a client connected to.",
+            "outside address of a tunnel. A logon that names another server is refused. Always "
+            "accepted: server.name and the host name, alone and in security.domain and the DNS "
+            "domain, and the address that a client connected to.",
         ),
     )
     logon_failures: int = field(
         default=5,
         metadata=about(
             between(1, 1_000_000),
-            "Failed logons of one account from one address, after which it has to wait: a second, "
-            "twice as long after each further one, at most logon_wait_s.",
+            "Failed logons of one account from one address before it has to wait: a second, then "
+            "twice as long after each further failure, at most logon_wait_s.",
         ),
     )
     logon_failures_per_address: int = field(
         default=50,
         metadata=about(
             between(1, 1_000_000),
-            "The same for all accounts together from one address (of IPv6 the /64); programs of "
+            "The same for all accounts together from one address (for IPv6 the /64); programs on "
             "this computer wait by account only.",
         ),
     )
     logon_failures_per_connection: int = field(
         default=3,
         metadata=about(
-            between(1, 1_000_000), "Failed logons on one connection, after which it is closed."
+            between(1, 1_000_000), "Failed logons on one connection before it is closed."
         ),
     )
     logon_wait_s: int = field(
         default=300,
         metadata=about(
             between(1, 86_400),
-            "The longest wait, in seconds; after each such time one failure is forgotten.",
+            "The longest wait, in seconds; one failure is forgotten after each such time.",
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoverySection:
-    """How clients that broadcast find this server (MS-MQSD)."""
+    """Answers to clients that look for a server by broadcast (MS-MQSD)."""
 
     enabled: bool = field(
-        default=False, metadata=about(as_flag, "Whether to answer clients that look for servers.")
+        default=False, metadata=about(as_flag, "Answer clients that look for servers.")
     )
     listen: str = field(
         default="127.0.0.1",
         metadata=about(
             as_ipv4,
-            "The IPv4 address to listen at, and the broadcast address of its network with it; "
-            "0.0.0.0 is all of them.",
+            "The IPv4 address to listen at, together with the broadcast address of its network; "
+            "0.0.0.0: all addresses.",
         ),
     )
     port: int = field(
         default=1801,
-        metadata=about(
-            as_port, "The UDP port. Clients of others ask at 1801. 0: one that is free."
-        ),
+        metadata=about(as_port, "The UDP port. Other clients expect 1801. 0: a free one."),
     )
     networks: tuple[str, ...] = field(
         default=(),
         metadata=about(
             as_texts,
-            "Names or GUIDs of the connected networks that this server is on. Empty: those that "
-            "the directory lists for its machine; a server without any does not answer.",
+            "Names or GUIDs of the connected networks of this server. Empty: those that the "
+            "directory lists for its machine; a server without any does not answer.",
         ),
     )
     own_enterprise_only: bool = field(
         default=False,
-        metadata=about(as_flag, "Whether to leave clients of other enterprises unanswered."),
+        metadata=about(as_flag, "Ignore clients of other enterprises."),
     )
     rate: int = field(
         default=10,
-        metadata=about(between(1, 1_000_000), "Answers a second to one address, in the long run."),
+        metadata=about(between(1, 1_000_000), "Answers per second to one address, on average."),
     )
     burst: int = field(
         default=20, metadata=about(between(1, 1_000_000), "Answers to one address at once.")
@@ -396,7 +395,7 @@ class DiscoverySection:
         default=500,
         metadata=about(
             between(1, 1_000_000),
-            "Answers a second to all addresses together, in the long run; twice as many at once.",
+            "Answers per second to all addresses together, on average; twice as many at once.",
         ),
     )
     max_reply: int = field(
@@ -410,9 +409,9 @@ class DiscoverySection:
 
 
 def as_hosts(value: object) -> tuple[tuple[str, str], ...]:
-    """A table of machine names; every value is an address."""
+    """Checks a table of machine names and addresses."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"is a section, got {value!r}")
+        raise ValueError(f"must be a section, not {value!r}")
     for name, address in value.items():
         try:
             as_host(address)
@@ -423,9 +422,9 @@ def as_hosts(value: object) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class HostsSection:
-    """Where machines are, if neither the directory nor DNS tells: name = "address:port"."""
+    """Addresses of machines that neither the directory nor DNS knows: name = "address:port"."""
 
-    #: Its keys are names of machines, so it has no others.
+    #: All keys of the section: each is the name of a machine.
     entries: tuple[tuple[str, str], ...] = field(
         default=(),
         metadata=about(as_hosts, 'ber-dir1 = "10.0.2.1" or "10.0.2.1:1801".', live=True),
@@ -434,7 +433,7 @@ class HostsSection:
 
 @dataclass(frozen=True, slots=True)
 class LogSection:
-    """What a server tells on its standard error, one line an event."""
+    """The log on the standard error, one line per event."""
 
     level: LogLevel = field(
         default=LogLevel.INFO,

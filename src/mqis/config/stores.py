@@ -1,10 +1,10 @@
-"""From what a user writes to an open store.
+"""Opens the store that a URL names.
 
     sqlite:PATH, or just PATH     one file
     postgresql://...              a database
     memory:                       nothing is kept
 
-Each kind is imported when it is asked for: who has no PostgreSQL needs no driver for it.
+Each kind is imported when it is used, so that the PostgreSQL driver is needed for PostgreSQL only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _POSTGRES = ("postgresql", "postgres")
 #: Parameters of a PostgreSQL URL that hold a secret.
 _SECRET_PARAMETERS = ("password", "sslpassword")
-#: A secret in a PostgreSQL URL, wherever in a text that URL stands.
+#: Find a secret in a PostgreSQL URL anywhere in a text.
 _SECRETS = (
     re.compile(r"(postgres(?:ql)?://[^:/@\s\"']*):[^@\s\"']*(?=@)"),
     re.compile(r"([?&](?:ssl)?password)=[^&\s\"']*"),
@@ -29,10 +29,10 @@ _SECRETS = (
 def open_store(
     url: str, *, create: bool = False, claim: bool = False, timeout_s: float | None = None
 ) -> Store:
-    """The store at ``url``. A file that is not there is made if ``create``, else an error.
+    """Opens the store at ``url``. Makes a missing file if ``create``, else raises an error.
 
-    ``claim`` and ``timeout_s`` are for databases, see ``PostgresStore``; ``claims`` has both for
-    every kind of store.
+    ``claim`` and ``timeout_s`` are for databases, see ``PostgresStore``; ``claims`` claims every
+    kind of store.
     """
     kind, rest = _split(url)
     if kind == "sqlite":
@@ -49,19 +49,19 @@ def open_store(
 
 
 def relative_to(url: str, directory: Path) -> str:
-    """``url`` with the path of a file taken from ``directory``; ValueError if it names no store."""
+    """Resolves a file's path in ``url`` against ``directory``; ValueError if it names no store."""
     kind, rest = _split(url)
     return f"sqlite:{directory / rest}" if kind == "sqlite" else url
 
 
 def file_of(url: str) -> Path | None:
-    """The file that holds the store, if it is one."""
+    """The file that holds the store; None if it is not a file."""
     kind, rest = _split(url)
     return Path(rest) if kind == "sqlite" else None
 
 
 def holds_password(url: str) -> bool:
-    """Return whether a store's URL has a password in it, for which there are safer places."""
+    """True if a store's URL holds a password."""
     if _split(url)[0] not in _POSTGRES:
         return False
     try:
@@ -73,7 +73,7 @@ def holds_password(url: str) -> bool:
 
 
 def without_passwords(text: str) -> str:
-    """Return ``text`` without the passwords of the PostgreSQL URLs in it."""
+    """Removes the passwords of PostgreSQL URLs from ``text``."""
     for secret in _SECRETS:
         text = secret.sub(r"\1", text)
     return text
@@ -89,4 +89,4 @@ def _split(url: str) -> tuple[str, str]:
     if kind == "sqlite" and rest:
         return kind, rest
     shown = re.sub(r"//[^/]*@", "//...@", url)  # there may be a password in it
-    raise ValueError(f"{shown!r} is no store: write sqlite:PATH, postgresql://..., or memory:")
+    raise ValueError(f"{shown!r} names no store: write sqlite:PATH, postgresql://..., or memory:")

@@ -1,1 +1,1 @@
-"""A whole enterprise on one computer: its plan, its processes, and where they are."""
+"""A whole enterprise on one computer: its plan, its processes, and their status."""

@@ -1,8 +1,8 @@
-"""Where each server of an enterprise listens.
+"""Assigns addresses and ports to the servers of an enterprise.
 
 Linux has all of 127.0.0.0/8, so every server gets an address of its own there and the ports that
-clients expect. Elsewhere all share 127.0.0.1 and each has a block of ports. A port that cannot be
-had, because it is busy or privileged, is replaced by another one, and that is said.
+clients expect. Elsewhere all share 127.0.0.1 and each has a block of ports. A port that is busy or
+privileged is replaced by another one, and a note says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from mqis.config.nodes import NodesError
 from mqis.runtime.freeports import LOOPBACK
 
-#: What a node listens at, and by which protocol.
+#: The ports of a server, with the socket type of each.
 _KINDS = {
     "rpc": socket.SOCK_STREAM,
     "mapper": socket.SOCK_STREAM,
@@ -27,7 +27,7 @@ _KINDS = {
     "discovery": socket.SOCK_DGRAM,
     "monitor": socket.SOCK_STREAM,
 }
-#: Blocks of ports, below those that the system gives to whoever connects.
+#: Blocks of ports, below the ephemeral ports of the system.
 _FIRST, _LAST, _BLOCK = 12_000, 31_900, 10
 
 
@@ -43,7 +43,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An address and the ports there."""
+    """The address and ports of a server."""
 
     address: str
     ports: Ports
@@ -52,7 +52,7 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Assigned:
     places: Mapping[str, Place]
-    #: Sentences about ports that could not be had.
+    #: Notes about ports that were replaced.
     notes: tuple[str, ...]
 
 
@@ -63,16 +63,16 @@ def assign(
     *,
     own: bool | None = None,
 ) -> Assigned:
-    """A place for each name. Those of ``known`` stay where they were, as far as they can.
+    """Assigns a place to each name. Those of ``known`` keep their places as far as possible.
 
-    ``own``: whether each has an address of its own; None: wherever that works.
+    ``own``: give each server its own address; None: if the system supports that.
     """
     with ExitStack() as stack:
         return _Assigner(stack, run, own).assign(names, known or {})
 
 
 def own_addresses_work() -> bool:
-    """Whether loopback has more than one address here."""
+    """True if loopback has more than one address here."""
     with suppress(OSError), socket.socket() as probe:
         probe.bind(("127.77.1.1", 0))
         return True
@@ -80,7 +80,7 @@ def own_addresses_work() -> bool:
 
 
 class _Assigner:
-    """Holds on to every port that it has chosen, so that none is chosen twice."""
+    """Assigns ports, and keeps each bound until the end, so that none is assigned twice."""
 
     def __init__(self, stack: ExitStack, run: Path, own: bool | None) -> None:
         self._stack = stack
@@ -103,7 +103,7 @@ class _Assigner:
         return Assigned({name: found[name] for name in names}, tuple(self._notes))
 
     def _addresses(self, taken: set[str]) -> Iterator[str]:
-        """127.x.y.1 and on: a network for each run directory, so that several go together."""
+        """Yields 127.x.y.1 and up: each run directory has its own network."""
         first = next(iter(taken), "")
         if first and first != LOOPBACK:
             net = first.rpartition(".")[0]
@@ -112,10 +112,10 @@ class _Assigner:
         for host in range(1, 255):
             if (address := f"{net}.{host}") not in taken:
                 yield address
-        raise NodesError("no address is left for another server: 254 are enough for one network")
+        raise NodesError("no address is left for another server: an enterprise may have 254")
 
     def _settle(self, name: str, place: Place) -> Place:
-        """``place``, with other ports where those cannot be had."""
+        """Returns ``place``, with other ports instead of those that are not available."""
         ports = place.ports
         for kind, wanted in zip(_KINDS, astuple(ports), strict=True):
             reason = self._hold(place.address, wanted, kind)
@@ -129,7 +129,7 @@ class _Assigner:
         return Place(place.address, ports)
 
     def _hold(self, address: str, port: int, kind: str) -> str | None:
-        """Keep a port until the end of the assignment; why not, if that cannot be."""
+        """Binds a port until the end of the assignment; returns the reason if that fails."""
         made = socket.socket(socket.AF_INET, _KINDS[kind])
         try:
             if _KINDS[kind] == socket.SOCK_STREAM and os.name == "posix":
@@ -140,7 +140,7 @@ class _Assigner:
         except OSError as error:
             made.close()
             return {errno.EADDRINUSE: "busy", errno.EACCES: "privileged"}.get(
-                error.errno or 0, f"not to be had ({error.strerror})"
+                error.errno or 0, f"not available ({error.strerror})"
             )
         self._stack.callback(made.close)
         return None
@@ -154,7 +154,7 @@ class _Assigner:
         raise NodesError(f"no port is free at {address}")
 
     def _block(self, seed: int) -> Ports:
-        """Ports in a row, each free for its protocol."""
+        """Finds consecutive ports, each free for its protocol."""
         blocks = (_LAST - _FIRST) // _BLOCK
         for step in range(blocks):
             base = _FIRST + (seed + step) % blocks * _BLOCK

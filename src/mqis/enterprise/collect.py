@@ -1,4 +1,4 @@
-"""From what servers answer to the status of their enterprise.
+"""Collects the status of an enterprise from the answers of its servers.
 
 ``collect`` polls once. A ``Collector`` polls again and again, and remembers since when a server
 does not answer and since when a replica is behind.
@@ -43,12 +43,12 @@ class Collector:
         return cls(lambda: roster_of_run(run))
 
     def collect(self) -> EnterpriseStatus:
-        """``NodesError`` if there is no run directory."""
+        """Polls all servers; raises ``NodesError`` if there is no run directory."""
         return collect(self._roster(), self._read, self._since)
 
 
 def compare(roster: Roster, polled: Sequence[Polled], since: Since, now: float) -> EnterpriseStatus:
-    """Returns the status that these answers amount to, and notes in ``since`` what began now."""
+    """Combines the answers into a status; updates ``since`` with conditions that began now."""
     comparison = _Comparison(since, now)
     for each in polled:
         for partition in () if each.status is None else each.status.partitions:
@@ -130,17 +130,17 @@ def _pid(polled: Polled) -> int | None:
 
 
 def _is_explained(entry: RosterEntry) -> bool:
-    """The supervisor knows why the server does not answer."""
+    """True if the supervisor knows why the server does not answer."""
     return entry.supervised is not None and entry.supervised.state is not State.READY
 
 
 def _condition(polled: Polled, comparison: _Comparison) -> tuple[MemberState, float | None, str]:
-    """The state, since when, and the reason."""
+    """The state, the time since which it has it, and the reason."""
     entry, silent = polled.entry, (polled.entry.name, "")
     known = entry.supervised
     if polled.answered and polled.status is not None:
         comparison.since.pop(silent, None)
-        # It answers before it takes calls: while it gets its directory.
+        # Its monitoring answers before it accepts calls, while it gets its directory.
         starting = known is not None and known.state is State.STARTING
         state = MemberState.STARTING if starting else MemberState.READY
         return state, polled.status.started, ""

@@ -1,4 +1,4 @@
-"""The configuration of each server: written once, and kept up with where everybody listens."""
+"""Writes the configuration of each server, and keeps the addresses in it up to date."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mqis.config.sections import Config
 from mqis.enterprise.plan import DEFAULT_OPTIONS, Plan, ServerRole
 from mqis.server.identity import seed_text
 
-#: In the run directory, the same for all servers.
+#: The accounts file in the run directory, which all servers share.
 ACCOUNTS = "accounts.toml"
 
 
 def is_member(place: NodePlace) -> bool:
-    """Whether its configuration says who it is."""
+    """True if the server's configuration exists and holds its identity."""
     path = Path(place.config)
     return path.exists() and (place.role == ServerRole.PEC or read(path).replication.id is not None)
 
@@ -25,11 +25,11 @@ def is_member(place: NodePlace) -> bool:
 def write_config(
     plan: Plan, nodes: Nodes, place: NodePlace, member: Membership | None = None
 ) -> None:
-    """Its configuration, anew or brought up to date; whole or not at all."""
+    """Writes or updates the configuration of a server, atomically."""
     path = Path(place.config)
     if path.exists():
         config = read(path)
-    else:  # later only 'mqis promote' and people change these
+    else:  # after this, only 'mqis promote' and operators change these keys
         config = override(Config(), DEFAULT_OPTIONS, "mqis up")
         config = override(config, _lasting_keys(plan, place), "mqis up")
     config = override(config, plan.options, "options")
@@ -43,7 +43,7 @@ def write_config(
 
 
 def _own_keys(plan: Plan, nodes: Nodes, place: NodePlace) -> dict[str, dict[str, object]]:
-    """Where it listens, and where others do."""
+    """The addresses at which the server and the others listen."""
     return {
         "rpc": {
             "listen": place.address,

@@ -1,7 +1,7 @@
-"""How commands talk to the supervisor: one JSON object a line, over a socket in the file system.
+"""The control socket of a supervisor: commands are JSON objects, one per line.
 
-The socket lies in the run directory, or in a directory of its own where that path is too long for
-one; only its owner can open it.
+The Unix socket is in the run directory, or in a temporary directory if that path is too long; only
+its owner can open it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ LOCK = "lock"
 _SOCKET = "control"
 #: sun_path has 104 bytes on macOS, 108 on Linux.
 _LONGEST = 100
-#: A server ends within its grace; then it is killed.
+#: Longer than the grace of a server, after which it is killed.
 _TIMEOUT_S = 60.0
 
 
 class ControlServer:
-    """Takes commands for a supervisor between ``open`` and ``close``."""
+    """Accepts commands for a supervisor between ``open`` and ``close``."""
 
     def __init__(self, run: Path, down: Callable[[], None]) -> None:
-        """``down`` is called when somebody wants the end of it all."""
+        """``down`` is called by the command ``down``."""
         path = run.absolute() / _SOCKET
         self._made: str | None = None
         if len(os.fsencode(path)) > _LONGEST:
@@ -49,7 +49,7 @@ class ControlServer:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def open(self) -> None:
-        self.path.unlink(missing_ok=True)  # of a supervisor that was killed: we have its lock
+        self.path.unlink(missing_ok=True)  # left by a supervisor that was killed: we hold its lock
         before = os.umask(0o177)
         try:
             self._server = await asyncio.start_unix_server(self._serve, self.path)
@@ -71,7 +71,7 @@ class ControlServer:
             writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
         except (OSError, asyncio.LimitOverrunError, ValueError):
-            pass  # who asked has gone
+            pass  # the client has gone
         finally:
             writer.close()
 
@@ -82,7 +82,7 @@ class ControlServer:
         except MqisError as error:
             return {"ok": False, "error": str(error)}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            return {"ok": False, "error": f"not understood: {error}"}
+            return {"ok": False, "error": f"the command was not understood: {error}"}
 
     async def _do(self, what: str, server: str, asked: dict[str, Any]) -> dict[str, Any]:
         if what == "down":
@@ -90,7 +90,7 @@ class ControlServer:
             return {}
         supervisor = self.supervisor
         if supervisor is None:
-            raise NodesError("the servers are not there yet; try again in a moment")
+            raise NodesError("the servers are not set up yet; try again in a moment")
         child = supervisor.child(server)
         name = child.place.name
         async with self._turns[name]:
@@ -107,10 +107,10 @@ class ControlServer:
 
 
 def ask(run: Path, what: str, server: str = "", **more: object) -> dict[str, Any]:
-    """Have the supervisor of a run directory do something; ``NodesError`` if it cannot."""
+    """Sends a command to the supervisor of a run directory; raises ``NodesError`` if it fails."""
     known = load_states(run)
     if known is None or holder(run / LOCK) is None:
-        raise NodesError(f"{run}: no enterprise runs there; 'mqis up' starts it, --run names it")
+        raise NodesError(f"{run}: no enterprise is running there; 'mqis up' starts it")
     with socket.socket(socket.AF_UNIX) as made:
         made.settimeout(_TIMEOUT_S)
         try:

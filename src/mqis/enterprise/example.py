@@ -1,16 +1,16 @@
-"""The enterprise file to start from: five servers in three sites."""
+"""The example of an enterprise file: five servers in three sites."""
 
 from __future__ import annotations
 
 EXAMPLE = r"""# mqis: an enterprise on one computer. 'mqis up' starts it, 'mqis down' ends it.
-# Names ignore case. Entries that are added later are created by the next 'mqis up'; nothing is
-# ever deleted because it is gone from here.
+# Case does not matter in names. The next 'mqis up' creates entries that were added; removing an
+# entry from this file deletes nothing.
 
 [enterprise]
 name = "Meridian"
 network = "Corporate IP"        # the connected network that all servers are on, for discovery
 
-# --- sites, and what it costs to send a message between them --------------------------------------
+# --- sites, and the cost of sending a message between them ----------------------------------------
 
 [[site]]
 name = "Amsterdam"
@@ -36,10 +36,10 @@ sites = ["Amsterdam", "Chicago"]
 cost = 50
 description = "satellite"
 
-# --- directory servers, a process each ------------------------------------------------------------
-# role: pec, the primary enterprise controller, is one of them and the authority of the enterprise
-# and of its own site; psc, a primary site controller, is that of its site; bsc is a backup.
-# routing: whether it passes on messages of others, and is a gate of its site.
+# --- directory servers: each is a process ---------------------------------------------------------
+# role: pec: the one primary enterprise controller, the authority for the enterprise and its own
+# site; psc: a primary site controller, the authority for its site; bsc: a backup.
+# routing: true if it forwards messages of other machines and is a gate of its site.
 
 [[server]]
 name = "ams-dir1"
@@ -69,7 +69,7 @@ site = "Chicago"
 role = "psc"
 routing = true
 
-# --- machines and queues that the directory shall know; nothing runs for them ---------------------
+# --- machines and queues: only entries in the directory -------------------------------------------
 
 [[machine]]
 name = "C14"
@@ -94,13 +94,13 @@ path = 'ber-app1\audit'
 label = "Audit trail"
 journal = true
 
-# --- who may log on -------------------------------------------------------------------------------
+# --- accounts that may log on ---------------------------------------------------------------------
 
 [[account]]
 name = "admin"
 domain = ""                     # empty: the name of the enterprise
 administrator = true
-password_file = ""              # empty: one is made up, in passwords/admin of the run directory
+password_file = ""              # empty: generated, in passwords/admin of the run directory
 
 [[account]]
 name = "clerk"
@@ -108,7 +108,7 @@ name = "clerk"
 # --- keys of every server's configuration ('mqis init' explains them all) -------------------------
 
 [options.replication]
-signing = "require"             # servers believe only signed messages of each other
+signing = "require"             # servers accept only signed messages of each other
 journal = "journal"
 heartbeat_s = 5
 

@@ -1,6 +1,6 @@
-"""What the directory shall know besides its servers: links, gates, machines, queues.
+"""Creates the objects of the plan besides its servers: links, gates, machines, queues.
 
-Each is created at the server that decides about it, so that nothing waits for replication.
+Each is created at its authority, so that nothing waits for replication.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BITS = {
 
 
 def fill(plan: Plan, nodes: Nodes, who: Administrator, connect: Connect) -> None:
-    """What is there already stays as it is."""
+    """Creates missing objects; leaves existing ones as they are."""
     for site in plan.sites:
         with connect(_authority(nodes, site.name), who) as authority:
             _fill_site(plan, site.name, authority)
@@ -40,7 +40,7 @@ def fill(plan: Plan, nodes: Nodes, who: Administrator, connect: Connect) -> None
 
 
 def _authority(nodes: Nodes, site: str) -> NodePlace:
-    """As it is now: servers may have been promoted since they were planned."""
+    """The present authority of a site: a server may have been promoted since the plan."""
     key = name_key(site)
     return next(n for n in nodes if name_key(n.site) == key and n.role != ServerRole.BSC)
 
@@ -115,7 +115,9 @@ def _gates(plan: Plan, site: str, pec: Changing) -> None:
         return
     ids = tuple(found for name in routing if (found := pec.id_of(MACHINE, name)) is not None)
     if len(ids) < len(routing):
-        raise NodesError(f"{plan.pec.name} does not know all of {', '.join(routing)}")
+        raise NodesError(
+            f"{plan.pec.name} does not know all of {', '.join(routing)} yet; run 'mqis up' again"
+        )
     held = pec.get(SITE, site, [PropId.S_GATES]).values.get(PropId.S_GATES)
     if held is None or held.value != ids:
         pec.set(SITE, site, props({PropId.S_GATES: ids}))

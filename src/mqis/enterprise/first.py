@@ -1,4 +1,4 @@
-"""The first server of an enterprise: what its store holds before it serves for the first time."""
+"""Founds the first server of an enterprise: its store before it serves for the first time."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from mqis.wire.seqnum import SequenceNumber
 
 
 def found_pec(plan: Plan, nodes: Nodes) -> None:
-    """Store, key and configuration of the first server, if it has none."""
+    """Makes store, key and configuration of the first server, unless it has them."""
     place = nodes.named(plan.pec.name)
     home = Path(place.home)
     make_private_directory(home)
     write_config(plan, nodes, place)
     if _is_founded(place):
         return
-    # Aside, and then in its place: who is interrupted begins again.
+    # Written as a draft and renamed: an interrupted founding begins again.
     draft = home / "founding.db"
     for left in home.glob("founding.db*"):
         left.unlink()
@@ -49,7 +49,7 @@ def found_pec(plan: Plan, nodes: Nodes) -> None:
             made = [_creation(obj) for kind in ObjectType for obj in tx.objects(kind)]
             made.sort(key=lambda change: change.obj.seq)
             _complete(tx, plan, made.append)
-            if journaled:  # from the first change on, so that everything can be rebuilt
+            if journaled:  # from the first change on, so that the whole history can be rebuilt
                 journal_local_changes(tx, made, time_ns() // 1000)
     draft.replace(place.store)
 
@@ -83,5 +83,7 @@ def _is_founded(place: NodePlace) -> bool:
         return False
     with closing(open_store(str(path))) as store, store.read() as view:
         if enterprise(view) is None:
-            raise NodesError(f"{path}: is there, but holds no enterprise; name another --run")
+            raise NodesError(
+                f"{path}: this store exists, but holds no enterprise; name another --run"
+            )
     return True

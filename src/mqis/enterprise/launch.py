@@ -1,10 +1,10 @@
-"""An enterprise from its plan to its end: what ``mqis up`` does.
+"""Runs an enterprise from its plan to its end, for ``mqis up``.
 
     await launch(Launch(plan, run, connect), on_ready)
 
-The run directory holds everything: ``nodes.json`` (where the servers are), ``supervisor.json`` (how
-they are), ``enterprise.toml`` (the plan as it was carried out), ``accounts.toml``, ``passwords/``,
-and ``servers/NAME`` with configuration, key, store, journal and log of each.
+The run directory holds all files: ``nodes.json`` (the servers' addresses), ``supervisor.json``
+(their states), ``enterprise.toml`` (the plan that was carried out), ``accounts.toml``,
+``passwords/``, and ``servers/NAME`` with configuration, key, store, journal and log of each.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ SERVERS = "servers"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to bring up, and where."""
+    """The plan to bring up, and its run directory."""
 
     plan: Plan
     run: Path
     connect: Connect
-    #: The plan as text, to be kept; what it names is relative to ``beside``.
+    #: The plan as text, which is kept; file names in it are relative to ``beside``.
     text: str
     beside: Path = field(default_factory=Path.cwd)
-    #: Whether each server has an address of its own; None: where that works.
+    #: True if each server gets its own address; None: if the system supports that.
     own_addresses: bool | None = None
     patience: Patience = field(default_factory=Patience)
 
 
 class Enterprise:
-    """A run directory that is ours, and its servers.
+    """A run directory that this process has locked, and its servers.
 
     async with Enterprise(launch, told) as enterprise:
         await enterprise.bring_up()
@@ -83,7 +83,8 @@ class Enterprise:
         make_run_directory(self.run)
         if not self._lock.take():
             raise NodesError(
-                f"{self.run}: is up already, under process {holder(self._lock.path)}; "
+                f"{self.run}: this enterprise is up already, under process "
+                f"{holder(self._lock.path)}; "
                 "'mqis status' shows it, 'mqis down' ends it"
             )
         try:
@@ -133,15 +134,15 @@ class Enterprise:
             gone = [name for name in known if name not in names]
             if gone and (self.run / SERVERS).exists():
                 raise NodesError(
-                    f"{self.run}: has the server {gone[0]}, which the plan does not; servers leave "
-                    "an enterprise through its directory, so leave it in the plan"
+                    f"{self.run}: the server {gone[0]} exists here but is not in the plan; put it "
+                    "back into the plan: a server is removed from an enterprise by its directory"
                 )
         return assign(self.run, names, known, own=self.launch.own_addresses)
 
     # --- up ---------------------------------------------------------------------------------------
 
     async def bring_up(self) -> None:
-        """Until every server takes calls and the directory has all of the plan."""
+        """Returns when every server is ready and the directory holds all objects of the plan."""
         plan, run = self.launch.plan, self.run
         kept = run / PLAN
         done = kept.exists() and kept.read_text(encoding="utf-8") == self.launch.text
@@ -179,7 +180,7 @@ class Enterprise:
     # --- down -------------------------------------------------------------------------------------
 
     def on_signal(self, number: signal.Signals) -> None:
-        """The first one ends it in order, the second at once."""
+        """Ends the enterprise: in order at the first signal, at once at the second."""
         if self.ended.is_set():
             log.warning("ending at once", extra=details(signal=number.name))
             self.supervisor.hasten()
@@ -192,7 +193,7 @@ async def launch(
     on_ready: Callable[[Nodes], None] = lambda _nodes: None,
     told: Callable[[str], None] = lambda _text: None,
 ) -> None:
-    """Bring it up, keep it up, and end it when a signal or 'mqis down' says so."""
+    """Brings an enterprise up, supervises it, and ends it at a signal or 'mqis down'."""
     loop = asyncio.get_running_loop()
     async with Enterprise(what, told) as enterprise:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -214,7 +215,7 @@ async def launch(
 
 
 def make_run_directory(run: Path) -> None:
-    """Make it, or check that the one that is there is ours alone; ``NodesError`` if not."""
+    """Makes the run directory; raises ``NodesError`` if others can write in an existing one."""
     try:
         make_private_directory(run)
         found = run.stat()
@@ -222,15 +223,15 @@ def make_run_directory(run: Path) -> None:
         raise NodesError(f"{run}: cannot be made: {error.strerror}") from error
     if found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
         raise NodesError(
-            f"{run}: others can write in this directory, and could exchange keys, passwords and "
-            "configurations in it; name one of your own with --run, or see to its owner and mode"
+            f"{run}: others can write in this directory, and could replace keys, passwords and "
+            "configurations in it; name another one with --run, or correct its owner and mode"
         )
 
 
 def _node(run: Path, server: ServerPlan, place: Place) -> NodePlace:
     home, ports = run / SERVERS / server.name, place.ports
     config = home / "mqis.toml"
-    # A server may have been promoted since it was planned.
+    # A server may have been promoted since the plan.
     role = read(config).server.role.value if config.exists() else server.role.value
     return NodePlace(
         name=server.name,

@@ -1,4 +1,4 @@
-"""The enterprise file: everything that ``mqis up`` brings to life, as TOML.
+"""The enterprise file: the plan of ``mqis up``, as TOML.
 
 Reading, checking and the commented example all follow from the dataclasses here. Errors name the
 file and the key, an entry of a list by its number: ``link[2].cost``.
@@ -21,13 +21,13 @@ from mqis.config.sections import Config
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.queueing.names import queue_path
 
-#: Where commands look when they are not told.
+#: The enterprise file that commands read by default.
 DEFAULT_NAME = "enterprise.toml"
 _MAX_COST = 999_999
 
 
 class PlanError(ConfigError):
-    """An enterprise file cannot be used: which file, which key, why."""
+    """An enterprise file cannot be used; the message names the file, the key and the reason."""
 
 
 class ServerRole(StrEnum):
@@ -37,16 +37,16 @@ class ServerRole(StrEnum):
 
 
 def _name(value: object) -> str:
-    """Of a site, a network or an account."""
+    """Checks the name of a site, a network or an account."""
     text = as_text(value)
     if not text or not text.isprintable() or "\\" in text:
-        raise ValueError(f"{text!r} is no name: visible characters, no backslash")
+        raise ValueError(f"{text!r} is not a name: use visible characters, and no backslash")
     return text
 
 
 def _machine(value: object) -> str:
     text = as_text(value)
-    queue_path(text)  # says what a machine name may be
+    queue_path(text)  # raises ValueError for a text that is not a machine name
     return text
 
 
@@ -54,13 +54,13 @@ def _queue(value: object) -> str:
     text = as_text(value)
     machine, backslash, name = text.partition("\\")
     if not backslash or not machine or not name:
-        raise ValueError(f"{text!r} is no path: write 'MACHINE\\QUEUE'")
+        raise ValueError(f"{text!r} is not a path: write 'MACHINE\\QUEUE'")
     return text
 
 
 def _two_sites(value: object) -> tuple[str, str]:
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ValueError(f'wants two sites, ["A", "B"], got {value!r}')
+        raise ValueError(f'must be two sites, ["A", "B"], not {value!r}')
     first, second = (_name(item) for item in value)
     return first, second
 
@@ -82,7 +82,7 @@ class EnterprisePlan:
 
 @dataclass(frozen=True, slots=True)
 class SitePlan:
-    """A site: machines that reach each other well."""
+    """A site: machines with good connections to each other."""
 
     name: str = field(metadata=about(_name, "Its name."))
 
@@ -91,19 +91,19 @@ class SitePlan:
 class LinkPlan:
     """A routing link between two sites."""
 
-    sites: tuple[str, str] = field(metadata=about(_two_sites, "The two that it connects."))
+    sites: tuple[str, str] = field(metadata=about(_two_sites, "The two sites that it connects."))
     cost: int = field(
-        default=1, metadata=about(between(1, _MAX_COST), "Messages take the cheapest way.")
+        default=1, metadata=about(between(1, _MAX_COST), "Messages take the cheapest route.")
     )
-    description: str = field(default="", metadata=about(as_text, "For people."))
+    description: str = field(default="", metadata=about(as_text, "A description."))
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """A directory server, a process of its own."""
+    """A directory server, which is a process."""
 
     name: str = field(metadata=about(_machine, "The name of its machine."))
-    site: str = field(metadata=about(_name, "Where it stands."))
+    site: str = field(metadata=about(_name, "Its site."))
     role: ServerRole = field(
         metadata=about(
             one_of(ServerRole),
@@ -113,16 +113,16 @@ class ServerPlan:
     )
     routing: bool = field(
         default=False,
-        metadata=about(as_flag, "Whether it passes on messages of others, and is a gate."),
+        metadata=about(as_flag, "True if it forwards messages of other machines, and is a gate."),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class MachinePlan:
-    """A machine that serves no directory; nothing runs for it, the directory knows it."""
+    """A machine without a directory server; it is only an entry in the directory."""
 
     name: str = field(metadata=about(_machine, "Its name."))
-    site: str = field(metadata=about(_name, "Where it stands."))
+    site: str = field(metadata=about(_name, "Its site."))
     address: str = field(default="", metadata=about(_optional_ipv4, "Its IPv4 address."))
 
 
@@ -131,26 +131,32 @@ class QueuePlan:
     """A public queue."""
 
     path: str = field(metadata=about(_queue, "MACHINE\\QUEUE."))
-    label: str = field(default="", metadata=about(as_text, "What it is for."))
-    transactional: bool = field(default=False, metadata=about(as_flag, "Transactions only."))
-    journal: bool = field(default=False, metadata=about(as_flag, "Keep what was received."))
+    label: str = field(default="", metadata=about(as_text, "Its label."))
+    transactional: bool = field(
+        default=False, metadata=about(as_flag, "Accept transactional messages only.")
+    )
+    journal: bool = field(
+        default=False, metadata=about(as_flag, "Keep received messages in its journal.")
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AccountPlan:
-    """Somebody who may log on."""
+    """An account that may log on."""
 
-    name: str = field(metadata=about(_name, "As which."))
-    domain: str = field(default="", metadata=about(as_text, "Empty: the enterprise's name."))
+    name: str = field(metadata=about(_name, "Its name."))
+    domain: str = field(
+        default="", metadata=about(as_text, "Its domain. Empty: the enterprise's name.")
+    )
     administrator: bool = field(
-        default=False, metadata=about(as_flag, "Whether everything is allowed.")
+        default=False, metadata=about(as_flag, "True for an administrator, who may do everything.")
     )
     password_file: str = field(
         default="",
         metadata=about(
             as_text,
-            "The file with the password in its first line, relative to this one. Empty: one is "
-            "made up and written to passwords/NAME in the run directory.",
+            "The file with the password in its first line, relative to this one. Empty: a password "
+            "is generated and written to passwords/NAME in the run directory.",
         ),
     )
 
@@ -158,8 +164,7 @@ class AccountPlan:
 #: [options.SECTION]: keys of every server's configuration.
 Options = Mapping[str, Mapping[str, object]]
 
-#: What each server gets unless [options] says otherwise. Five servers on one computer notice
-#: within seconds what others need minutes for.
+#: Keys of each server unless [options] sets them: with the short times of servers on one computer.
 DEFAULT_OPTIONS: Options = {
     "security": {"machine_policy": "owner"},
     "replication": {
@@ -172,7 +177,7 @@ DEFAULT_OPTIONS: Options = {
         "connect_retry_s": 1,
     },
 }
-#: Keys that follow from the rest of the plan, or from where there is room.
+#: Keys that 'mqis up' sets itself, from the plan or from the assigned addresses.
 _OURS: Mapping[str, frozenset[str]] = {
     "server": frozenset({"name", "role", "site"}),
     "enterprise": frozenset({"name"}),
@@ -187,7 +192,7 @@ _OURS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All of it."""
+    """The whole enterprise file."""
 
     enterprise: EnterprisePlan
     sites: tuple[SitePlan, ...] = ()
@@ -204,14 +209,14 @@ class Plan:
 
     @property
     def administrator(self) -> AccountPlan:
-        """As whom the enterprise is set up."""
+        """The account with which the enterprise is set up."""
         return next(a for a in self.accounts if a.administrator)
 
     def domain_of(self, account: AccountPlan) -> str:
         return account.domain or self.enterprise.name.upper()
 
 
-#: Key of the file -> field of ``Plan``, and what one entry is.
+#: Key of the file -> field of ``Plan``, and the type of one entry.
 _LISTS: dict[str, tuple[str, type[Any]]] = {
     "site": ("sites", SitePlan),
     "link": ("links", LinkPlan),
@@ -231,15 +236,17 @@ def load_plan(path: Path) -> Plan:
             f"{path}: cannot be read: {reason}; 'mqis up --example > {path}' writes one"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PlanError(f"{path}: not TOML: {error}") from error
+        raise PlanError(f"{path}: this file is not valid TOML: {error}") from error
     return parse_plan(content, str(path))
 
 
 def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> Plan:
-    """The plan that parsed TOML stands for; ``PlanError`` names the key."""
+    """Checks parsed TOML and returns the plan; raises ``PlanError`` with the key."""
     _refuse_unknown(content, ["enterprise", *_LISTS, "options"], source, "")
     if "enterprise" not in content:
-        raise PlanError(f"{source}: enterprise: is missing; write [enterprise] with a name")
+        raise PlanError(
+            f"{source}: enterprise: this section is missing; write [enterprise] with a name"
+        )
     values: dict[str, Any] = {
         "enterprise": _entry(EnterprisePlan, content["enterprise"], source, "enterprise"),
         "options": _options(content.get("options", {}), source),
@@ -256,7 +263,7 @@ def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> Plan:
 
 def _entries(kind: type[Any], content: object, source: str, key: str) -> tuple[Any, ...]:
     if not isinstance(content, list):
-        raise PlanError(f"{source}: {key}: is a list of tables, write [[{key}]]")
+        raise PlanError(f"{source}: {key}: this is a list of tables; write [[{key}]]")
     return tuple(
         _entry(kind, item, source, f"{key}[{number}]") for number, item in enumerate(content, 1)
     )
@@ -264,14 +271,14 @@ def _entries(kind: type[Any], content: object, source: str, key: str) -> tuple[A
 
 def _entry(kind: type[Any], content: object, source: str, where: str) -> Any:
     if not isinstance(content, dict):
-        raise PlanError(f"{source}: {where}: is a table, write [{where.partition('[')[0]}]")
+        raise PlanError(f"{source}: {where}: this is a table; write [{where.partition('[')[0]}]")
     keys = {key.name: key for key in fields(kind)}
     _refuse_unknown(content, list(keys), source, f"{where}.")
     values = {}
     for name, key in keys.items():
         if name not in content:
             if key.default is MISSING:
-                raise PlanError(f"{source}: {where}.{name}: is missing")
+                raise PlanError(f"{source}: {where}.{name}: this key is missing")
             continue
         try:
             values[name] = key.metadata["check"](content[name])
@@ -281,17 +288,19 @@ def _entry(kind: type[Any], content: object, source: str, where: str) -> Any:
 
 
 def _options(content: object, source: str) -> Options:
-    """Checked by the configuration itself, so that an error comes before anything is started."""
+    """Checks the options as configuration keys, so that errors show before anything starts."""
     if not isinstance(content, dict) or not all(isinstance(v, dict) for v in content.values()):
-        raise PlanError(f"{source}: options: has sections, write [options.replication] and so on")
+        raise PlanError(
+            f"{source}: options: this consists of sections; write [options.replication] and so on"
+        )
     sections = [section.name for section in fields(Config) if section.name != "hosts"]
     _refuse_unknown(content, sections, source, "options.")
     for section, keys in content.items():
         for key in keys:
             if key in _OURS.get(section, ()):
                 raise PlanError(
-                    f"{source}: options.{section}.{key}: differs from server to server, so 'mqis "
-                    "up' sets it"
+                    f"{source}: options.{section}.{key}: 'mqis up' sets this key for each server; "
+                    "remove it"
                 )
     try:
         override(Config(), content, source)
@@ -308,11 +317,11 @@ def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, pref
             raise PlanError(f"{source}: {prefix}{key}: no such key; {hint}")
 
 
-# --- what has to fit together ---------------------------------------------------------------------
+# --- consistency ----------------------------------------------------------------------------------
 
 
 def _problems(plan: Plan) -> Iterable[tuple[str, str]]:
-    """The key and what is wrong with it, most important first."""
+    """Yields each problem as key and text, most important first."""
     yield from _twice("site", [site.name for site in plan.sites])
     yield from _twice("server", [s.name for s in plan.servers])
     machines = [*(s.name for s in plan.servers), *(m.name for m in plan.machines)]
@@ -331,7 +340,7 @@ def _problems(plan: Plan) -> Iterable[tuple[str, str]]:
         if name_key(machine) not in hosts:
             yield f"queue[{number}].path", f"there is no server or machine {machine!r}"
     if not any(account.administrator for account in plan.accounts):
-        yield "account", "one has to be an administrator, who sets everything up"
+        yield "account", "one account has to be an administrator, to set up the enterprise"
 
 
 def _twice(key: str, names: list[str], part: str = "name") -> Iterable[tuple[str, str]]:
@@ -339,14 +348,17 @@ def _twice(key: str, names: list[str], part: str = "name") -> Iterable[tuple[str
     for number, name in enumerate(names, 1):
         seen[name_key(name)] += 1
         if seen[name_key(name)] > 1:
-            yield f"{key}[{number}].{part}", f"{name!r} is there already; names ignore case"
+            yield (
+                f"{key}[{number}].{part}",
+                f"{name!r} is there already; case does not matter in names",
+            )
 
 
 def _roles(plan: Plan) -> Iterable[tuple[str, str]]:
     pecs = [s.name for s in plan.servers if s.role is ServerRole.PEC]
     if len(pecs) != 1:
         told = ", ".join(pecs) or "none"
-        yield "server", f'exactly one has the role "pec", here: {told}'
+        yield "server", f'exactly one server must have the role "pec", here: {told}'
     for number, site in enumerate(plan.sites, 1):
         key = name_key(site.name)
         own = [s for s in plan.servers if name_key(s.site) == key]
@@ -373,7 +385,7 @@ def _links(plan: Plan) -> Iterable[tuple[str, str]]:
     for number, link in enumerate(plan.links, 1):
         ends = frozenset(map(name_key, link.sites))
         if len(ends) == 1:
-            yield f"link[{number}].sites", "a link connects two different sites"
+            yield f"link[{number}].sites", "a link must connect two different sites"
         if ends in seen:
-            yield f"link[{number}].sites", "these two are linked already"
+            yield f"link[{number}].sites", "these two sites are linked already"
         seen.add(ends)

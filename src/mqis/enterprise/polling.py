@@ -1,4 +1,4 @@
-"""Asks servers for their status, all at once; the store of a server that does not answer tells it.
+"""Polls the status of all servers at once; reads the store of a server that does not answer.
 
 ``mqis status``, the tour and the console poll with this.
 """
@@ -29,7 +29,7 @@ TIMEOUT_S = 2.0
 #: A status of a large enterprise has some hundred bytes for each partition and neighbour.
 _MAX_BYTES = 8 << 20
 _MAX_THREADS = 16
-#: The process makes or repairs its store now: nobody else opens it.
+#: The process may be making or repairing its store: do not open it.
 _BUSY = (State.WAITING, State.STARTING)
 
 #: Opens a view of the store at a URL; raises ``StorageError``.
@@ -38,10 +38,10 @@ ReadStore = Callable[[str], AbstractContextManager[View]]
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """One server at one moment."""
+    """The result of polling one server."""
 
     entry: RosterEntry
-    #: The server's own answer, or what its store says; None if neither is to be had.
+    #: The server's answer, or the status from its store; None if neither is available.
     status: ServerStatus | None
     answered: bool
     #: The reason why it did not answer, or why its store cannot be read.
@@ -50,10 +50,10 @@ class Polled:
 
 @contextmanager
 def read_store(url: str) -> Iterator[View]:
-    """Opens a store for one look. Opening one of an earlier version would change it: an error."""
+    """Opens a store for reading; refuses one of an earlier version, as opening would change it."""
     path = file_of(url)
     if path is not None and path.exists() and schema_version(path) != VERSION:
-        raise StorageError(f"{path}: is not a store of this version of mqis")
+        raise StorageError(f"{path}: this is not a store of this version of mqis")
     with closing(open_store(url)) as store, store.read() as view:
         yield view
 
@@ -93,7 +93,7 @@ def _is_busy(entry: RosterEntry) -> bool:
 
 
 def fetch(monitor: str, timeout_s: float = TIMEOUT_S) -> ServerStatus | str:
-    """Returns the status that a server answers at its monitoring URL, or why there is none."""
+    """Gets the status of a server from its monitoring URL; returns the reason if that fails."""
     try:
         return _checked(ServerStatus.from_json(json.loads(_get(monitor, timeout_s))))
     except (OSError, HTTPException) as error:
@@ -105,7 +105,7 @@ def fetch(monitor: str, timeout_s: float = TIMEOUT_S) -> ServerStatus | str:
 def _get(monitor: str, timeout_s: float) -> bytes:
     parts = urlsplit(monitor)
     if parts.scheme != "http" or not parts.hostname:
-        raise ValueError(f"{monitor!r} is no address of a monitor")
+        raise ValueError(f"{monitor!r} is not a monitoring address: write http://HOST:PORT")
     connection = HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout_s)
     try:
         connection.request("GET", "/status", headers={"Accept": "application/json"})
@@ -122,7 +122,7 @@ def _reason(error: Exception) -> str:
 
 
 def _checked(status: ServerStatus) -> ServerStatus:
-    """Refuses numbers that cannot be computed with: ValueError or TypeError."""
+    """Refuses a status with invalid numbers: raises ValueError or TypeError."""
     for partition in status.partitions:
         SequenceNumber.parse(partition.last_seq)
         SequenceNumber.parse(partition.purged_seq)

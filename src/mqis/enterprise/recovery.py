@@ -1,4 +1,4 @@
-"""After a supervisor that could not end its servers."""
+"""Ends servers that a killed supervisor has left running."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mqis.enterprise.supervisor import GRACE_S, lock_of
 
 
 def recover(run: Path) -> list[str]:
-    """End servers that outlived a supervisor; what was done."""
+    """Ends servers that outlived their supervisor; returns a line for each."""
     if not (run / FILE).exists():
         return []
     told = []
     for node in load_nodes(run):
         pid = holder(lock_of(node))
         if end(lock_of(node), GRACE_S):
-            told.append(f"{node.name}: process {pid} outlived its supervisor, and was ended")
+            told.append(f"{node.name}: process {pid} outlived its supervisor and was ended")
     return told

@@ -1,4 +1,4 @@
-"""The servers whose status is collected, and what is known of each without asking it."""
+"""The servers whose status is collected, with the facts that are known without asking them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LASTING = (State.STOPPED, State.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class RosterEntry:
-    """One server; None for what is not known of it."""
+    """One server; unknown facts are None."""
 
     name: str
     role: str = ""
@@ -24,7 +24,7 @@ class RosterEntry:
     address: str = ""
     #: The URL under which it answers ``/status``.
     monitor: str | None = None
-    #: As ``config.stores.open_store`` takes it.
+    #: The URL of its store, for ``config.stores.open_store``.
     store: str | None = None
     pid: int | None = None
     restarts: int = 0
@@ -50,7 +50,7 @@ def roster_of_run(run: Path) -> Roster:
     alive = holder(run / LOCK)
     states = load_states(run)
     known = {} if states is None else states.servers
-    if alive is None:  # the file is old: only a state that lasts without a supervisor is still true
+    if alive is None:  # the file is old: only states that last without a supervisor still hold
         known = {name: s for name, s in known.items() if s.state in _LASTING}
     nodes = load_nodes(run)
     return Roster(nodes.enterprise, alive, roster_of_nodes(nodes, known).servers)

@@ -1,9 +1,9 @@
-"""From a plan to servers that are members of one enterprise.
+"""Sets up the servers of a plan as members of one enterprise.
 
-The PEC's store is founded here; everything else goes through directory services with an
-administrator's account: sites, links, machines, queues, and each server's joining. Every step
-leaves alone what is there already, so setting up again goes on where it was interrupted, and does
-what was added to the plan.
+The PEC's store is founded here; everything else uses directory services with an administrator's
+account: sites, links, machines, queues, and the joining of each server. Every step leaves existing
+objects alone, so repeating the set-up continues after an interruption, and adds new entries of the
+plan.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PASSWORDS = "passwords"
 
 
 class Changing(Directory, Protocol):
-    """A directory server, as an administrator sees it."""
+    """The calls of a directory server that setting up needs."""
 
     def id_of(self, object_type: ObjectType, name: str) -> Guid | None: ...
 
@@ -54,7 +54,7 @@ class Administrator:
     password: str
 
 
-#: How a directory server is reached, as whom.
+#: Connects to a directory server as an administrator.
 Connect = Callable[[NodePlace, Administrator], AbstractContextManager[Changing]]
 
 
@@ -62,7 +62,7 @@ Connect = Callable[[NodePlace, Administrator], AbstractContextManager[Changing]]
 
 
 def make_accounts(run: Path, plan: Plan, beside: Path) -> None:
-    """Those who are not there yet; passwords that nobody gave are made up and written down."""
+    """Adds missing accounts; generates and stores a password for those that name no file."""
     file = AccountsFile(run / ACCOUNTS)
     for account in plan.accounts:
         domain = plan.domain_of(account)
@@ -74,14 +74,14 @@ def make_accounts(run: Path, plan: Plan, beside: Path) -> None:
 
 
 def administrator(run: Path, plan: Plan, beside: Path) -> Administrator:
-    """As whom the enterprise is set up."""
+    """The administrator with whose account the enterprise is set up."""
     first = plan.administrator
     known = _given_password(first, beside) or _first_line(password_of(run, first))
     return Administrator(plan.domain_of(first), first.name, known)
 
 
 def password_of(run: Path, account: AccountPlan) -> Path:
-    """Where a password that was made up is kept."""
+    """The file with the generated password of an account."""
     return run / PASSWORDS / account.name
 
 
@@ -98,7 +98,7 @@ def _first_line(path: Path) -> str:
         reason = getattr(error, "strerror", None) or error
         raise PlanError(f"{path}: the password cannot be read: {reason}") from error
     if not line:
-        raise PlanError(f"{path}: its first line is a password, and is empty")
+        raise PlanError(f"{path}: the first line must be the password, but is empty")
     return line
 
 
@@ -114,7 +114,7 @@ def _new_password(run: Path, account: AccountPlan) -> str:
 
 
 def join_server(plan: Plan, nodes: Nodes, server: ServerPlan, pec: Changing) -> None:
-    """A PSC or BSC that is no member yet becomes one; ``JoinError`` says why it cannot."""
+    """Makes a PSC or BSC a member unless it is one; raises ``JoinError`` if that fails."""
     place = nodes.named(server.name)
     home = Path(place.home)
     make_private_directory(home)

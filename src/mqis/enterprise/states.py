@@ -1,4 +1,4 @@
-"""``supervisor.json`` of a run directory: how the servers are, as their supervisor knows it."""
+"""The file ``supervisor.json`` of a run directory: the states of the servers."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ FILE = "supervisor.json"
 
 
 class State(StrEnum):
-    """Of one server."""
+    """The state of one server."""
 
-    #: Not begun with.
+    #: Not started yet.
     WAITING = "waiting"
     #: Its process runs; it has no directory yet, or does not listen yet.
     STARTING = "starting"
     READY = "ready"
-    #: It died and comes back after a pause.
+    #: It exited, and is restarted after a pause.
     PAUSING = "pausing"
     STOPPING = "stopping"
-    #: Somebody wanted that.
+    #: An operator stopped it.
     STOPPED = "stopped"
-    #: It died too often; only 'mqis start' brings it back.
+    #: It exited too often; only 'mqis start' restarts it.
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Supervised:
-    """A server in the eyes of its supervisor; ``since`` in seconds since the epoch."""
+    """The state of a server as its supervisor knows it; ``since`` in seconds since the epoch."""
 
     state: State
     since: float
-    #: Of the last end, if it was not wanted.
+    #: The reason of the last unexpected exit.
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Supervision:
-    #: The path of the socket on which commands are taken.
+    #: The path of the control socket.
     control: str
-    #: Whether everything that the plan has is there.
+    #: True once the whole plan is carried out.
     complete: bool
     servers: Mapping[str, Supervised]
 
 
 def load_states(run: Path) -> Supervision | None:
-    """None where there is nothing that could be read."""
+    """Reads the states; None if there are none or they cannot be read."""
     try:
         content = json.loads((run / FILE).read_text(encoding="utf-8"))
         servers = {
@@ -61,7 +61,7 @@ def load_states(run: Path) -> Supervision | None:
 
 
 def save_states(run: Path, supervision: Supervision) -> None:
-    """Whole or not at all."""
+    """Writes the states atomically."""
     draft = run / f"{FILE}.new"
     draft.write_text(json.dumps(asdict(supervision), indent=2), encoding="utf-8")
     draft.replace(run / FILE)

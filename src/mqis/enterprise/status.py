@@ -1,8 +1,8 @@
 """The status of an enterprise: its servers, their replicas, and the words for both.
 
 A replica is behind by as many numbers as the authority of its partition has given out after the
-replica's last one. Where no authority is in sight, the replica that is farthest gives a lower bound
-for the others, and nothing is known of itself. All views take numbers, states and words from here;
+replica's last one. Where no authority is known, the replica that is farthest gives a lower bound
+for the others, and its own lag is unknown. All views take numbers, states and words from here;
 ``EnterpriseStatus.findings`` is the one list of what keeps the enterprise from being in step.
 """
 
@@ -19,7 +19,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 class MemberState(StrEnum):
-    """The state of one server: its supervisor's word, if it has one that knows better."""
+    """The state of one server; the supervisor's state wins if it explains why it is not up."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -28,7 +28,7 @@ class MemberState(StrEnum):
     STOPPING = "stopping"
     STOPPED = "stopped"
     FAILED = "failed"
-    #: It does not answer, and nobody knows why.
+    #: It does not answer, for an unknown reason.
     DOWN = "down"
     #: Its monitoring is not known: its store was read instead.
     STORED = "stored"
@@ -93,7 +93,7 @@ class ReplicaStatus:
     missing: int
     #: Numbers that the authority has and this server lacks; None: there is nothing to compare with.
     behind: int | None
-    #: Seconds since it fell behind, as far as somebody watched.
+    #: Seconds since it was first observed to be behind.
     behind_s: float | None = None
     #: Numbers that it has and the authority lacks.
     ahead: int = 0
@@ -102,7 +102,7 @@ class ReplicaStatus:
 
     @property
     def is_resyncing(self) -> bool:
-        """A request for some changes is routine; any other wait is for the whole partition."""
+        """True during a full resynchronisation or recovery; a request for changes is routine."""
         return self.state not in ("normal", "sync")
 
     @property
@@ -158,7 +158,7 @@ class MemberStatus:
     since: float | None
     #: The reason why it is not up.
     reason: str
-    #: Those of its store, if it does not answer; None if nothing is known of them.
+    #: Its replicas, from its store if it does not answer; None if unknown.
     partitions: tuple[ReplicaStatus, ...] | None = None
     peers: tuple[NeighbourStatus, ...] = ()
     counters: Mapping[str, float] = field(default_factory=dict)
@@ -258,7 +258,7 @@ class EnterpriseStatus:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Everything that keeps the enterprise from being in step; nothing if it is."""
+        """The reasons why the enterprise is not in step; empty if it is."""
         rows = self.rows
         return (
             *_unexpected(self.servers),
@@ -282,7 +282,7 @@ class EnterpriseStatus:
 
 
 def duration(seconds: float) -> str:
-    """12 s, 3 min, 5 h, 2 d."""
+    """Formats a duration: 12 s, 3 min, 5 h, 2 d."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
@@ -293,7 +293,7 @@ def duration(seconds: float) -> str:
 
 
 def _unexpected(servers: Iterable[MemberStatus]) -> Iterator[str]:
-    """Servers that are not up, those of the same state together."""
+    """Yields the servers that are not up, grouped by state."""
     found: dict[MemberState, list[str]] = {}
     for server in servers:
         if not server.state.is_expected:
@@ -311,7 +311,7 @@ def _predicate(state: MemberState, *, many: bool) -> str:
 
 
 def _apart(server: MemberStatus) -> str:
-    """How far its replicas are from their authorities; empty if they are not."""
+    """The differences between its replicas and their authorities; empty if there are none."""
     ahead = sum(replica.ahead for replica in server.replicas)
     amounts = ((server.behind, "behind"), (ahead, "ahead"))
     told = (f"{n:,} {'change' if n == 1 else 'changes'} {side}" for n, side in amounts if n)
@@ -329,7 +329,7 @@ def _resyncing(rows: Iterable[MatrixRow]) -> Iterator[str]:
 
 
 def _incomplete(rows: tuple[MatrixRow, ...]) -> Iterator[str]:
-    """Partitions that cannot be compared, or that a server does not have."""
+    """Yields partitions without a known authority, and servers that lack a partition."""
     if not rows:
         yield "No server reports a partition"
     unseen = [row.name for row in rows if not any(r.authority for r in row.replicas)]

@@ -1,13 +1,13 @@
-"""The processes of an enterprise: started, watched, brought back, ended in order.
+"""Supervises the processes of an enterprise: starts, watches, restarts and stops them.
 
     supervisor = Supervisor(run, nodes, told)
     supervisor.start("ams-dir1")
     await supervisor.ready(["ams-dir1"])
     await supervisor.close()
 
-A server that dies comes back, after a pause that doubles each time it dies soon after its start.
-One that does so too often is given up, and that is said. Servers are sessions of their own, so that
-Ctrl-C reaches the supervisor alone.
+A server that exits is restarted, with a back-off that doubles each time it exits soon after its
+start. After too many such exits the server is given up, and a message says so. Each server is its
+own process session, so that Ctrl-C reaches only the supervisor.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ from mqis.enterprise.states import State, Supervised, Supervision, save_states
 
 log = logging.getLogger(__name__)
 
-#: A server that ends sooner than this after its start has died quickly.
+#: An exit within this many seconds after the start is a quick exit.
 QUICK_S = 10.0
-#: The pause after a quick death, doubled each time up to the longest; and how many are enough.
+#: The back-off after a quick exit, doubled each time up to the longest; and the quick exits in a
+#: row after which a server is given up.
 PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 GIVE_UP_AFTER = 6
-#: How long a server may take to end when it is told to.
+#: Seconds that a server has to stop before it is killed.
 GRACE_S = 20.0
-#: A log that is longer is put aside when its server starts.
+#: A longer log is renamed when its server starts.
 MAX_LOG_BYTES = 16 << 20
 
-#: How a server is started, its configuration apart.
+#: The command that starts a server, without its configuration.
 SERVE = (sys.executable, "-m", "mqis.cli.main", "serve", "--json", "--config")
-#: The order of an end: whoever decides goes last.
+#: The order of stopping: authorities last.
 _ORDER = ("bsc", "psc", "pec")
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How deaths are taken."""
+    """Restart back-off for a server that keeps exiting, and the grace for stopping."""
 
     quick_s: float = QUICK_S
     pause_s: float = PAUSE_S
@@ -63,16 +64,16 @@ class Patience:
 
 @dataclass(slots=True)
 class Child:
-    """One server; its files outlive its processes."""
+    """One supervised server, over all its processes."""
 
     place: NodePlace
     state: State = State.WAITING
     since: float = field(default_factory=time.time)
     reason: str = ""
     wanted: bool = False
-    #: Quick deaths in a row.
+    #: Quick exits in a row.
     deaths: int = 0
-    #: The next end was asked for, so it is no death.
+    #: True if the next exit was requested, so that it does not count.
     forgiven: bool = False
     process: asyncio.subprocess.Process | None = None
     task: asyncio.Task[None] | None = None
@@ -105,7 +106,7 @@ class Supervisor:
         control: str = "",
         command: Sequence[str] = SERVE,
     ) -> None:
-        """``told`` hears what people should know; ``command`` gets a configuration behind it."""
+        """``told`` gets messages for the operator; ``command`` is followed by a configuration."""
         self._run = run
         self._told = told
         self._patience = patience
@@ -119,7 +120,7 @@ class Supervisor:
         self._hasty = self._closing = False
         self._save()
 
-    # --- what there is ----------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------------
 
     @property
     def nodes(self) -> Nodes:
@@ -140,17 +141,17 @@ class Supervisor:
         return self.children[self.nodes.named(name).name]
 
     def completed(self) -> None:
-        """Everything that the plan has is there now."""
+        """Notes that the whole plan is carried out."""
         self._complete = True
         self._save()
 
     # --- commands ---------------------------------------------------------------------------------
 
     def start(self, name: str) -> None:
-        """Have a server run; nothing changes for one that does."""
+        """Starts a server, unless it runs; ends its back-off."""
         child = self.child(name)
         if self._closing:
-            raise NodesError(f"{child.place.name}: the enterprise is going down")
+            raise NodesError(f"{child.place.name}: the enterprise is being stopped")
         child.wanted = True
         if child.task is not None and not child.task.done():
             child.hurry.set()
@@ -160,7 +161,7 @@ class Supervisor:
         child.task = asyncio.create_task(self._keep(child))
 
     async def stop(self, name: str) -> None:
-        """End a server with grace; it stays down until ``start``."""
+        """Stops a server gracefully; it stays down until ``start``."""
         child = self.child(name)
         child.wanted = False
         child.hurry.set()
@@ -172,17 +173,21 @@ class Supervisor:
         if task is not None:
             done, _ = await asyncio.wait({task}, timeout=self._patience.grace_s)
             if not done and child.process is not None:
-                log.warning("does not end, so it is killed", extra=details(server=name))
+                log.warning(
+                    "the server does not stop in time and is killed", extra=details(server=name)
+                )
                 _signal(child.process, signal.SIGKILL)
             await task
         self._enter(child, State.STOPPED)
 
     async def kill(self, name: str, *, stay: bool = False) -> int:
-        """SIGKILL; it comes back, unless it shall ``stay`` down. Returns which process it was."""
+        """Kills a server; it is restarted unless ``stay``. Returns its process number."""
         child = self.child(name)
         process = child.process
         if process is None or process.returncode is not None:
-            raise NodesError(f"{child.place.name}: does not run, it is {child.state.value}")
+            raise NodesError(
+                f"{child.place.name}: this server is not running, it is {child.state.value}"
+            )
         child.forgiven = True
         if stay:
             child.wanted = False
@@ -192,11 +197,11 @@ class Supervisor:
             await child.task
             self._enter(child, State.STOPPED, "killed")
         elif child.state is State.READY:
-            self._enter(child, State.PAUSING, "killed")  # its keeper is about to notice
+            self._enter(child, State.PAUSING, "killed")  # its task is about to notice
         return process.pid
 
     async def ready(self, names: Iterable[str], timeout_s: float | None = None) -> None:
-        """Until they take calls; ``NodesError`` if one cannot, or not in time."""
+        """Waits until servers are ready; raises ``NodesError`` if one fails, or not in time."""
         wanted = [self.child(name) for name in names]
 
         def settled() -> bool:
@@ -217,7 +222,7 @@ class Supervisor:
                 raise NodesError(f"not ready after {timeout_s:.0f} s: {', '.join(late)}") from None
 
     async def close(self) -> None:
-        """Backups first, then the primary controllers, the PEC last; nobody starts any more."""
+        """Stops backups, then primary controllers, then the PEC; no server can start any more."""
         self._closing = True
         for role in _ORDER:
             names = [c.place.name for c in self.children.values() if c.place.role == role]
@@ -225,7 +230,7 @@ class Supervisor:
         self._save(ended=True)
 
     def hasten(self) -> None:
-        """End everything at once."""
+        """Kills all servers at once."""
         self._hasty = True
         for child in self.children.values():
             child.wanted = False
@@ -236,11 +241,11 @@ class Supervisor:
     # --- one server -------------------------------------------------------------------------------
 
     async def _keep(self, child: Child) -> None:
-        """Until it is not wanted any more, or has died too often."""
+        """Runs and restarts a server until it is stopped or given up."""
         patience = self._patience
         while child.wanted and not self._hasty:
             began = time.monotonic()
-            code, last = await self._live(child)
+            code, last = await self._run_once(child)
             if not child.wanted:
                 break
             quick = time.monotonic() - began < patience.quick_s
@@ -267,8 +272,8 @@ class Supervisor:
                 await asyncio.wait_for(child.hurry.wait(), pause)
         self._enter(child, State.STOPPED)
 
-    async def _live(self, child: Child) -> tuple[int, str]:
-        """One life: how it ended, and what the log said last."""
+    async def _run_once(self, child: Child) -> tuple[int, str]:
+        """Runs one process until it exits; returns its exit code and the last line of its log."""
         try:
             process = await self._spawn(child)
         except (OSError, NodesError) as error:
@@ -276,21 +281,21 @@ class Supervisor:
         child.process = process
         child.place = replace(child.place, pid=process.pid)
         self._enter(child, State.STARTING)
-        if not child.wanted or self._hasty:  # somebody changed their mind meanwhile
+        if not child.wanted or self._hasty:  # it was stopped meanwhile
             _signal(process, signal.SIGKILL if self._hasty else signal.SIGTERM)
         watching = asyncio.create_task(self._watch(child, process))
         code = await process.wait()
         watching.cancel()
         child.process = None
         child.place = replace(child.place, pid=None)
-        # Who was killed had nothing to say about it.
+        # A process that was killed has not logged why.
         return code, _last_line(Path(child.place.log)) if code > 0 else ""
 
     async def _spawn(self, child: Child) -> asyncio.subprocess.Process:
         place = child.place
         lock = ProcessLock(child.lock)
         if not lock.take():
-            raise NodesError(f"{lock.path}: another process serves this directory")
+            raise NodesError(f"{lock.path}: another server process uses this directory")
         log_path = Path(place.log)
         if log_path.exists() and log_path.stat().st_size > MAX_LOG_BYTES:
             log_path.replace(log_path.with_name(f"{log_path.name}.1"))
@@ -313,18 +318,18 @@ class Supervisor:
         return process
 
     async def _watch(self, child: Child, process: asyncio.subprocess.Process) -> None:
-        """For the line that says it is ready."""
+        """Reads the output of a process until its ready line, and on."""
         assert process.stdout is not None
         while line := await process.stdout.readline():
             with suppress(ValueError):
                 if json.loads(line).get("event") == "ready" and child.process is process:
                     self._enter(child, State.READY)
 
-    # --- telling ----------------------------------------------------------------------------------
+    # --- notifications ----------------------------------------------------------------------------
 
     def _enter(self, child: Child, state: State, reason: str = "") -> None:
         if child.state is state and not reason:
-            self._save()  # it may be another process
+            self._save()  # the process number may have changed
             return
         child.state, child.since = state, time.time()
         if state is not State.STARTING or reason:
@@ -363,7 +368,7 @@ def _ending(code: int) -> str:
 
 
 def _last_line(path: Path) -> str:
-    """What a server said last, which is why it ended if it could tell."""
+    """The last line of a server's log, usually the reason of its exit."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)

@@ -1,10 +1,10 @@
-"""The accounts file: who may log on, under which SID and in which groups.
+"""The accounts file: the users that may log on, with their SIDs and groups.
 
-TOML, mode 0600, replaced as a whole. An NT hash is as good as the password, so a file that others
-may read is refused, and nothing here ever shows one.
+It is TOML, has mode 0600 and is replaced as a whole. An NT hash is as good as the password, so a
+file that others may read is refused, and no output or message shows a hash.
 
     domain_sid = "S-1-5-21-…"   # new accounts get this and the next number
-    next_rid = 1001             # never goes back: a SID that was in use is not given out again
+    next_rid = 1001             # never decreases: a SID that was in use is not used again
 
     [[account]]
     domain = "LAB"
@@ -33,7 +33,7 @@ from mqis.config.file import ConfigError
 from mqis.runtime.authentication.account import Account, MemoryAccounts, account_key, nt_hash
 from mqis.wire.security.sid import Sid
 
-#: Where commands look when they are not told.
+#: The accounts file that commands use by default.
 DEFAULT_NAME = "accounts.toml"
 FIRST_RID = 1000
 MODE = 0o600
@@ -44,12 +44,12 @@ _FORBIDDEN = frozenset('"/\\[]:;|=,+*?<>@')
 
 
 class AccountsError(ConfigError):
-    """The accounts file cannot be used, or does not hold what was asked for."""
+    """The accounts file cannot be used, or does not hold the account."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """All that the file says."""
+    """The content of the file."""
 
     domain_sid: Sid
     next_rid: int = FIRST_RID
@@ -57,14 +57,14 @@ class _Content:
 
     @classmethod
     def empty(cls) -> _Content:
-        """A fresh authority, so that accounts of two files never share a SID."""
+        """Empty content with a random domain SID, so that two files never share a SID."""
         return cls(Sid(5, (21, *(secrets.randbits(32) for _ in range(3)))))
 
 
 class AccountsFile:
-    """``runtime.authentication.account.Accounts`` in a file.
+    """Accounts in a file; implements ``runtime.authentication.account.Accounts``.
 
-    A change by another process shows at the next look, so a server needs no restart.
+    A changed file is read again before the next use, so a server needs no restart.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,7 +74,7 @@ class AccountsFile:
         self._index = MemoryAccounts()
 
     def accounts(self) -> tuple[Account, ...]:
-        """Everybody, in the order of the file."""
+        """All accounts, in the order of the file."""
         self._refresh()
         return self._content.accounts
 
@@ -83,9 +83,9 @@ class AccountsFile:
         return self._index.find(domain, name)
 
     def verify(self, name: str, password: str, domain: str = "") -> Account | None:
-        """The account, if this is its password."""
+        """Returns the account if the password is right, else None."""
         found = self.find(domain, name)
-        given = nt_hash(password)  # computed in any case: no answer comes sooner than another
+        given = nt_hash(password)  # computed in any case, so that timing does not reveal accounts
         expected = found.nt_hash if found is not None else bytes(len(given))
         return found if hmac.compare_digest(given, expected) else None
 
@@ -98,11 +98,11 @@ class AccountsFile:
         sid: Sid | None = None,
         groups: Iterable[Sid] = (),
     ) -> Account:
-        """A new account, in a new file if there is none yet."""
+        """Adds an account; makes the file if there is none."""
         _check_name("name", name, _FORBIDDEN)
         _check_name("domain", domain, frozenset("\\/@"))
         if not name or not password:
-            raise AccountsError(f"an account wants a {'password' if name else 'name'}")
+            raise AccountsError(f"an account needs a {'password' if name else 'name'}")
         with self._exclusive():
             content = self._read() if self.path.exists() else _Content.empty()
             own = content.domain_sid.sub_authorities
@@ -151,7 +151,7 @@ class AccountsFile:
         except OSError as error:
             raise self._unreadable(error) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise AccountsError(f"{self.path}: not TOML: {error}") from None
+            raise AccountsError(f"{self.path}: this file is not valid TOML: {error}") from None
         try:
             return _parse(content)
         except ValueError as error:
@@ -163,22 +163,26 @@ class AccountsFile:
 
     def _check_private(self, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise AccountsError(f"{self.path}: not a regular file")
+            raise AccountsError(f"{self.path}: this is not a regular file")
         mode = stat.S_IMODE(status.st_mode)
         if mode & 0o077:
             raise AccountsError(
-                f"{self.path}: holds password hashes and has mode {mode:04o}, so others may use "
-                f"them; run: chmod 600 {self.path}"
+                f"{self.path}: this file holds password hashes and has mode {mode:04o}, so others "
+                f"may use them; run: chmod 600 {self.path}"
             )
         if os.geteuid() not in (0, status.st_uid) and status.st_uid != 0:
-            raise AccountsError(f"{self.path}: belongs to another user (uid {status.st_uid})")
+            raise AccountsError(
+                f"{self.path}: this file belongs to another user (uid {status.st_uid})"
+            )
 
     # --- writing ----------------------------------------------------------------------------------
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Two commands at once: the second sees what the first wrote. The lock is the directory's,
-        as the file is another one after every change."""
+        """Locks out other commands: the second of two sees what the first wrote.
+
+        The lock is on the directory, because every change replaces the file.
+        """
         try:
             directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
@@ -190,7 +194,7 @@ class AccountsFile:
             os.close(directory)
 
     def _write(self, content: _Content) -> None:
-        """All or nothing, on the disk when this returns."""
+        """Writes the file atomically and durably."""
         temporary: str | None = None
         try:
             handle, temporary = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
@@ -241,7 +245,7 @@ def _parse(content: dict[str, Any]) -> _Content:
     _only(content, {"domain_sid", "next_rid", "account"}, "")
     entries = content.get("account", [])
     if not isinstance(entries, list):
-        raise ValueError("account: is a list, write [[account]]")
+        raise ValueError("account: this is a list; write [[account]]")
     accounts: list[Account] = []
     for number, entry in enumerate(entries, start=1):
         account = _parse_account(entry, f"account {number}: ")
@@ -251,23 +255,23 @@ def _parse(content: dict[str, Any]) -> _Content:
         accounts.append(account)
     next_rid = content.get("next_rid", FIRST_RID)
     if isinstance(next_rid, bool) or not isinstance(next_rid, int) or not 0 <= next_rid < 1 << 32:
-        raise ValueError("next_rid: wants a number of 32 bits")
+        raise ValueError("next_rid: must be a number of 32 bits")
     domain_sid = _sid(content.get("domain_sid"), "domain_sid")
     return _Content(domain_sid, next_rid, tuple(accounts))
 
 
 def _parse_account(entry: object, where: str) -> Account:
     if not isinstance(entry, dict):
-        raise ValueError(f"{where}is a table, write [[account]]")
+        raise ValueError(f"{where}must be a table; write [[account]]")
     _only(entry, _KEYS, where)
     groups = entry.get("groups", [])
     if not isinstance(groups, list):
-        raise ValueError(f"{where}groups: wants a list of SIDs")
+        raise ValueError(f"{where}groups: must be a list of SIDs")
     # The value of nt_hash stays out of messages, which end up in logs.
     try:
         secret = bytes.fromhex(_text(entry, "nt_hash", where))
     except ValueError:
-        raise ValueError(f"{where}nt_hash: wants 32 hexadecimal digits") from None
+        raise ValueError(f"{where}nt_hash: must be 32 hexadecimal digits") from None
     domain = _text(entry, "domain", where) if "domain" in entry else ""
     name = _text(entry, "name", where)
     sid = _sid(entry.get("sid"), f"{where}sid")
@@ -287,13 +291,13 @@ def _only(table: dict[str, Any], known: set[str], where: str) -> None:
 def _text(table: dict[str, Any], key: str, where: str) -> str:
     value = table.get(key)
     if not isinstance(value, str):
-        raise ValueError(f"{where}{key}: wants text in quotes")
+        raise ValueError(f"{where}{key}: must be text in quotes")
     return value
 
 
 def _sid(value: object, where: str) -> Sid:
     if not isinstance(value, str):
-        raise ValueError(f"{where}: wants a SID in quotes")
+        raise ValueError(f"{where}: must be a SID in quotes")
     try:
         return Sid.parse(value)
     except ValueError as error:
@@ -317,5 +321,5 @@ def _format(content: _Content) -> str:
 
 
 def _quote(text: str) -> str:
-    """A basic string; names hold printable characters only."""
+    """Quotes a TOML basic string; names hold printable characters only."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -58,10 +58,10 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 log = logging.getLogger(__name__)
 
-#: How long calls that run may take to end when the server is told to.
+#: Seconds that running calls have to end when the server stops.
 GRACE_S = 5.0
 
-#: What the endpoint mapper tells about the two interfaces.
+#: The endpoint mapper's annotations of the two interfaces.
 _ANNOTATIONS = {
     dscomm.SYNTAX: "Message Queuing - directory service",
     dscomm2.SYNTAX: "Message Queuing - directory service, second interface",
@@ -69,12 +69,12 @@ _ANNOTATIONS = {
 
 
 class ServeError(MqisError):
-    """A server cannot start: what is in the way, and what to do about it."""
+    """A server cannot start; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Whose directory this is, and where in it this server stands."""
+    """The enterprise, the name and the site of this server."""
 
     enterprise: str
     server: str
@@ -83,7 +83,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A server that takes calls."""
+    """The addresses and partitions of a server that is ready for calls."""
 
     enterprise: str
     server: str
@@ -104,7 +104,7 @@ class Ready:
 
 
 class _Bounds(TypedDict):
-    """How many may connect, as ``RpcServer`` takes it."""
+    """The limits on connections, as arguments of ``RpcServer``."""
 
     max_connections: int
     max_connections_per_peer: int
@@ -114,12 +114,12 @@ class _Bounds(TypedDict):
 
 
 class DirectoryServer:
-    """Serves between ``async with`` and its end; closing ends calls, then writer, then store."""
+    """A directory server that serves during ``async with``; it ends calls, writer, then store."""
 
     ready: Ready
 
     def __init__(self, config: Config, grace_s: float = GRACE_S, *, restored: bool = False) -> None:
-        """``restored``: the store is a backup, which the other servers may be ahead of."""
+        """``restored``: the store is from a backup, so it may be behind the other servers."""
         self.config = config
         self._restored = restored
         self._grace_s = grace_s
@@ -135,7 +135,7 @@ class DirectoryServer:
         self._started = False
 
     async def start(self) -> None:
-        """What ``async with`` does first, unless it is done already."""
+        """Starts the server, unless it has started; ``async with`` calls this."""
         if self._started:
             return
         try:
@@ -153,7 +153,7 @@ class DirectoryServer:
         await self._stack.aclose()
 
     def reread(self, new: Config) -> Reread:
-        """Take the live keys of ``new``; ``ConfigError`` leaves everything as it was."""
+        """Applies the live keys of ``new``; after a ``ConfigError`` nothing has changed."""
         result = reread(self.config, new)
         self._accounts.use(Path(result.config.security.accounts))
         self.config = result.config
@@ -172,7 +172,7 @@ class DirectoryServer:
         store = await self._open_store()
         replicates = config.server.role is not Role.NONE
         if not replicates:
-            find_place(config, store)  # nobody will bring what is missing
+            find_place(config, store)  # without replication, nothing that is missing will arrive
         writer = GroupCommitWriter(store)
         sources = Sources(config, config.server.name or _host_name(), store, writer)
         monitoring = await self._monitor(sources) if config.monitoring.enabled else None
@@ -183,7 +183,9 @@ class DirectoryServer:
         place = find_place(config, store)
         if config.security.min_level.number < AuthLevel.INTEGRITY:
             level = config.security.min_level.value
-            log.warning("relayed logons count: security.min_level is %s, not integrity", level)
+            log.warning(
+                "security.min_level is %s, below integrity: relayed logons are accepted", level
+            )
         authenticator = AuditedAuthenticator(
             PyspnegoAuthenticator(
                 self._accounts,
@@ -232,7 +234,7 @@ class DirectoryServer:
         )
 
     async def _open_store(self) -> Store:
-        """Claim and open the store, in a thread: a database may take long to answer, or hang."""
+        """Claims and opens the store in a thread, because a database may answer late or hang."""
         section = self.config.store
         claim = claimed_store(section.url, timeout_s=section.timeout_s)
         opening = asyncio.ensure_future(asyncio.to_thread(self._stack.enter_context, claim))
@@ -254,11 +256,11 @@ class DirectoryServer:
             raise ServeError(_why_no_monitoring(error, section.listen, section.port)) from error
 
     async def _replicate(self, sources: Sources) -> ReplicationService:
-        """Take part in the enterprise; a new server waits here until it has a directory."""
+        """Starts replication; a new server waits here until it has a directory."""
         with sources.store.read() as view:
             origin = mark_of(view)
         if origin is not None:
-            log.warning("this store was put back, the others are asked first: %s", origin)
+            log.warning("this store was restored, asking the other servers first: %s", origin)
         service = await start_replication(
             self.config,
             sources.store,
@@ -306,11 +308,11 @@ class DirectoryServer:
         return server
 
     async def _start_mapper(self, sources: Sources, port: int) -> int:
-        """An endpoint mapper on a port of its own, which knows both interfaces."""
+        """Starts the endpoint mapper, with both interfaces registered; returns its port."""
         registry = EndpointRegistry()
         for syntax, annotation in _ANNOTATIONS.items():
             address = self.config.rpc.listen
-            # A tower has room for IPv4 alone; clients take the host that they asked.
+            # A tower holds IPv4 addresses only; clients use the host that they asked.
             registry.insert(
                 Registration(syntax, port, "0.0.0.0" if ":" in address else address, annotation)
             )
@@ -372,16 +374,16 @@ def _why_not(error: OSError, address: str, port: int, key: str) -> str:
     option = "--" + key.replace("_", "-")
     at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
     hints = {
-        errno.EADDRINUSE: f"something else listens there: stop it, or choose another port with "
-        f"rpc.{key} or {option} (0: one that is free)",
-        errno.EACCES: "ports below 1024 want root or CAP_NET_BIND_SERVICE: give it one of them, "
-        f"or choose another port with rpc.{key} or {option}",
+        errno.EADDRINUSE: f"another process uses this port: stop it, or choose another port with "
+        f"rpc.{key} or {option} (0: a free one)",
+        errno.EACCES: "ports below 1024 need root or CAP_NET_BIND_SERVICE: give the server one of "
+        f"them, or choose another port with rpc.{key} or {option}",
         errno.EADDRNOTAVAIL: "this computer does not have that address: choose another with "
         "rpc.listen or --listen",
     }
     if key == "mapper_port":
         hints[errno.EADDRINUSE] += ", or do without an endpoint mapper: rpc.mapper = false"
-    # asyncio of Python 3.13 passes this one on without its number, and only this one.
+    # asyncio of Python 3.13 raises this error, and only this one, without its number.
     number = error.errno or errno.EADDRNOTAVAIL
     hint = hints.get(number, f"see rpc.{key} and rpc.listen")
     reason = os.strerror(number)
@@ -392,7 +394,7 @@ def _why_no_discovery(error: OSError, address: str, port: int) -> str:
     reason = error.strerror or error
     return (
         f"cannot listen for discovery at UDP {address}:{port}: {reason}; choose another with "
-        "discovery.listen and discovery.port, or do without: discovery.enabled = false"
+        "discovery.listen and discovery.port, or set discovery.enabled = false"
     )
 
 
@@ -400,8 +402,7 @@ def _why_no_monitoring(error: OSError, address: str, port: int) -> str:
     reason = os.strerror(error.errno or errno.EADDRNOTAVAIL)
     return (
         f"cannot listen for monitoring at {address}:{port}: {reason}; choose another with "
-        "monitoring.listen and monitoring.port (0: one that is free), or do without: "
-        "monitoring.enabled = false"
+        "monitoring.listen and monitoring.port (0: a free one), or set monitoring.enabled = false"
     )
 
 
@@ -409,31 +410,31 @@ def _host_name() -> str:
     return socket.gethostname().partition(".")[0]
 
 
-# --- what the store has to hold -------------------------------------------------------------------
+# --- the server's place in the directory ----------------------------------------------------------
 
 
 def find_place(config: Config, store: Store) -> Place:
-    """The enterprise and the own site, which there have to be before anything is served (1.5)."""
+    """Finds the enterprise and the own site, without which nothing can be served (1.5)."""
     with store.read() as view:
         root = enterprise(view)
         if root is None or not view.count(ObjectType.SITE):
             lacking = "enterprise" if root is None else "site"
             where = file_of(config.store.url) or without_passwords(config.store.url)
             raise ServeError(
-                f"{where}: holds no {lacking}, so there is no directory to serve; "
-                "'mqis import FILE' brings one in, 'mqis tour' makes one to try"
+                f"{where}: this store holds no {lacking}, so there is no directory to serve; "
+                "'mqis import FILE' imports one, 'mqis tour' makes an example"
             )
         name = root.path or ""
         if config.enterprise.name and config.enterprise.name.lower() != name.lower():
             raise ConfigError(
-                f"enterprise.name: is {config.enterprise.name!r}, but the store holds the "
+                f"enterprise.name: it is {config.enterprise.name!r}, but the store holds the "
                 f"directory of {name!r}"
             )
         return Place(name, config.server.name or _host_name(), _own_site(config, view))
 
 
 def _own_site(config: Config, view: View) -> DirectoryObject:
-    """The site of the configuration, or that of the machine it names."""
+    """The site that the configuration names, or the site of its machine."""
     wanted, name = config.server.site, config.server.name
     machine = view.find(ObjectType.MACHINE, name) if name else None
     ids = () if machine is None else sites_of(machine)
@@ -442,14 +443,14 @@ def _own_site(config: Config, view: View) -> DirectoryObject:
     if not wanted:
         if own:
             return own[0]
-        reason = f"the directory has no machine {name!r} that would tell" if name else "not set"
+        reason = f"not set, and the directory has no machine {name!r}" if name else "not set"
         raise ConfigError(
-            f"server.site: {reason}; name the site that this server stands in (or --site): {known}"
+            f"server.site: {reason}; name the site of this server here or with --site: {known}"
         )
     site = view.find(ObjectType.SITE, wanted)
     if site is None:
         raise ConfigError(f"server.site: the directory has no site {wanted!r}; it has: {known}")
     if own and site.id not in {s.id for s in own}:
         stands = ", ".join(s.path or "" for s in own)
-        raise ConfigError(f"server.site: is {wanted!r}, but {name} stands in {stands}")
+        raise ConfigError(f"server.site: it is {wanted!r}, but {name} belongs to {stands}")
     return site

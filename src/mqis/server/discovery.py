@@ -1,4 +1,4 @@
-"""A discovery responder beside a directory server, answering from the same store."""
+"""The discovery responder of a directory server, which answers from the server's store."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 log = logging.getLogger(__name__)
 
-#: How old an answer may be.
+#: Seconds after which the answer is read from the store again.
 REFRESH_S = 5.0
 
 
 async def start_discovery(
     section: DiscoverySection, store: Store, server_name: str, site_id: Guid
 ) -> tuple[DiscoveryResponder, int]:
-    """A responder that listens, and its port; ``OSError`` if it cannot."""
+    """Starts a responder; returns it with its port; raises ``OSError`` if it cannot listen."""
 
     def load() -> LocalQueueManager:
         with store.read() as view:
@@ -41,8 +41,8 @@ async def start_discovery(
     )
     if server.silent_because is not None:
         log.warning(
-            "discovery answers nobody: %s; name connected networks in discovery.networks, or list "
-            "them in the machine object of %s",
+            "discovery is silent: %s; name connected networks in discovery.networks, or list them "
+            "in the machine object of %s",
             *(server.silent_because, server_name),
         )
     responder = DiscoveryResponder(server, load, refresh_s=REFRESH_S)
@@ -57,7 +57,7 @@ async def start_discovery(
 
 
 def _networks(view: View, words: tuple[str, ...]) -> tuple[Guid, ...]:
-    """Connected networks by name or GUID."""
+    """Finds connected networks by name or GUID."""
     return tuple(_network(view, word) for word in words)
 
 

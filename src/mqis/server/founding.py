@@ -1,4 +1,4 @@
-"""A new enterprise: its object, its first site, and the machine of its PEC."""
+"""Founds an enterprise: creates its object, its first site, and the machine of its PEC."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def found(
     *,
     key: RsaPublicKey | None = None,
 ) -> None:
-    """Fill an empty store; ``StorageError`` if it holds an enterprise already.
+    """Founds an enterprise in an empty store; raises ``StorageError`` if it holds one already.
 
-    ``key`` is the PEC's: who joins first has to know it, perhaps before the PEC has published it.
+    ``key`` is the PEC's: the first server that joins needs it, perhaps before the PEC publishes it.
     """
     with store.write() as tx:
         if enterprise(tx) is not None or tx.partitions():
@@ -66,7 +66,7 @@ def found(
 
 
 def _descriptor(kind: ObjectType) -> bytes:
-    """The default of its type, owned by the administrators, who alone may give a machine a key."""
+    """The default descriptor, owned by the administrators: only they may set a machine's key."""
     return default_descriptor(kind, ADMINISTRATORS, MachinePolicy.OWNER).to_bytes()
 
 

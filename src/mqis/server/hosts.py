@@ -1,4 +1,4 @@
-"""Where a machine's queue manager is: the configuration, the directory, DNS, in this order."""
+"""Resolves the address of a machine's queue manager: by configuration, directory, then DNS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IP = (AddressType.IP, AddressType.IP_RAS)
 
 
 class HostResolver:
-    """``runtime.queueing`` asks it before each connection, so changes count at the next one."""
+    """Resolves machine names; called before each connection, so changes take effect at the next."""
 
     def __init__(self, store: Store, hosts: Iterable[tuple[str, str]] = (), port: int = 0) -> None:
         self._store = store
@@ -30,11 +30,11 @@ class HostResolver:
         self.use(hosts)
 
     def use(self, hosts: Iterable[tuple[str, str]]) -> None:
-        """Go on with another section [hosts]."""
+        """Replaces the entries of the section [hosts]."""
         self._hosts = {canonical(name): as_host(text) for name, text in hosts}
 
     async def __call__(self, machine: str) -> tuple[str, int]:
-        """``OSError`` for a machine that nobody knows an address of."""
+        """Returns address and port of a machine; raises ``OSError`` if no address is known."""
         listed = self._hosts.get(canonical(machine))
         if listed is not None:
             return listed[0], listed[1] or self._port

@@ -1,4 +1,4 @@
-"""Who a server is in the enterprise: what 'mqis join' wrote, or what its own store says."""
+"""The identity of a server in the enterprise, from its configuration and its store."""
 
 from __future__ import annotations
 
@@ -26,34 +26,43 @@ def server_name(config: Config) -> str:
 
 
 def identify(config: Config, view: View) -> Server:
-    """``ConfigError`` names the key that is missing, or that the store contradicts."""
+    """Returns the server's identity.
+
+    Raises ``ConfigError`` for a key that is missing, or that contradicts the store.
+    """
     name, section = server_name(config), config.replication
     role = Role(config.server.role.value)
     machine = view.find(ObjectType.MACHINE, name)
     id_ = _agreed("replication.id", section.id, None if machine is None else machine.id)
     if id_ is None:
         raise ConfigError(
-            f"server.role: is {role.value}, but the directory has no machine {name!r}; a server "
-            "becomes a member by 'mqis join', and 'mqis init --enterprise' begins a new one"
+            f"server.role: it is {role.value}, but the directory has no machine {name!r}; 'mqis "
+            "join' makes this server a member, 'mqis init --enterprise' founds an enterprise"
         )
     site = section.site_id or _site_of(machine)
     if site is None:
         raise ConfigError(f"replication.site_id: not set, and the machine {name!r} names no site")
     pec = section.pec or _pec_of(view) or (name if role is Role.PEC else "")
     if not pec:
-        raise ConfigError("replication.pec: not set, and the store does not tell; 'mqis join' does")
+        raise ConfigError(
+            "replication.pec: not set, and the store names no PEC; 'mqis join' sets it"
+        )
     if (role is Role.PEC) is not (name_key(pec) == name_key(name)):
-        raise ConfigError(f"server.role: is {role.value}, but the PEC of this enterprise is {pec}")
+        raise ConfigError(
+            f"server.role: it is {role.value}, but the PEC of this enterprise is {pec}"
+        )
     seeds = {seed.id: seed.name for seed in seeds_of(config)}
     psc = section.psc or _psc_of(view, site)
     if role is Role.BSC and not psc:
-        raise ConfigError("replication.psc: not set, and the store does not tell; 'mqis join' does")
+        raise ConfigError(
+            "replication.psc: not set, and the store names no PSC; 'mqis join' sets it"
+        )
     return Server(name, id_, site, role, pec, psc if role is Role.BSC else "", seeds)
 
 
 def _agreed(key: str, said: Guid | None, stored: Guid | None) -> Guid | None:
     if said is not None and stored is not None and said != stored:
-        raise ConfigError(f"{key}: is {said}, but the store says {stored}")
+        raise ConfigError(f"{key}: it is {said}, but the store says {stored}")
     return said or stored
 
 
@@ -81,7 +90,7 @@ def seeds_of(config: Config) -> list[Seed]:
 
 
 def parse_seed(text: str) -> Seed:
-    """``NAME GUID [KEY]``, the key a PUBLICKEYBLOB in Base64."""
+    """Parses ``NAME GUID [KEY]``; the key is a PUBLICKEYBLOB in Base64."""
     words = text.split()
     try:
         name, id_ = words[0], Guid.parse(words[1])

@@ -1,7 +1,7 @@
-"""Logging on to a server: accounts that may be exchanged, and what becomes of failed logons.
+"""Logons to a server: replaceable accounts, and the counting of failed logons.
 
-A logon that fails is counted (``protocol.logons`` says what follows) and leaves an audit line with
-the peer's address. Connections and S_DSValidateServer share one authenticator, so one count.
+A failed logon is counted (``protocol.logons`` decides how long to wait) and leaves an audit line
+with the peer's address. Connections and S_DSValidateServer share one authenticator and one count.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from mqis.server.accounts import AccountsError, AccountsFile
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
 
-#: Characters of a name or a reason from elsewhere that go into a line or a table.
+#: Characters at most of a reason and of a name from a peer, in a log line or a table.
 _MOST_SHOWN = 300
 _MOST_NAME = 80
 
 
 class LiveAccounts:
-    """``runtime.authentication.account.Accounts`` whose file may be exchanged.
+    """Accounts whose file may be replaced; ``runtime.authentication.account.Accounts``.
 
-    A file that cannot be used lets nobody in, and says so in the log: a server stays up while
-    somebody repairs it.
+    With a file that cannot be used, every logon fails and the log says why; the server stays up
+    while the file is repaired.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = AccountsFile(path)
 
     def use(self, path: Path) -> None:
-        """Look into another file from now on; ``AccountsError`` if it is damaged or not private."""
+        """Switches to another file; raises ``AccountsError`` if it is damaged or not private."""
         file = AccountsFile(path)
         if file.path.exists():
             log.info("accounts", extra=details(file=file.path, number=len(file.accounts())))
         else:
-            text = "no accounts yet, callers are anonymous; 'mqis account add' makes the file"
+            text = "no accounts yet, all callers are anonymous; 'mqis account add' makes the file"
             log.warning(text, extra=details(file=file.path))
         self._file = file
 
@@ -63,9 +63,9 @@ class LiveAccounts:
 
 
 class AuditedAuthenticator:
-    """The server's authenticator: it counts logons that fail, and has those wait who fail often.
+    """The server's authenticator: counts failed logons, and makes repeated failures wait.
 
-    Programs of this computer wait by account only: the console logs many users on from here.
+    Programs on this computer wait by account only: the console logs many users on from here.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class AuditedAuthenticator:
         min_level: int = AuthLevel.INTEGRITY,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """``min_level`` is what a server asks of identities; lower ones are told, not refused."""
+        """``min_level``: logons below it are logged, and their users are anonymous."""
         self._authenticator = authenticator
         self._min_level = min_level
         self._clock = clock
         self._failed = FailedLogons(limits)
-        #: Contexts that were begun, logons that failed, and of these the ones that were not
-        #: judged because somebody had to wait, since the start.
+        #: Since the start: logons that were begun, those that failed, and those of the failed
+        #: ones that were refused unchecked because of a wait.
         self.attempts = 0
         self.failures = 0
         self.unjudged = 0
@@ -97,17 +97,17 @@ class AuditedAuthenticator:
         self.attempts += 1
         return _AuditedContext(context, attempt, level)
 
-    # --- what attempts ask ------------------------------------------------------------------------
+    # --- called by attempts -----------------------------------------------------------------------
 
     def wait_s(self, peer: str, account: str = "") -> float:
-        """How long a peer, or an account there, has to wait before a password is judged."""
+        """Seconds that a peer, or an account there, has to wait before a password is checked."""
         now, address = self._clock(), computer_of(peer)
         if account:
             return self._failed.account_wait_s(address, account, now)
         return self._failed.address_wait_s(address, now)
 
     def failed(self, peer: str, account: str, shown: str, reason: str) -> None:
-        """Count a logon that was judged and failed, and tell of it."""
+        """Counts and logs a logon that was checked and failed."""
         self.failures += 1
         now, address = self._clock(), computer_of(peer)
         counted = self._failed.failed(address, account, now, exempt=is_loopback(peer))
@@ -120,7 +120,7 @@ class AuditedAuthenticator:
             audit.error(text, shown, extra=details(peer=peer, failures=counted.alarm))
 
     def not_judged(self, peer: str, shown: str) -> None:
-        """Count a logon that came too early. No line: there would be one for each attempt."""
+        """Counts a logon during a wait, without an audit line: there would be one per attempt."""
         self.failures += 1
         self.unjudged += 1
         log.debug("%s has to wait before it may log on", shown, extra=details(peer=peer))
@@ -134,16 +134,16 @@ class AuditedAuthenticator:
 
 
 class _MustWait(AuthenticationError):
-    """An attempt that comes too early."""
+    """A logon was attempted before the end of its wait."""
 
 
 class _Attempt:
-    """One logon: who it says it is, and whether it may be judged."""
+    """One logon: the account that it claims, and its wait."""
 
     def __init__(self, authenticator: AuditedAuthenticator, peer: str) -> None:
         self._authenticator = authenticator
         self.peer = peer
-        #: Under which the account is counted; '' until a name was given.
+        #: The key under which failures are counted; empty until a name was given.
         self.account = ""
         self.shown = "somebody"
 
@@ -151,7 +151,7 @@ class _Attempt:
         self._check(self._authenticator.wait_s(self.peer))
 
     def check_account(self, name: str, account: Account | None) -> None:
-        """However it is written, an account is one; names that are none are counted as they are."""
+        """Sets the name under which failures count: an account's own, or the unknown name."""
         self.shown = _cut(name if account is None else str(account), _MOST_NAME)
         self.account = self.shown.upper()
         self._check(self._authenticator.wait_s(self.peer, self.account))
@@ -172,7 +172,7 @@ class _Attempt:
 
 
 class _AuditedContext:
-    """One context; whatever it raises between its first leg and its last is a failed logon."""
+    """A security context whose errors during the logon count as a failed logon."""
 
     def __init__(self, context: SecurityContext, attempt: _Attempt, level: int) -> None:
         self._context = context
@@ -210,14 +210,14 @@ class _AuditedContext:
         signature: bytes,
         sign_header: bool,
     ) -> bytes:
-        """A wrong signature is told: whoever relays a logon has no key to sign with."""
+        """Logs a wrong signature: an attacker who relays a logon has no key to sign with."""
         try:
             return self._context.unprotect(level, header, body, trailer, signature, sign_header)
         except AuthenticationError as error:
             if not self._refused:
                 self._refused = True
                 shown, peer = self._attempt.shown, self._attempt.peer
-                text = "refused: a message that is not of %s: %s"
+                text = "refused: a message that was not signed by %s: %s"
                 audit.warning(text, shown, error, extra=details(peer=peer))
             raise
 

@@ -1,8 +1,8 @@
-"""What the directory says of a server that runs: its key, its role, and that no other has it.
+"""Keeps the directory right about a running server: its key, its role, and the only PSC.
 
-A server that just joined has done so. One that was promoted, or follows another PSC now, has
-another role than its machine object says; and the PSC of a site sees to it that no other machine of
-the site calls itself one, since backups follow whoever is a PSC of their site (3.2.7.1, E57).
+A server that just joined is right already. A server that was promoted, or follows another PSC now,
+has another role than its machine object says. The PSC of a site makes sure that no other machine of
+the site is marked as a PSC, since backups follow any PSC of their site (3.2.7.1, E57).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mqis.wire.propvariant import PropVariant
 
 log = logging.getLogger(__name__)
 
-#: Until the next attempt; then twice that.
+#: Seconds until the next attempt, doubled each time, and their maximum.
 _PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
 
 _BITS = {Role.PEC: ServiceBits.PEC, Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
@@ -40,13 +40,13 @@ _PRIMARY = (ServiceBits.PSC, ServiceBits.PEC)
 
 
 def key_list(key: RsaPublicKey) -> bytes:
-    """A key as the properties of machines and sites have it."""
+    """Encodes a key as in the properties of machines and sites."""
     return PublicKeys((PublicKey.of(key),)).to_bytes()
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A machine object that has to say something else."""
+    """A change that a machine object needs."""
 
     machine: DirectoryObject
     values: dict[int, PropVariant]
@@ -57,16 +57,16 @@ class Correction:
 
 
 async def publish(store: Store, me: Server, driver: NodeDriver, key: RsaPublicKey | None) -> None:
-    """Put right what the directory says; returns when it is.
+    """Corrects the directory; returns when it is right.
 
-    An authority that still asks the others, or does not answer, is tried again; and so is a
-    directory that has not heard yet that this server was promoted.
+    It retries while the authority is recovering or does not answer, and while this copy of the
+    directory does not yet show that this server was promoted.
     """
     pause_s = _PAUSE_S
     while True:
         wrong: list[Correction] = []
         settled = False
-        # A store that fails reports that itself; the next look may succeed.
+        # A store that fails reports that itself; the next attempt may succeed.
         with suppress(StorageError), store.read() as view:
             wrong = list(corrections(view, me, key))
             settled = _agrees(view, me)
@@ -76,16 +76,19 @@ async def publish(store: Store, me: Server, driver: NodeDriver, key: RsaPublicKe
             except (DirectoryError, StorageError) as error:
                 settled = False
                 if pause_s == _PAUSE_S:
-                    log.warning("the directory lacks this machine's key or role: %s", error)
+                    log.warning(
+                        "this machine's key or role cannot be published in the directory yet: %s",
+                        error,
+                    )
             else:
-                _tell(correction, me)
+                _log_correction(correction, me)
         if settled:
             return
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
 
-def _tell(correction: Correction, me: Server) -> None:
+def _log_correction(correction: Correction, me: Server) -> None:
     if correction.machine.id != me.id:
         log.info("%s is a backup of this site now", correction.machine.path)
         return
@@ -96,7 +99,7 @@ def _tell(correction: Correction, me: Server) -> None:
 
 
 def _agrees(view: View, me: Server) -> bool:
-    """Whether the directory names this server for its role: a PSC that was replaced waits."""
+    """True if the directory names this server for its role; a replaced PSC is not named."""
     named = authority(Guid.NULL if me.is_pec else me.site, view) or ""
     return me.is_called(named) is not me.is_bsc
 

@@ -1,4 +1,4 @@
-"""Replication beside a directory server: a node from a configuration, over the same store."""
+"""The replication of a directory server: a node made from the configuration, on its store."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 log = logging.getLogger(__name__)
 
-#: While a new server gets its directory: how often it looks, and how often it says so.
+#: While a new server gets its directory: seconds between two checks, and between two log lines.
 _LOOK_S = 0.1
 _SAY_S = 5.0
 
 
 class ReplicationError(MqisError):
-    """Replication cannot start: what is in the way, and what to do about it."""
+    """Replication cannot start; the message says why and what to do."""
 
 
 def settings_of(section: ReplicationSection) -> Settings:
@@ -80,7 +80,7 @@ def settings_of(section: ReplicationSection) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class RunningJournal:
-    """The files, and the thread that keeps them up with the store."""
+    """The journal's files, and the thread that writes them from the store."""
 
     files: Journal
     thread: JournalThread
@@ -88,7 +88,7 @@ class RunningJournal:
 
 @dataclass(slots=True)
 class ReplicationService:
-    """A node that runs; ``stop`` of the stack that it was started with ends it."""
+    """A running node; closing the stack that it was started with ends it."""
 
     me: Server
     driver: NodeDriver
@@ -96,9 +96,9 @@ class ReplicationService:
     store: Store
     key: MachineKey | None
     port: int
-    #: None: nobody is told of changes.
+    #: None: no change notifications are sent.
     notifier: ChangeNotifier | None = None
-    #: None: whatever the directory says, nothing is passed on.
+    #: None: messages are never forwarded, whatever the directory says.
     routing: ServerRouting | None = None
     #: None: no journal is kept.
     journal: RunningJournal | None = None
@@ -108,7 +108,7 @@ class ReplicationService:
         return LocalQueueManager(self.me.name, self.me.id)
 
     def reread(self, config: Config) -> None:
-        """What may change while it runs: where others are, and times."""
+        """Applies the keys that may change while it runs: addresses of others, and times."""
         self.resolver.use(config.hosts.entries)
         self.driver.node.replication.settings = settings_of(config.replication)
 
@@ -119,7 +119,7 @@ class ReplicationService:
     # --- a new server -----------------------------------------------------------------------------
 
     async def bootstrapped(self) -> None:
-        """Return when there is a directory to serve; a new server gets its own from the others."""
+        """Waits until there is a directory to serve; a new server gets it from the others."""
         if await self.driver.inspect(lambda tx, _memory: _is_ready(tx, self.me)):
             return
         began = said = time.monotonic()
@@ -134,7 +134,7 @@ class ReplicationService:
         log.info("the directory is here", extra=details(objects=objects, seconds=seconds))
 
     def _lacking(self, view: View, memory: Memory) -> str | None:
-        """What the first synchronisation has not brought yet."""
+        """The part that the first synchronisation has not brought yet; None if complete."""
         if enterprise(view) is None:
             return f"the enterprise, from {self.me.psc or self.me.pec}"
         if view.get(ObjectType.SITE, self.me.site) is None:
@@ -148,7 +148,7 @@ class ReplicationService:
         return None
 
     async def publish(self) -> None:
-        """Have the directory tell our key and our role."""
+        """Publishes our key and our role in the directory."""
         key = None if self.key is None else self.key.public
         await publish(self.store, self.me, self.driver, key)
 
@@ -176,21 +176,21 @@ def _owned(view: View, me: Server) -> list[str]:
 
 
 def check_signing(config: Config) -> None:
-    """Warn of a server that believes unsigned messages, and refuse one that others can reach."""
+    """Warns if unsigned messages are accepted, and refuses that beyond loopback."""
     section = config.replication
     if section.signing is SigningPolicy.REQUIRE:
         return
     address = section.listen or config.rpc.listen
     if not is_loopback(address) and not section.unsigned_beyond_loopback:
         raise ReplicationError(
-            f'replication.signing is "{section.signing.value}", so whoever reaches {address} could '
-            'speak as any server of the enterprise; set replication.signing = "require", or '
-            "replication.listen to a loopback address, or, on a network that nobody else reaches, "
+            f'replication.signing is "{section.signing.value}", so anyone who can reach {address} '
+            'could act as any server of the enterprise; set replication.signing = "require", or '
+            "replication.listen to a loopback address, or, on a private network, "
             "replication.unsigned_beyond_loopback = true"
         )
     log.warning(
-        "unsigned messages are believed: whoever reaches the queue port can speak as any server "
-        'of the enterprise; set replication.signing = "require"',
+        "unsigned messages are accepted: anyone who can reach the queue port can act as any "
+        'server of the enterprise; set replication.signing = "require"',
         extra=details(signing=section.signing.value, listen=address),
     )
 
@@ -214,10 +214,10 @@ async def start_replication(
     *,
     restored: bool = False,
 ) -> ReplicationService:
-    """A node that listens; what ends it goes on ``stack``.
+    """Starts a node; its clean-up is pushed on ``stack``.
 
-    ``drain`` ends the writer, which is after the node and before the journal. ``restored``: the
-    store is a backup, so the others are asked what they have before this server decides anything.
+    ``drain`` ends the writer, after the node and before the journal. ``restored``: the store is
+    from a backup, so the other servers are asked before this server makes changes.
     """
     section = config.replication
     check_signing(config)
@@ -227,7 +227,7 @@ async def start_replication(
     policy = section.signing
     members = Members(store, seeds, keys_required=policy is SigningPolicy.REQUIRE)
     unsigned = policy is SigningPolicy.NONE
-    # Who does not sign tells his key all the same, if he has one: others need it before he does.
+    # A server that does not sign publishes its key all the same: others may require it later.
     keyless = unsigned and not Path(section.key).exists()
     key = None if keyless else MachineKey.open(Path(section.key))
     signer = None if key is None or unsigned else MachineSigner(key, members.keys_of)
@@ -258,7 +258,7 @@ async def start_replication(
         on_outcome=(lambda _outcome: None) if routing is None else routing.handle,
         restored=restored,
     )
-    stack.callback(_tell_end, driver)
+    stack.callback(_log_end, driver)
     await stack.enter_async_context(driver)
     port = await _listen(driver, config)
     log.info("replicating", extra=details(server=me.name, role=me.role.value, port=port))
@@ -276,7 +276,7 @@ async def start_replication(
     return service
 
 
-def _tell_end(driver: NodeDriver) -> None:
+def _log_end(driver: NodeDriver) -> None:
     counted, transport = driver.statistics, driver.node.queue.statistics
     log.info(
         "replication ended",
@@ -300,16 +300,16 @@ def _start_journal(
     for text in journal.mended:
         log.warning("journal: %s", text)
     keeper = Keeper(store, journal, every=section.snapshot_records, keep=section.keep_snapshots)
-    thread = JournalThread(keeper, _tell_journal)
+    thread = JournalThread(keeper, _log_journal)
     stack.push_async_callback(asyncio.to_thread, thread.close)
     return RunningJournal(journal, thread)
 
 
-def _tell_journal(error: StorageError | None) -> None:
+def _log_journal(error: StorageError | None) -> None:
     if error is None:
         log.info("the journal is written again")
     else:
-        log.error("the journal is not written: %s", error)
+        log.error("the journal cannot be written: %s", error)
 
 
 async def _listen(driver: NodeDriver, config: Config) -> int:
@@ -323,6 +323,6 @@ async def _listen(driver: NodeDriver, config: Config) -> int:
         reason = os.strerror(error.errno or errno.EADDRNOTAVAIL)
         raise ReplicationError(
             f"cannot listen for messages at {address}:{section.port}: {reason}; choose another "
-            "with replication.listen and replication.port (0: one that is free)"
+            "with replication.listen and replication.port (0: a free one)"
         ) from error
     return port

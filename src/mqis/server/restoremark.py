@@ -1,8 +1,7 @@
-"""The mark of a store that was put back: its numbers may be behind what others have seen.
+"""The mark of a restored store, whose numbers may be behind those that others have seen.
 
-It lies in the store itself, so nobody can forget it. ``mqis serve`` heeds it as it does
-``--restored``, and takes it away when the last partition serves again; after a crash on the way it
-is still there.
+It is in the store itself, so it cannot be forgotten. ``mqis serve`` treats it like ``--restored``,
+and removes it when all own partitions have recovered; until then it survives a crash.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def put_mark(tx: Transaction, origin: str) -> None:
 
 
 def mark_of(view: View) -> str | None:
-    """Where the store came from; None: nowhere, it is the server's own."""
+    """The backup that the store was restored from; None if it has no mark."""
     found = view.state(_FAMILY, _KEY)
     return None if found is None else found.decode("utf-8", "replace")
 
@@ -40,9 +39,9 @@ def drop_mark(tx: Transaction) -> None:
 
 
 async def forget_when_recovered(driver: NodeDriver) -> None:
-    """Take the mark away once nothing of ours waits for the other servers any more."""
+    """Removes the mark once no own partition is in recovery."""
 
-    def look(tx: Transaction, memory: Memory) -> bool:
+    def drop_if_recovered(tx: Transaction, memory: Memory) -> bool:
         if memory.recoveries:
             return False
         drop_mark(tx)
@@ -51,6 +50,6 @@ async def forget_when_recovered(driver: NodeDriver) -> None:
     done = False
     while not done:
         await asyncio.sleep(_LOOK_S)
-        with suppress(StorageError):  # the driver tells of it; the mark stays
-            done = await driver.inspect(look)
-    log.info("the store that was put back is this server's own now")
+        with suppress(StorageError):  # the driver reports it; the mark stays
+            done = await driver.inspect(drop_if_recovered)
+    log.info("the restored store has caught up with the other servers")

@@ -1,6 +1,6 @@
-"""``mqis serve``: one directory server as a process, from its ready line to its last commit.
+"""The process of ``mqis serve``: one directory server and its signals.
 
-SIGTERM and SIGINT end it with grace, a second one at once; SIGHUP rereads the configuration.
+SIGTERM and SIGINT end it gracefully, a second one at once; SIGHUP rereads the configuration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OTHER_FILES = 128
 def serve(
     read: Callable[[], Config], on_ready: Callable[[Ready], None], *, restored: bool = False
 ) -> None:
-    """Serve until a signal. ``read`` gives the configuration, at each SIGHUP again."""
+    """Serves until a signal. ``read`` reads the configuration, again at each SIGHUP."""
     config = read()
     logs.configure(config.log)
     raise_file_limit(config.rpc.max_connections)
@@ -34,11 +34,13 @@ def serve(
         try:
             runner.run(_Process(config, read, on_ready, restored=restored).run())
         except asyncio.CancelledError:
-            raise ServeError("ended at once: calls that ran may not have been answered") from None
+            raise ServeError(
+                "stopped at once by a second signal: running calls may not have been answered"
+            ) from None
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where there is one, which is twice as fast."""
+    """The factory of uvloop if that is installed: it is twice as fast."""
     try:
         import uvloop  # noqa: PLC0415
     except ImportError:
@@ -91,7 +93,7 @@ class _Process:
         log.info("stopped")
 
     async def _started(self) -> bool:
-        """Start; a new server waits for its directory, and may be told to stop meanwhile."""
+        """Starts the server; returns False if a signal stopped it before it was ready."""
         starting = asyncio.ensure_future(self._server.start())
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
@@ -121,16 +123,18 @@ class _Process:
         try:
             result = self._server.reread(self._read())
         except MqisError as error:
-            log.error("the configuration stays as it was: %s", error)
+            log.error("the new configuration is refused, the old one stays in effect: %s", error)
             return
         logs.configure(result.config.log)
         log.info("configuration reread", extra=details(applied=result.applied))
         if result.waiting:
-            log.warning("these keys want a restart", extra=details(keys=result.waiting))
+            log.warning(
+                "these keys take effect after a restart", extra=details(keys=result.waiting)
+            )
 
 
 def raise_file_limit(connections: int) -> None:
-    """A connection is an open file; systems start with room for about a thousand."""
+    """Raises the limit of open files: each connection needs one, and 1024 is a usual limit."""
     wanted = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -138,5 +142,5 @@ def raise_file_limit(connections: int) -> None:
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     if most < wanted:
-        text = "fewer connections than rpc.max_connections: raise the limit of open files"
+        text = "the limit of open files allows fewer connections than rpc.max_connections: raise it"
         log.warning(text, extra=details(files=most, wanted=wanted))

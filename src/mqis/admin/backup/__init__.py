@@ -1,1 +1,1 @@
-"""Backups of one server: taking one while it runs, looking at one, putting one back."""
+"""Backups of one server: taking, reading and restoring them."""

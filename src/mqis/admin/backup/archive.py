@@ -1,8 +1,8 @@
 """The file of a backup: a gzipped tar whose first member is the manifest.
 
-It is written under another name, read again from the disk, and only then gets its own: a file that
-has its name is whole. Digests find what a disk or a copy has damaged. They are no signature: who
-can write the file can write another manifest too.
+It is written under a temporary name, read back from the disk, and only then renamed: a file with
+its final name is complete. Digests detect damage by a disk or a copy. They are not a signature:
+anyone who can write the file can replace the manifest too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MANIFEST, _DIGEST = "manifest.json", "manifest.sha256"
 _BLOCK = 1 << 20
 #: A manifest of an enterprise with a hundred thousand sites fits.
 _MAX_MANIFEST = 32 << 20
-#: What is read into memory, and how large each may be; the store goes to the disk.
+#: The files that are read into memory, with their maximum sizes; the store goes to the disk.
 _MAX_SIZES: dict[str, int] = {
     Content.CONFIG: 1 << 20,
     Content.ACCOUNTS: 64 << 20,
@@ -38,7 +38,7 @@ _DAMAGE = (UnpackError, tarfile.TarError, EOFError, zlib.error)
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """What the system says of writing here, as our error."""
+    """Turns an ``OSError`` of writing into a ``BackupError``."""
     try:
         yield
     except OSError as error:
@@ -48,7 +48,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def digest_of(path: Path) -> FileEntry:
-    """Size and digest under the file's own name."""
+    """The entry of a file in the manifest: its name, size and digest."""
     sha, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -58,7 +58,7 @@ def digest_of(path: Path) -> FileEntry:
 
 
 def write_archive(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
-    """All of it, on the disk when this returns; nobody else may read it."""
+    """Writes the archive durably, with mode 0600."""
     data = manifest.to_bytes()
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
     with os.fdopen(number, "wb") as out:
@@ -84,14 +84,14 @@ def _add(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
 
 
 class Archive:
-    """A backup on disk; everything that is read from it has the digest that its manifest says."""
+    """A backup on disk; all data that is read from it is checked against the manifest's digests."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest = self._manifest()
 
     def verify(self) -> dict[str, bytes]:
-        """Read all of it; what is small, which the store is not."""
+        """Reads and checks all files; returns the small ones, that is, all but the store."""
         small: dict[str, bytes] = {}
         with self._opened() as files:
             for entry in self._entries(files):
@@ -102,12 +102,12 @@ class Archive:
                 else:
                     small[entry.name] = b"".join(checked)
             if files.next() is not None:
-                raise UnpackError("there is more in it than it says")
+                raise UnpackError("it holds more than its manifest lists")
             files.end()
         return small
 
     def extract(self, to: Mapping[str, Path]) -> None:
-        """Write the files that ``to`` names, each with mode 0600 and on the disk."""
+        """Writes the files that ``to`` names durably, each with mode 0600."""
         with self._opened() as files:
             for entry in self._entries(files):
                 if entry.name in to:
@@ -117,21 +117,21 @@ class Archive:
         with self._opened() as files:
             data, said = (_small(files, name) for name in (_MANIFEST, _DIGEST))
         if hashlib.sha256(data).hexdigest().encode() != said:
-            raise self._damaged("the manifest is not the one that was written")
+            raise self._damaged("the manifest was changed")
         try:
             manifest = Manifest.from_bytes(data)
         except BackupError as error:
             raise BackupError(f"{self.path}: {error}") from error
         names = [entry.name for entry in manifest.files]
         if len(set(names)) != len(names) or not set(names) <= set(Content):
-            raise self._damaged(f"it lists {', '.join(names)}")
+            raise self._damaged(f"its manifest lists the files {', '.join(names)}")
         for entry in manifest.files:
             if entry.size > _MAX_SIZES.get(entry.name, entry.size):
                 raise self._damaged(f"{entry.name} has {entry.size:,} bytes, which is too much")
         return manifest
 
     def _entries(self, files: Unpacker) -> Iterator[FileEntry]:
-        """The files in the order of the manifest; nothing else is looked at."""
+        """Yields the files in the order of the manifest; raises UnpackError for any other."""
         for name in (_MANIFEST, _DIGEST):
             _small(files, name)
         for entry in self.manifest.files:
@@ -139,7 +139,7 @@ class Archive:
             if member is None or member.name != entry.name:
                 raise UnpackError(f"{entry.name} is missing")
             if member.size != entry.size:
-                raise UnpackError(f"{entry.name} is not what was written")
+                raise UnpackError(f"{entry.name} has another size than its manifest says")
             yield entry
 
     @contextmanager
@@ -155,24 +155,26 @@ class Archive:
             raise BackupError(f"{self.path}: {error.strerror}") from error
 
     def _damaged(self, reason: str) -> BackupError:
-        return BackupError(f"{self.path}: not a whole backup: {reason}; use another one")
+        return BackupError(
+            f"{self.path}: this backup is damaged or incomplete: {reason}; use another one"
+        )
 
 
 def _small(files: Unpacker, name: str) -> bytes:
     member = files.next()
     if member is None or member.name != name or member.size > _MAX_MANIFEST:
-        raise UnpackError(f"{name} is not where it belongs")
+        raise UnpackError(f"{name} is not at its place in the file")
     return b"".join(files.blocks())
 
 
 def _checked(entry: FileEntry, files: Unpacker) -> Iterator[bytes]:
-    """The blocks of one file; at the end it is known whether they are the right ones."""
+    """Yields the blocks of one file; raises UnpackError at the end if the digest is wrong."""
     sha = hashlib.sha256()
     for block in files.blocks():
         sha.update(block)
         yield block
     if sha.hexdigest() != entry.sha256:
-        raise UnpackError(f"{entry.name} is not what was written")
+        raise UnpackError(f"{entry.name} was changed: its digest is wrong")
 
 
 def _write(target: Path, blocks: Iterable[bytes]) -> None:

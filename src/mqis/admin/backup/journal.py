@@ -1,9 +1,9 @@
-"""The journal of a store that was put back.
+"""The journal of a restored store.
 
-Server and number identify a record for good, so numbers that may have been given out are skipped:
-they go on where the clock is, which is ahead of every server that writes less than 2^24 a second.
-What waited for the old journal has no place in the new one, which begins with a snapshot of the
-directory as it is now.
+Server and number identify a record for ever, so numbers that may have been used are skipped: the
+next one comes from the clock, which is ahead of every server that writes less than 2^24 records a
+second. Records that waited for the old journal are dropped: the new one begins with a snapshot of
+the directory as it is now.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mqis.storage.journal.reader import Segment
 from mqis.storage.journal.snapshot import write_snapshot
 from mqis.wire.journal import Whole
 
-#: And at least this far behind what is known, if the clock is not.
+#: Numbers that are skipped at least, if the clock is behind.
 LSN_JUMP = 1 << 20
 _CLOCK_SHIFT = 24
 
 
 def last_lsn(directory: Path | None) -> int:
-    """The newest record of a journal; 0 where there is none, or none that can be read."""
+    """The number of a journal's newest record; 0 if there is none, or none is readable."""
     if directory is None or not directory.is_dir():
         return 0
     try:
@@ -42,7 +42,7 @@ def draft_of(directory: Path) -> Path:
 
 
 def begin_journal(store: DatabaseStore, directory: Path | None, seen: int) -> Path | None:
-    """Skip numbers; the draft of a new journal, if the server keeps one."""
+    """Skips numbers; returns the draft of a new journal, or None if the server keeps none."""
     with store.writing() as rows:
         known = outbox.last_lsn(rows)
         last = max(max(known, seen) + LSN_JUMP, int(time()) << _CLOCK_SHIFT)

@@ -1,4 +1,4 @@
-"""What a backup says of itself: whose it is, from when, how far its numbers go, and digests."""
+"""The manifest of a backup: its server, its time, sequence numbers and digests."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FORMAT, VERSION = "mqis backup", 1
 
 
 class BackupError(MqisError):
-    """A backup cannot be taken, or not be used: which, why, and what to do."""
+    """A backup cannot be taken or used; the message says why and what to do."""
 
 
 class Content(StrEnum):
-    """What a backup may hold, by the name that it has there."""
+    """The files that a backup may hold, by their names in it."""
 
     STORE = "store.db"
     CONFIG = "mqis.toml"
@@ -32,18 +32,18 @@ class Content(StrEnum):
     KEYTAB = "keytab"
 
 
-#: Whoever has one of these can act as the server, or as its users.
+#: Files whose holder can act as the server, or as its users.
 SECRETS = frozenset({Content.ACCOUNTS, Content.KEY, Content.KEYTAB})
 
 
 def _typed(value: T) -> T:
-    """``value``, if its texts are texts and its numbers count something; ``TypeError`` if not."""
+    """Checks that strings are strings and integers not negative; else raises ``TypeError``."""
     for field in fields(value):
         found = getattr(value, field.name)
         if field.type == "str" and not isinstance(found, str):
-            raise TypeError(f"{field.name} is no text")
+            raise TypeError(f"{field.name} is not a text")
         if field.type == "int" and (type(found) is not int or found < 0):
-            raise TypeError(f"{field.name} is no number")
+            raise TypeError(f"{field.name} is not a number")
     return value
 
 
@@ -56,12 +56,12 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class PartitionEntry:
-    """Numbers are sixteen hexadecimal digits."""
+    """The numbers of a partition, as sixteen hexadecimal digits."""
 
     id: str
     name: str
     owner: str
-    #: Whether this server was its authority.
+    #: True if this server was its authority.
     authority: bool
     last_seq: str
     purged_seq: str
@@ -78,7 +78,7 @@ class Manifest:
     site: str
     #: The GUID of the machine; empty if the directory has none of this name.
     id: str
-    #: What the store was: sqlite or postgresql. In the backup it is SQLite in any case.
+    #: The kind of the server's store: sqlite or postgresql. In the backup it is always SQLite.
     kind: str
     schema: int
     journal_lsn: int
@@ -108,7 +108,7 @@ class Manifest:
         try:
             content: dict[str, Any] = json.loads(data)
             if content["format"] != FORMAT:
-                raise ValueError("it is no backup of mqis")
+                raise ValueError("this is not a backup of mqis")
             if content["version"] != VERSION:
                 raise ValueError(
                     f"its version is {content['version']}, this mqis reads {VERSION}: use the "

@@ -1,8 +1,8 @@
-"""Putting a backup back: everything is verified first, and then all of it is there or nothing.
+"""Restores a backup: all of it is verified first, and then all files are restored or none.
 
-New files are written beside the old ones. Then the old store is moved away, the other files change
-places, and the new store comes last: whoever dies in between leaves a server without a store, which
-does not start, and the same command again ends it. Nothing that was there is deleted.
+New files are written beside the old ones. Then the old store is moved aside, the other files are
+replaced, and the new store comes last: a crash in between leaves a server without a store, which
+does not start, and repeating the command completes the restore. No existing file is deleted.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ from mqis.storage.database import DatabaseStore
 from mqis.storage.journal.files import flush_directory
 from mqis.storage.sqlite import SqliteStore, is_in_use
 
-#: What SQLite keeps beside a file.
+#: Suffixes of the files of an SQLite store.
 _COMPANIONS = ("", "-wal", "-shm")
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the operator asks for."""
+    """The operator's options."""
 
-    #: The configuration: written here, or with ``store_only`` the one that is here already.
+    #: The configuration: written here, or with ``store_only`` the existing one.
     config: Path = Path(DEFAULT_NAME)
     store_only: bool = False
-    #: Whether what is there may be moved away.
+    #: True if existing files may be moved aside.
     force: bool = False
-    #: Whether files may be written that do not lie beside the configuration.
+    #: True if files outside the configuration's directory may be written.
     outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a restore does, decided and verified before anything is changed."""
+    """The steps of a restore, verified before anything is changed."""
 
     archive: Archive
     config: Config
     wish: Wish
-    #: Where each file of the backup goes; the store is not among them if a database takes it.
+    #: The destination of each file; without the store if that goes into a database.
     files: dict[Content, Path]
-    #: What is there already and is moved away.
+    #: Existing files, which are moved aside.
     occupied: tuple[Path, ...]
     stamp: str
 
@@ -79,14 +79,14 @@ class Plan:
 
 @dataclass(slots=True)
 class Restored:
-    """What was done."""
+    """A restore that was done."""
 
     plan: Plan
     moved: list[tuple[Path, Path]] = field(default_factory=list)
 
 
 def plan_restore(archive: Path, wish: Wish) -> Plan:
-    """Read the whole backup and look at what is there; changes nothing."""
+    """Verifies the whole backup and checks the destinations; changes nothing."""
     opened = Archive(archive)
     _require_room(opened, wish.config.absolute().parent)
     small = opened.verify()
@@ -100,14 +100,14 @@ def plan_restore(archive: Path, wish: Wish) -> Plan:
 
 
 def _require_room(archive: Archive, home: Path) -> None:
-    """Refuse before anything is read what would fill the disk."""
+    """Refuses a backup that would fill the disk, before it is unpacked."""
     there = next(path for path in (home, *home.parents) if path.exists())
     needed = sum(entry.size for entry in archive.manifest.files)
     free = shutil.disk_usage(there).free
     if needed > free:
         raise BackupError(
-            f"{archive.path}: cannot be put back: it unpacks to {needed:,} bytes, and {there} has "
-            f"{free:,} free; make room, or choose another place with --config"
+            f"{archive.path}: not enough space to restore: it unpacks to {needed:,} bytes, and "
+            f"{there} has {free:,} free; free some space, or choose another place with --config"
         )
 
 
@@ -122,7 +122,7 @@ def _configuration(archive: Archive, small: dict[str, bytes], wish: Wish) -> Con
 
 
 def _destinations(manifest: Manifest, config: Config, wish: Wish) -> dict[Content, Path]:
-    """Where the configuration says that things are."""
+    """The destinations of the files, as the configuration names them."""
     files: dict[Content, Path] = {}
     if not wish.store_only:
         places = {
@@ -139,7 +139,7 @@ def _destinations(manifest: Manifest, config: Config, wish: Wish) -> dict[Conten
 
 
 def _named(config: Config, files: dict[Content, Path]) -> list[Path]:
-    """Everything that is written to, the journal's directory too."""
+    """All paths that are written to, including the journal's directory."""
     journal = config.replication.journal
     return [*files.values(), *([Path(journal)] if journal else [])]
 
@@ -155,23 +155,23 @@ def _refuse(
     whose = (manifest.server.lower(), manifest.role)
     if whose != (server_name(config).lower(), config.server.role.value):
         raise BackupError(
-            f"{archive.path}: is of {manifest.server} ({manifest.role}), but the configuration is "
-            f"of {server_name(config)} ({config.server.role.value}); to put one server's copy in "
-            "the place of another: mqis promote --rebuild"
+            f"{archive.path}: this backup is of {manifest.server} ({manifest.role}), but the "
+            f"configuration is of {server_name(config)} ({config.server.role.value}); to rebuild "
+            "a server from another one's copy, use mqis promote --rebuild"
         )
     plain = [Path(os.path.normpath(path)) for path in _named(config, files)]
     outside = [path for path in plain if not path.is_relative_to(os.path.normpath(home))]
     if outside and not wish.outside and not wish.store_only:
         raise BackupError(
             f"the configuration in the backup puts {_listed(outside)} outside {home}; if you trust "
-            "it, say so with --allow-outside"
+            "it, allow that with --allow-outside"
         )
     store = files.get(Content.STORE)
     if store is not None and store.exists() and is_in_use(store):
         raise BackupError(f"{store}: a server has this store open; stop it first")
     if occupied and not wish.force:
         raise BackupError(
-            f"there is already {_listed(occupied)}; --force moves what is there away and goes on"
+            f"these files exist already: {_listed(occupied)}; --force moves them aside and goes on"
         )
 
 
@@ -179,11 +179,11 @@ def _listed(paths: list[Path] | tuple[Path, ...]) -> str:
     return ", ".join(map(str, paths))
 
 
-# --- doing it -------------------------------------------------------------------------------------
+# --- restoring ------------------------------------------------------------------------------------
 
 
 def restore(plan: Plan) -> Restored:
-    """All of it; whatever fails on the way leaves everything as it was."""
+    """Carries out the plan; after an error, all files are as before."""
     home = plan.wish.config.absolute().parent
     with explained(home):
         make_private_directory(home)
@@ -209,14 +209,16 @@ def _alone(home: Path) -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
-        raise BackupError(f"{home}: another process restores here") from error
+        raise BackupError(
+            f"{home}: another process is restoring here; wait until it ends"
+        ) from error
     finally:
         os.close(lock)
 
 
 @contextmanager
 def _drafts(plan: Plan, home: Path) -> Iterator[dict[Content, Path]]:
-    """Each file beside its place; what a restore that was killed has left there is replaced."""
+    """The draft of each file, beside its place; drafts of an interrupted restore are deleted."""
     places = {Content.STORE: home / Content.STORE, **plan.files}
     drafts = {content: _draft(path) for content, path in places.items()}
     try:
@@ -240,7 +242,7 @@ def _draft(path: Path) -> Path:
 
 
 def _prepare(plan: Plan, draft: Path) -> Path | None:
-    """Check the store that came out, mark it, and give its journal a new start."""
+    """Checks the unpacked store, marks it as restored, and begins a new journal."""
     manifest = plan.manifest
     with closing(SqliteStore(draft, create=False)) as store:
         faults = store.check()
@@ -248,10 +250,10 @@ def _prepare(plan: Plan, draft: Path) -> Path | None:
             numbers = tuple(numbers_of(plan.config, view))
         said = [(p.id, p.last_seq, p.purged_seq) for p in manifest.partitions]
         if not faults and [(p.id, p.last_seq, p.purged_seq) for p in numbers] != said:
-            faults = ["its numbers are not those of the manifest"]
+            faults = ["its sequence numbers are not those of the manifest"]
         if faults:
             raise BackupError(f"{plan.archive.path}: its store is damaged: {faults[0]}")
-        if plan.config.server.role is not Role.NONE:  # else there is nobody to ask
+        if plan.config.server.role is not Role.NONE:  # else there are no other servers to ask
             with store.write() as tx:
                 put_mark(tx, f"backup of {manifest.server}, {manifest.created}")
         return begin_journal(store, plan.journal, last_lsn(plan.journal))
@@ -277,7 +279,7 @@ def _exchange(
 
 
 def _aside(plan: Plan, store: Path | None, path: Path) -> Path:
-    """A store keeps its companions: they open it by their names."""
+    """The name for a moved file; SQLite needs the store's companions beside it."""
     for companion in _COMPANIONS[1:]:
         if store is not None and path == Path(f"{store}{companion}"):
             return Path(f"{plan.aside(store)}{companion}")
@@ -293,11 +295,11 @@ def _move(old: Path, new: Path, done: Restored) -> None:
 
 
 def _into_database(plan: Plan, draft: Path) -> None:
-    """One transaction of the database: all rows, or what was there before."""
+    """Copies all rows into the database in one transaction."""
     url = plan.config.store.url
     with closing(SqliteStore(draft, create=False)) as source, claimed_store(url) as target:
         if not isinstance(target, DatabaseStore):
-            raise BackupError("a store in memory keeps nothing: set another store.url")
+            raise BackupError("a store in memory cannot be restored: set another store.url")
         try:
             copy_rows(source, target, replace=plan.wish.force)
         except StorageError:
@@ -305,6 +307,6 @@ def _into_database(plan: Plan, draft: Path) -> None:
                 taken = not plan.wish.force and not is_empty(rows)
             if taken:
                 raise BackupError(
-                    "the database holds a directory already; --force replaces it, for good"
+                    "the database holds a directory already; --force replaces it permanently"
                 ) from None
             raise

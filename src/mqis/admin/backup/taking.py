@@ -1,7 +1,7 @@
-"""Taking a backup while the server runs.
+"""Takes a backup while the server runs.
 
-The store is copied by its database as it is at one moment, checked, and packed with configuration,
-accounts and key. What is on disk is read again before the file gets its name.
+The database makes a consistent copy of the store. The copy is checked, and packed with
+configuration, accounts and key. The file is read back before it gets its final name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SUFFIX = ".mqisbackup"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A backup that is there, and was read again."""
+    """A backup that was written and read back."""
 
     path: Path
     size: int
@@ -56,7 +56,7 @@ class Taken:
 def take_backup(
     config: Config, target: Path, config_file: Path | None, *, secrets: bool = True
 ) -> Taken:
-    """``config_file``: None if the store alone is meant. ``target`` may be a directory."""
+    """Writes a backup to ``target``, a file or a directory; without ``config_file``, store only."""
     now = datetime.now(UTC)
     if target.is_dir():
         target = target / f"{server_name(config)}-{now:%Y%m%dT%H%M%SZ}{SUFFIX}"
@@ -77,7 +77,7 @@ def take_backup(
 
 @contextmanager
 def _aside(target: Path) -> Iterator[Path]:
-    """A directory beside the target; what a backup that was killed has left there goes."""
+    """A staging directory beside the target; files of an interrupted backup are deleted."""
     staging = target.with_name(f".{target.name}.part")
     with explained(target):
         staging.mkdir(mode=0o700, exist_ok=True)
@@ -86,7 +86,7 @@ def _aside(target: Path) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise BackupError(f"{target}: another process writes this backup") from error
+            raise BackupError(f"{target}: another process is writing this backup") from error
         for left in staging.iterdir():
             left.unlink()
         yield staging
@@ -95,13 +95,13 @@ def _aside(target: Path) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-# --- what goes in ---------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 def _gather(
     config: Config, staging: Path, config_file: Path | None, *, secrets: bool
 ) -> dict[str, Path]:
-    """Copies of everything, by their names in the backup."""
+    """Copies all files into the staging directory; returns them by their names in the backup."""
     files: dict[str, Path] = {Content.STORE: staging / Content.STORE}
     copy_of_store(config.store.url, files[Content.STORE])
     if config_file is None:
@@ -129,18 +129,18 @@ def _gather(
 
 
 def copy_of_store(url: str, path: Path) -> None:
-    """One moment of a store that is in use, checked."""
+    """Makes a consistent, checked copy of a store that may be in use."""
     with closing(open_store(url)) as store:
         if not isinstance(store, DatabaseStore):
-            raise BackupError("a store in memory keeps nothing: name one of a file or a database")
+            raise BackupError("a store in memory cannot be backed up: use a file or a database")
         copy_to_file(store, path)
     path.chmod(MODE)
     with closing(SqliteStore(path, create=False)) as copy:
         faults = copy.check()
     if faults:
         raise BackupError(
-            f"the store is damaged, so there is no backup of it: {faults[0]}; 'mqis store check' "
-            "tells all, and an older backup may be whole"
+            f"the store is damaged and cannot be backed up: {faults[0]}; 'mqis store check' lists "
+            "all faults, and an older backup may be intact"
         )
 
 
@@ -151,11 +151,11 @@ def _read(path: Path) -> bytes:
         raise BackupError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-# --- what it says of itself -----------------------------------------------------------------------
+# --- manifest -------------------------------------------------------------------------------------
 
 
 def _describe(config: Config, store: Path, now: datetime) -> Manifest:
-    """From the copy, so that the manifest and the store are of the same moment."""
+    """Makes the manifest from the copy, so that it matches the copied store."""
     kind = "postgresql" if config.store.url.startswith("postgres") else "sqlite"
     with closing(SqliteStore(store, create=False)) as copy:
         with copy.reading() as rows:
@@ -180,13 +180,13 @@ def _describe(config: Config, store: Path, now: datetime) -> Manifest:
 
 
 def numbers_of(config: Config, view: View) -> Iterator[PartitionEntry]:
-    """How far each partition is in a store, and whether its server decides there."""
+    """The numbers of each partition, and whether the server is its authority."""
     me = None
     if config.server.role is not Role.NONE:
         try:
             me = identify(config, view)
         except ConfigError:
-            me = None  # a server that has not got its directory yet
+            me = None  # a server that has not received its directory yet
     for state in view.partitions():
         site = view.get(ObjectType.SITE, state.id)
         name = "enterprise" if state.id == ENTERPRISE_PARTITION else str(state.id)

@@ -1,9 +1,9 @@
-"""A gzipped tar file, read from front to back within bounds.
+"""Reads a gzipped tar file from front to back, within limits.
 
 A backup may come from a stranger, or be no backup at all. Python's ``tarfile`` reads extended
-headers as large as they say they are, follows links, and remembers every member. Here nothing is
-read before it is known how much it may be: plain files alone, one after the other, and all of them
-together no more than a ratio of the size of the archive allows.
+headers of any size, follows links, and keeps every member in memory. This reader knows a limit
+before it reads anything: only plain files, one after the other, and in total no more than a
+multiple of the archive's size.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _BLOCK = 1 << 20
 #: Measured: the demonstration's store shrinks 8 times, one of 60,000 alike queues 15 times, zeros
 #: 1,000 times.
 MAX_RATIO, FREE_BYTES = 200, 64 << 20
-#: An extended header says how long a file of more than 8 GiB is, and nothing else of ours.
+#: Our extended headers hold only the size of a file of more than 8 GiB.
 _MAX_EXTENDED = 4096
 #: Two empty records end a tar file, which is then filled up to 10,240 bytes.
 _MAX_PADDING = 1 << 16
 
 
 class UnpackError(Exception):
-    """The archive is not one that ``mqis backup`` wrote: why."""
+    """The archive is not one that ``mqis backup`` wrote; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Member:
 
 
 class Unpacker:
-    """The files of an archive in their order."""
+    """Reads the files of an archive in their order."""
 
     def __init__(self, file: IO[bytes]) -> None:
         size = os.fstat(file.fileno()).st_size
@@ -47,7 +47,7 @@ class Unpacker:
         self._padding = 0
 
     def next(self) -> Member | None:
-        """The next file; None at the end. What was not read of the one before is passed over."""
+        """The next file, None at the end; skips the unread rest of the one before."""
         for _ in self.blocks():
             pass
         self._skip_padding()
@@ -64,17 +64,17 @@ class Unpacker:
         return Member(header.name, self._left)
 
     def blocks(self) -> Iterator[bytes]:
-        """What is left of the file, a part at a time."""
+        """Yields the rest of the file in blocks."""
         while self._left:
             block = self._read(min(_BLOCK, self._left))
             self._left -= len(block)
             yield block
 
     def end(self) -> None:
-        """Read to the end, where the checksum is; ``UnpackError`` if there is anything more."""
+        """Reads to the end, which checks gzip's checksum; ``UnpackError`` if there is more data."""
         rest = self._packed.read(_MAX_PADDING + 1)
         if len(rest) > _MAX_PADDING or rest.strip(b"\0"):
-            raise UnpackError("there is more in it than it says")
+            raise UnpackError("it holds more than its manifest lists")
 
     def _header(self) -> tarfile.TarInfo | None:
         try:
@@ -85,7 +85,7 @@ class Unpacker:
             raise
 
     def _extended(self, header: tarfile.TarInfo) -> int | None:
-        """The size that an extended header gives to the file behind it."""
+        """The size of the next file from an extended header; None if it has none."""
         if not 0 <= header.size <= _MAX_EXTENDED:
             raise UnpackError("it has an extended header that is too long")
         self._expect(header.size)

@@ -1,1 +1,1 @@
-"""Putting a server in the place of one that is lost: plans that are shown first, then done."""
+"""Replaces a lost server by another one: plans that are shown first, then carried out."""

@@ -1,7 +1,7 @@
-"""A server of a site takes another one as its PSC: a backup, or the PSC that was replaced.
+"""Makes a server follow a new PSC: a backup of the site, or the PSC that was replaced.
 
-A backup hears of everything through its PSC, so it cannot hear that this is another one now. Its
-copy of the site object is told here, under the number that it has: what the new PSC sends is newer.
+A backup gets all changes from its PSC, so it cannot learn of a new PSC by replication. Its copy of
+the site object is changed here and keeps its number: the version that the new PSC sends is newer.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Following:
     psc: Seed
 
     def carry_out(self) -> None:
-        """May be repeated."""
+        """Carries out the plan; may be repeated."""
         config = load(self.file)
         with claimed_store(config.store.url) as store, store.write() as tx:
             site = site_of_machine(tx, machine_named(tx, server_name(config)))
             properties = props({**site.properties, PropId.S_PSC: self.psc.name})
-            properties.pop(PropId.S_PSC_SIGNPK, None)  # that of the server before
+            properties.pop(PropId.S_PSC_SIGNPK, None)  # the key of the former PSC
             tx.update(site, replace(site, properties=properties))
             state = tx.partition(site.id)
             if state is not None:
@@ -57,7 +57,7 @@ class Following:
         rewrite(self.file, override(stored, values, "promote"))
 
     def _seeds(self, config: Config) -> list[str]:
-        """The PEC, and the new PSC with the key that the directory here has for it."""
+        """The PEC, and the new PSC with its key from the local directory."""
         known = [parse_seed(text) for text in config.replication.seeds]
         pec = name_key(config.replication.pec)
         kept = [s for s in known if name_key(s.name) == pec and s.id != self.psc.id]
@@ -65,11 +65,13 @@ class Following:
 
 
 def plan_follow(file: Path, psc: str) -> Following:
-    """Look at everything and change nothing."""
+    """Checks everything and returns the plan; changes nothing."""
     config = load(file)
     name = server_name(config)
     if config.server.role not in (Role.BSC, Role.PSC):
-        raise PromoteError(f"{name} is a {config.server.role.value}: it follows nobody")
+        raise PromoteError(
+            f"{name} is a {config.server.role.value}: only a PSC or a BSC can follow another server"
+        )
     if name_key(name) == name_key(psc):
         raise PromoteError(f"{name} cannot follow itself")
     checks = [sound_store(config)]
@@ -94,20 +96,23 @@ def _plan(
     checks: list[str],
 ) -> Plan:
     if site_of_machine(view, psc).id != site.id:
-        raise PromoteError(f"{psc.path} is no server of site {site.path}")
+        raise PromoteError(f"{psc.path} is not a server of site {site.path}")
     checks.append(f"{psc.path} is a server of {site.path}")
     before = text_of(site, PropId.S_PSC)
     was = config.server.role
-    losses = ["nothing that the new PSC has; what it lacks goes, as in every full synchronisation"]
+    losses = ["changes that the new PSC does not have, as in every full synchronisation"]
     if was is Role.PSC:
-        losses.append(f"what {name} decided and no other server has heard of")
+        losses.append(f"changes that {name} made and that have reached no other server")
     steps = (
         Step(name, f"its copy of site {site.path}: psc becomes {psc.path} (was {before})"),
         Step(
             name,
             f"{file}: server.role becomes bsc (was {was.value}), replication.psc {psc.path}, seeds",
         ),
-        Step(name, f"at its start, by itself: gets from {psc.path} what it lacks, tells its role"),
+        Step(
+            name,
+            f"at its start, by itself: gets missing changes from {psc.path}, publishes its role",
+        ),
     )
     title = f"{name} follows {psc.path} as the PSC of {site.path}"
     return Plan(title, tuple(checks), steps, tuple(losses), (f"mqis serve --config {file}",))

@@ -1,4 +1,4 @@
-"""A promotion before it is done: what changes where, what is lost, what was looked at."""
+"""The plan of a promotion: its checks, its steps, and the data that is lost."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ REACH_S = 2.0
 
 
 class PromoteError(MqisError):
-    """A server cannot take another's place: why, and what to do."""
+    """A server cannot replace another one; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What changes, and where; those that nobody does by hand say so."""
+    """A change, and the place where it is made; steps without an operator say "by itself"."""
 
     where: str
     what: str
@@ -54,27 +54,29 @@ class Plan:
         return asdict(self)
 
 
-# --- what every plan looks at ---------------------------------------------------------------------
+# --- checks of every plan -------------------------------------------------------------------------
 
 
 def sound_store(config: Config, *, stopped: bool = True) -> str:
-    """What was found of the own store; ``PromoteError`` if it is in use or damaged."""
+    """Checks the own store; raises ``PromoteError`` if it is in use or damaged."""
     path = file_of(config.store.url)
     if stopped and path is not None and path.exists() and is_in_use(path):
-        raise PromoteError(f"{path}: the server runs; stop it first, 'mqis serve' starts it anew")
+        raise PromoteError(
+            f"{path}: the server is running; stop it first, start it later with 'mqis serve'"
+        )
     opened = claimed_store(config.store.url) if stopped else closing(open_store(config.store.url))
     with opened as store:
         faults = store.check()
     if faults:
         raise PromoteError(
-            f"the store here is damaged, so it can replace nothing: {faults[0]}; put a backup back "
-            "with 'mqis restore'"
+            f"the store here is damaged, so it cannot replace another: {faults[0]}; restore a "
+            "backup with 'mqis restore'"
         )
     return "the store here is whole" + (" and not in use" if stopped else "")
 
 
 def silent(store: Store, config: Config, name: str, *, force: bool) -> str:
-    """That the lost server does not answer: two authorities would number changes twice."""
+    """Checks that the lost server does not answer: two authorities would use numbers twice."""
     resolve = HostResolver(store, config.hosts.entries, config.replication.port)
     try:
         host, port = asyncio.run(asyncio.wait_for(resolve(name), REACH_S))
@@ -83,10 +85,10 @@ def silent(store: Store, config: Config, name: str, *, force: bool) -> str:
         return f"{name} does not answer ({getattr(error, 'strerror', None) or error or 'silent'})"
     if not force:
         raise PromoteError(
-            f"{name} answers at {host}:{port}: it is not lost; stop it for good first, or if "
-            "something else listens there, say --force"
+            f"{name} answers at {host}:{port}: it is not lost; stop it permanently first; if "
+            "another program listens there, use --force"
         )
-    return f"{name} answers at {host}:{port}, which --force passes over"
+    return f"{name} answers at {host}:{port}, which --force ignores"
 
 
 def machine_named(view: View, name: str) -> DirectoryObject:
@@ -100,7 +102,7 @@ def site_of_machine(view: View, machine: DirectoryObject) -> DirectoryObject:
     first = next(iter(sites_of(machine)), None)
     site = None if first is None else view.get(ObjectType.SITE, first)
     if site is None:
-        raise PromoteError(f"the directory here does not tell the site of {machine.path}")
+        raise PromoteError(f"the directory here does not know the site of {machine.path}")
     return site
 
 
@@ -110,7 +112,7 @@ def text_of(obj: DirectoryObject, propid: PropId) -> str:
 
 
 def backups_of(view: View, site: Guid, *without: str) -> list[str]:
-    """The backup controllers of a site, by name."""
+    """The names of the backup controllers of a site, sorted."""
     others = {name_key(name) for name in without}
     machines = view.owned_by(ObjectType.MACHINE, site)
     names = [m.path or "" for m in machines if Service.of(m).role is ServiceBits.BSC]
@@ -118,14 +120,14 @@ def backups_of(view: View, site: Guid, *without: str) -> list[str]:
 
 
 def primaries_of(view: View, *without: str) -> list[str]:
-    """The PSCs of all sites, by name."""
+    """The names of the PSCs of all sites, sorted."""
     others = {name_key(name) for name in without}
     names = {text_of(site, PropId.S_PSC) for site in view.objects(ObjectType.SITE)}
     return sorted(name for name in names if name and name_key(name) not in others)
 
 
 def rewrite(path: Path, config: Config) -> Path | None:
-    """Put a configuration in the place of the one that is there; where that one is now."""
+    """Replaces a configuration; returns the path under which the old one is kept."""
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     kept = path.with_name(f"{path.name}.before-{stamp}") if path.exists() else None
     try:

@@ -1,9 +1,9 @@
-"""A lost PEC or PSC anew, under its own name and GUID, from another server's copy.
+"""Rebuilds a lost PEC or PSC, under its own name and GUID, from another server's copy.
 
-Every controller has a copy of every partition, so a store of any of them can begin in the place of
-the lost one: what that one only was for itself is left out, and it is marked as put back. At its
-start it asks all others, as a server from a backup does. Who else is in the enterprise does not
-notice more than an address.
+Every controller has a copy of every partition, so the store of any of them can replace the lost
+one. The state of the copied server itself is removed, and the store is marked as restored. At its
+start it asks all others, as a server restored from a backup does. The other servers notice nothing
+but a new address.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 
 _STORE, _KEY, _ACCOUNTS, _JOURNAL = "directory.db", "signing.key", "accounts.toml", "journal"
-#: What the others need to believe the new key, as it stands in their replication.seeds.
+#: The line for replication.seeds by which the others trust the new key.
 _SEED = "seed.txt"
 _ANY = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the operator asks for."""
+    """The operator's options."""
 
     name: str
     to: Path
-    #: Addresses and ports of the new place; None: as here.
+    #: Address and ports of the rebuilt server; None: as this server's.
     listen: str | None = None
     port: int | None = None
     queue_port: int | None = None
@@ -74,7 +74,7 @@ class Rebuilding:
     values: dict[str, dict[str, Any]]
 
     def carry_out(self) -> None:
-        """All in a directory beside, which gets its name at the end."""
+        """Writes everything into a draft directory, which is renamed at the end."""
         to = self.wish.to.absolute()
         draft = to.with_name(f".{to.name}.part")
         rmtree(draft, ignore_errors=True)
@@ -82,7 +82,7 @@ class Rebuilding:
             draft.mkdir(parents=True, mode=0o700)
             self._fill(draft)
             if to.exists():
-                to.rmdir()  # it is empty, as the plan has seen
+                to.rmdir()  # it is empty, as the plan has checked
             draft.rename(to)
             flush_directory(to.parent)
         except OSError as error:
@@ -104,7 +104,9 @@ class Rebuilding:
             made.rename(home / journal)
         if wish.key is not None:
             write_private(home / _KEY, wish.key.read_bytes())
-        key = MachineKey.open(home / _KEY)  # made if there is none; refused if it is no key
+        key = MachineKey.open(
+            home / _KEY
+        )  # makes a key if there is none; refuses a file that is not a key
         accounts = Path(here.security.accounts)
         if accounts.exists():
             write_private(home / _ACCOUNTS, accounts.read_bytes())
@@ -120,15 +122,15 @@ def _id_of(config: Config) -> Guid:
 
 
 def plan_rebuild(file: Path, wish: Wish) -> Rebuilding:
-    """Look at everything and change nothing; this server may go on running."""
+    """Checks everything and returns the plan; changes nothing. This server may be running."""
     config = load(file)
     here = server_name(config)
     if name_key(here) == name_key(wish.name):
         raise PromoteError(f"{here} is this server; another one's copy is needed to rebuild it")
     if config.server.role is Role.NONE:
-        raise PromoteError(f"{here} replicates with nobody, so its copy is of no other server")
+        raise PromoteError(f"{here} does not replicate, so it has no copy of another server")
     if wish.to.exists() and (not wish.to.is_dir() or any(wish.to.iterdir())):
-        raise PromoteError(f"{wish.to}: is not empty; name a directory that is new")
+        raise PromoteError(f"{wish.to}: this directory is not empty; name a new one")
     checks = [sound_store(config, stopped=False)]
     with closing(open_store(config.store.url)) as store:
         with store.read() as view:
@@ -154,8 +156,8 @@ def _role(view: View, machine: DirectoryObject, site: DirectoryObject) -> Role:
     if name_key(text_of(site, PropId.S_PSC)) == name:
         return Role.PSC
     raise PromoteError(
-        f"{machine.path} is neither the PEC nor the PSC of {site.path}; a backup just joins again: "
-        "mqis join --role bsc"
+        f"{machine.path} is neither the PEC nor the PSC of {site.path}; a backup simply joins "
+        "again: mqis join --role bsc"
     )
 
 
@@ -166,11 +168,11 @@ def _whole(view: View) -> str:
                 f"the copy of partition {state.id} here is being synchronised; wait, or use "
                 "another server's"
             )
-    return "no partition here is half synchronised"
+    return "all partitions here are fully synchronised"
 
 
 def _seeds(members: Members, read_store: Any, role: Role) -> list[str]:
-    """A PSC is told of the PEC, with the key that the directory has."""
+    """The seeds of a PSC: the PEC, with its key from the directory."""
     if role is Role.PEC:
         return []
     with read_store() as view:
@@ -239,27 +241,27 @@ def _plan(
         Step(str(wish.to), f"{name} keeps its name and GUID, as {role.value}, {signed}"),
         Step(
             name,
-            f"at its start, by itself: asks {', '.join(asked) or 'nobody'} what they have of "
-            f"{owned}, takes the last version of everything, and numbers on from the highest "
-            "number that anybody has seen plus 2^20",
+            f"at its start, by itself: asks {', '.join(asked) or 'no server'} for their copies of "
+            f"{owned}, takes the last version of every object, and continues from the highest "
+            "number that any server has seen plus 2^20",
         ),
     )
     losses = [
-        f"what {name} decided and no other server has heard of",
+        f"changes that {name} made and that have reached no other server",
         "properties that are never replicated (docs/replication.md)",
     ]
     if not backups_of(view, site.id, name):
-        losses.append(f"queues that only {site.path} knows (scope site), as it has no backup")
+        losses.append(f"queues that only {site.path} has (scope site), as it has no backup")
     where = wish.to / DEFAULT_NAME
     after = [
-        f"look through {where}: addresses and ports, and move the directory to its computer",
-        f"if {name} has another address now: [hosts] of the others says it, or its machine object",
+        f"check addresses and ports in {where}, and move the directory to its computer",
+        f"if {name} has a new address: set it in [hosts] of the others, or in its machine object",
         f"mqis serve --config {where}",
     ]
     if wish.key is None:
         after.append(
             f"the others have its old key: put the line of {wish.to / _SEED} into "
-            f"replication.seeds of each, in the place of an older one of {name}, and restart them"
+            f"replication.seeds of each, instead of an older one of {name}, and restart them"
         )
-    title = f"{name} ({role.value} of {site.path}) is built anew from the copy of {here}"
+    title = f"{name} ({role.value} of {site.path}) is rebuilt from the copy of {here}"
     return Plan(title, tuple(checks), steps, tuple(losses), tuple(after))

@@ -1,8 +1,8 @@
-"""A backup controller becomes the PSC of its site, in the place of one that is lost.
+"""Makes a backup controller the PSC of its site, in place of the lost one.
 
-The PEC names it in the site object, which is how MC-MQDSRP moves an authority (3.1.7.2.11). The
-rest follows by itself when it starts: it learns that it owns the partition, asks every server that
-has a copy, takes the last version of everything, skips 2^20 numbers, and tells its role.
+The PEC names it in the site object, which is how MC-MQDSRP moves an authority (3.1.7.2.11). When it
+starts, it does the rest by itself: it learns that it owns the partition, asks every server that has
+a copy, takes the last version of every object, skips 2^20 numbers, and publishes its role.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _JUMP = "2^20"
 
 
 class ChangingDirectory(Directory, Protocol):
-    """What is asked of the PEC's directory service."""
+    """The calls of the PEC's directory service that a takeover needs."""
 
     def set(
         self, object_type: ObjectType, name: str, properties: dict[int, PropVariant]
@@ -51,7 +51,7 @@ class ChangingDirectory(Directory, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """A plan, and what carrying it out needs."""
+    """A plan, with the data to carry it out."""
 
     plan: Plan
     file: Path
@@ -62,7 +62,7 @@ class Takeover:
     lost: str
 
     def carry_out(self, directory: ChangingDirectory) -> None:
-        """May be repeated: what is done already stays done."""
+        """Carries out the plan; may be repeated."""
         config = load(self.file)
         self._check(directory)
         psc = self.name
@@ -79,12 +79,12 @@ class Takeover:
         rewrite(self.file, override(stored, values, "promote"))
 
     def _check(self, directory: ChangingDirectory) -> None:
-        """The plan is about one lost server: if another took its place since, that one decides."""
+        """Refuses the takeover if another server has replaced the lost one meanwhile."""
         psc = _said_by_pec(directory, self.site)
         if not _is(psc, self.lost) and not _is(psc, self.name):
             raise PromoteError(
-                f"the PSC of {self.site} is {psc or 'nobody'} by now, no longer {self.lost}: "
-                f"nothing was changed; to be a backup of it: mqis promote --follow {psc}"
+                f"the PSC of {self.site} is {psc or 'no server'} by now, no longer {self.lost}: "
+                f"nothing was changed; to become its backup, use mqis promote --follow {psc}"
             )
 
 
@@ -93,13 +93,13 @@ def _is(name: str, other: str) -> bool:
 
 
 def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> Takeover:
-    """Look at everything and change nothing."""
+    """Checks everything and returns the plan; changes nothing."""
     config = load(file)
     name = server_name(config)
     if config.server.role is not Role.BSC:
         raise PromoteError(
-            f"{name} is a {config.server.role.value}: a backup of the site becomes its PSC; where "
-            "there is none, and for a lost PEC: mqis promote --rebuild NAME --to DIR"
+            f"{name} is a {config.server.role.value}: only a backup of the site can become its "
+            "PSC; without a backup, and for a lost PEC, use mqis promote --rebuild NAME --to DIR"
         )
     checks = [sound_store(config)]
     with closing(open_store(config.store.url)) as store:
@@ -139,12 +139,12 @@ def _plan(
     asked = [*primaries_of(view, name, lost), *backups]
     steps = [
         Step(pec, f"site {site.path}: psc becomes {name} (was {lost}), with the key of {name}"),
-        Step(name, f"{file}: server.role becomes psc, replication.psc is taken away"),
+        Step(name, f"{file}: server.role becomes psc, replication.psc is removed"),
         Step(
             name,
-            f"at its start, by itself: asks {', '.join(asked) or 'nobody'} what they have of "
-            f"{site.path}, takes the last version of everything, and numbers on from the highest "
-            f"number that anybody has seen plus {_JUMP}",
+            f"at its start, by itself: asks {', '.join(asked) or 'no server'} for their copies of "
+            f"{site.path}, takes the last version of every object, and continues from the highest "
+            f"number that any server has seen plus {_JUMP}",
         ),
         Step(name, f"then, by itself: its machine object says psc, and that of {lost} bsc"),
         *(
@@ -154,11 +154,11 @@ def _plan(
     ]
     everybody = ", ".join([name, *asked])
     losses = (
-        f"what {lost} decided and none of {everybody} has heard of; the copy here is at {number}",
-        f"the office of {lost}: if it comes back it hears so, and decides nothing more",
+        f"changes that {lost} made and that none of {everybody} has; the copy here is at {number}",
+        f"the role of {lost}: if it comes back, it learns so and makes no more changes",
     )
     after = (
-        f"mqis serve --config {file}; its log says whom it asked, and what is here alone",
+        f"mqis serve --config {file}; its log names the servers asked and changes only it has",
         *(f"on {other}: mqis promote --follow {name}; mqis serve" for other in backups),
         f"if {lost} comes back, there: mqis promote --follow {name}; else delete its machine",
     )

@@ -1,1 +1,1 @@
-"""``mqis tour``: one module a step, each of which shows something and checks that it is so."""
+"""``mqis tour``: one module for each part of the tour."""

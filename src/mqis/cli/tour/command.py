@@ -1,6 +1,6 @@
-"""``mqis tour``: the demonstration enterprise, looked at from all sides.
+"""``mqis tour``: demonstrates an enterprise step by step.
 
-Every step says what it shows and checks that it is so; one that is not ends the tour with status 1.
+Every step checks what it shows; a failed check ends the tour with status 1.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ def tour(
     directory: Annotated[
         Path,
         typer.Option(
-            metavar="DIRECTORY", help="Where to keep it all; an earlier tour there is replaced."
+            metavar="DIRECTORY", help="The directory for all files; replaces an earlier tour there."
         ),
     ] = Path("mqis-tour"),
     *,
     once: Annotated[
-        bool, typer.Option("--once", help="End after the last step; else the console stays up.")
+        bool,
+        typer.Option("--once", help="End after the last step; without it, the console stays up."),
     ] = False,
     store: Annotated[
         Path | None,
@@ -31,12 +32,12 @@ def tour(
             "--store",
             "-s",
             metavar="FILE",
-            help="A short tour: only a directory, built in this file. Nothing is left running.",
+            help="A short tour: only a directory, in this file. Nothing is left running.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Bring up a demonstration enterprise of five servers, show what it does, and prove it."""
+    """Bring up a demonstration enterprise of five servers, show what it does, and check it."""
     guide = Guide(console())
     if store is not None:
         from mqis.cli.tour.file import whole  # noqa: PLC0415 -- each tour loads what it shows

@@ -1,4 +1,4 @@
-"""The end of the live tour: the console, on the enterprise that is still up."""
+"""The last step of the live tour: the console of the running enterprise."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mqis.cli.tour.site import Tour
 
 
 async def open_console(guide: Guide, tour: Tour, seconds: float, *, once: bool) -> None:
-    """Show where it is; unless ``once``, it stays up until a signal.
+    """Starts the console and prints its address; unless ``once``, it stays up until a signal.
 
-    ``seconds``: what the steps before took.
+    ``seconds`` is the duration of the steps before.
     """
     guide.step("Console", "the same enterprise in the browser, live")
     if find_spec("mqis.web.serving") is None:

@@ -1,4 +1,4 @@
-"""Steps of the live tour: servers are found, somebody logs on, a queue is made far away."""
+"""Steps of the live tour: discovery, logon, and creating a queue of another site."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 
 QUEUE = ObjectType.QUEUE
-#: The queue, a backup controller of another site, and who decides about it.
+#: The queue, a backup controller of another site, and the authority for the queue.
 _PATH, _AT, _AUTHORITY = "C14\\testq", "ber-dir2", "chi-dir1"
 _LABEL = "Made far away"
 _ATTEMPTS = 10
@@ -34,44 +34,44 @@ _DISCOVERY_S = 3.0
 async def directory_steps(guide: Guide, tour: Tour) -> None:
     found = await _discovery(guide, tour)
     await _logon(guide, tour, found)
-    await _far_away(guide, tour)
+    await _create_far_away(guide, tour)
 
 
 # --- discovery ------------------------------------------------------------------------------------
 
 
 async def _discovery(guide: Guide, tour: Tour) -> NodePlace:
-    """The server that a client finds which knows none."""
-    guide.step("Discovery", "a client that knows no server asks everybody on its network (MS-MQSD)")
+    """Discovers a directory server without any configured address."""
+    guide.step("Discovery", "a client without a configured server finds one by broadcast (MS-MQSD)")
     by_address = {node.address: node for node in tour.nodes}
     broadcasts = len(by_address) > 1 and all(n.discovery_port == PORT for n in tour.nodes)
     ours: list[NodePlace] = []
     with guide.waiting("waiting for answers"):
         for _ in range(_ATTEMPTS):
-            found = await _ask(tour, broadcasts=broadcasts)
-            # Another enterprise on this computer hears the broadcast as well.
+            found = await _discover(tour, broadcasts=broadcasts)
+            # Servers of another enterprise on this computer receive the broadcast as well.
             ours = [by_address[r.source] for r in found.responders if r.source in by_address]
-            if ours and _is_whole(found, tour):
+            if ours and _is_complete(found, tour):
                 break
-            await asyncio.sleep(1.0)  # answers may be some seconds old, and servers younger
+            await asyncio.sleep(1.0)  # a server may answer with a list that is some seconds old
     listed = ", ".join(found.queue_manager.directory_servers)
     where = "a broadcast to 127.255.255.255" if broadcasts else "a datagram to each (no broadcast)"
     guide.confirm(
         f"{where}: {ours[0].address if ours else 'nobody'} answers, and lists {listed}",
-        bool(ours) and found.finished.success and _is_whole(found, tour),
+        bool(ours) and found.finished.success and _is_complete(found, tour),
     )
     return ours[0]
 
 
-def _is_whole(found: Discovered, tour: Tour) -> bool:
-    """Whether the list is that of one of our sites."""
+def _is_complete(found: Discovered, tour: Tour) -> bool:
+    """True if the list holds exactly the servers of one of our sites."""
     sites: dict[str, set[str]] = {}
     for node in tour.nodes:
         sites.setdefault(node.site, set()).add(name_key(node.name))
     return set(map(name_key, found.queue_manager.directory_servers)) in sites.values()
 
 
-async def _ask(tour: Tour, *, broadcasts: bool) -> Discovered:
+async def _discover(tour: Tour, *, broadcasts: bool) -> Discovered:
     endpoints = [(node.address, node.discovery_port) for node in tour.nodes]
     where = grounds(["127.0.0.1"]) if broadcasts else grounds((), endpoints)
     return await discover(where, timeout_s=_DISCOVERY_S)
@@ -81,7 +81,7 @@ async def _ask(tour: Tour, *, broadcasts: bool) -> Discovered:
 
 
 async def _logon(guide: Guide, tour: Tour, found: NodePlace) -> None:
-    guide.step("Logon", f"who answered is asked for a change: by nobody, and by {tour.user}")
+    guide.step("Logon", f"a change at that server: by an anonymous user, and by {tour.user}")
     address = ServerAddress(found.address, mapper_port=found.mapper_port)
     async with await DirectoryClient.connect([address]) as nobody:
         sites = await nobody.known_servers()
@@ -93,7 +93,7 @@ async def _logon(guide: Guide, tour: Tour, found: NodePlace) -> None:
         )
         code = await _refusal(nobody)
     guide.confirm(
-        f"without an account nothing is created: {name_of(code)}",
+        f"an anonymous user cannot create a queue: {name_of(code)}",
         code == HResult.MQ_ERROR_ACCESS_DENIED,
     )
     async with tour.client(found.name) as client:
@@ -115,10 +115,10 @@ async def _refusal(nobody: DirectoryClient) -> int:
 # --- a change -------------------------------------------------------------------------------------
 
 
-async def _far_away(guide: Guide, tour: Tour) -> None:
+async def _create_far_away(guide: Guide, tour: Tour) -> None:
     guide.step(
         "A queue far away",
-        f"{_PATH} stands in Chicago, and is created at {_AT}, a backup in Berlin",
+        f"{_PATH} belongs to Chicago, and is created at {_AT}, a backup in Berlin",
     )
     before = (await tour.status(_AT)).counters["forwarded"]
     made_before = (await tour.status(_AUTHORITY)).counters["changes_made"]
@@ -133,7 +133,9 @@ async def _far_away(guide: Guide, tour: Tour) -> None:
             began = monotonic()
             made = await client.create(QUEUE, _PATH, _labelled(_LABEL))
             answered = monotonic() - began
-        times = await asyncio.gather(*(_seen(reader, began) for reader in readers.values()))
+        times = await asyncio.gather(
+            *(_wait_for_queue(reader, began) for reader in readers.values())
+        )
     forwarded = (await tour.status(_AT)).counters["forwarded"] - before
     decided = (await tour.status(_AUTHORITY)).counters["changes_made"] - made_before
     guide.confirm(
@@ -149,8 +151,8 @@ async def _far_away(guide: Guide, tour: Tour) -> None:
     )
 
 
-async def _seen(reader: DirectoryClient, began: float) -> float:
-    """Seconds from the request until this server shows the queue."""
+async def _wait_for_queue(reader: DirectoryClient, began: float) -> float:
+    """Waits until this server has the queue; returns the seconds since the request."""
     while not await has(reader, QUEUE, _PATH) and monotonic() < began + WAIT_S:
         await asyncio.sleep(0.002)
     return monotonic() - began

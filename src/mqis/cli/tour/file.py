@@ -1,4 +1,4 @@
-"""The part of the tour about a directory in a file: what is in it, and what can be done with it."""
+"""The part of the tour about a directory in a file: its contents, export, restore and check."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ROLES = {"PEC": 1, "PSC": 2, "BSC": 2}
 
 
 def whole(guide: Guide, store: Path) -> None:
-    """Everything that a directory in a file shows, and a server over it."""
+    """Runs all steps on a directory in a file, and on a server of it."""
     guide.line(f"mqis: a tour of the demonstration enterprise {demo.ENTERPRISE_NAME!r}", "bold")
     with _built(guide, store) as made:
         with made.read() as view:
@@ -58,7 +58,7 @@ def whole(guide: Guide, store: Path) -> None:
 
 
 def briefly(guide: Guide, store: Path) -> None:
-    """What the live enterprise does not show."""
+    """Runs the steps that the live enterprise does not show."""
     with _built(guide, store) as made:
         with made.read() as view:
             _lookup(guide, view)
@@ -80,11 +80,13 @@ def _built(guide: Guide, path: Path) -> Iterator[Store]:
 
 
 def _clear(path: Path) -> bool:
-    """Make room where an earlier tour was; anything else stays, and is refused."""
+    """Deletes the store of an earlier tour, and refuses to delete any other."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"{path.parent}: cannot be made: {error.strerror}") from error
+        raise StorageError(
+            f"{path.parent}: this directory cannot be made: {error.strerror}"
+        ) from error
     if not path.exists():
         return False
     if path.stat().st_size:
@@ -95,7 +97,9 @@ def _clear(path: Path) -> bool:
         finally:
             held.close()
         if not ours:
-            raise StorageError(f"{path}: holds another directory; name a new file with --store")
+            raise StorageError(
+                f"{path}: this file holds another directory; name a new file with --store"
+            )
     for part in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
         part.unlink(missing_ok=True)
     return True
@@ -105,7 +109,7 @@ def _clear(path: Path) -> bool:
 
 
 def _build(guide: Guide, store: Store, path: Path) -> None:
-    guide.step("Build", f"every object through the directory's own events, into {path}")
+    guide.step("Build", f"objects are created one by one, as a server does it, into {path}")
     writer = demo.build(store)
     counts = counts_of(store)
     told = ", ".join(counted(number, label) for label, number in counts.items())
@@ -115,7 +119,7 @@ def _build(guide: Guide, store: Store, path: Path) -> None:
 
 
 def _sites(guide: Guide, view: View) -> None:
-    guide.step("Sites", "where the machines stand, and which of them serve the directory")
+    guide.step("Sites", "the sites with their machines and directory servers")
     made = table("site", "authority", "directory servers", "machines", "queues")
     roles: Counter[str] = Counter()
     for site in view.objects(ObjectType.SITE):
@@ -135,7 +139,7 @@ def _sites(guide: Guide, view: View) -> None:
 
 
 def _links(guide: Guide, view: View) -> None:
-    guide.step("Routing links", "what it costs to send a message from site to site")
+    guide.step("Routing links", "the cost of sending a message from site to site")
     made = table("from", "to", "cost", "over")
     costs: dict[frozenset[str], int] = {}
     for link in view.objects(ObjectType.ROUTINGLINK):
@@ -152,7 +156,7 @@ def _links(guide: Guide, view: View) -> None:
     direct = costs[frozenset({"Amsterdam", "Chicago"})]
     around = costs[frozenset({"Amsterdam", "Berlin"})] + costs[frozenset({"Berlin", "Chicago"})]
     guide.confirm(
-        f"Amsterdam to Chicago has two ways: {direct} direct, {around} through Berlin",
+        f"Amsterdam to Chicago has two routes: {direct} direct, {around} through Berlin",
         around < direct,
     )
 
@@ -192,20 +196,20 @@ def _lookup(guide: Guide, view: View) -> None:
     guide.show(rows_as_table(found, columns, source))
     paths = [record.path or "" for record in found]
     guide.confirm(
-        f"{len(found)} queues, found through the index on labels, whatever the case",
+        f"{len(found)} queues, found by the index of labels; case does not matter",
         len(found) == 6 and paths == sorted(paths, reverse=True),
     )
 
 
 def _queue(guide: Guide, view: View) -> None:
-    guide.step("One queue", "everything that the directory stores of ams-app1\\payments")
+    guide.step("One queue", "all stored properties of ams-app1\\payments")
     source = StoreSource(view)
     record = source.get(ObjectType.QUEUE, "AMS-APP1\\Payments")
     guide.show(object_as_table(record, source))
     queue = view.get(ObjectType.QUEUE, record.id)
     host = None if queue is None else view.get(ObjectType.MACHINE, queue.value(PropId.Q_QMID))  # type: ignore[arg-type]
     guide.confirm(
-        "it lies in the partition of its machine's site, and names ignore case",
+        "it is in the partition of its machine's site; case does not matter in names",
         host is not None and host.partition == record.partition,
     )
 
@@ -232,7 +236,7 @@ def _round_trip(guide: Guide, store: Store) -> None:
 
 
 def _check(guide: Guide, store: Store) -> None:
-    guide.step("Check", "the store against itself: rows, indexes, numbers, partitions")
+    guide.step("Check", "consistency of the store: rows, indexes, sequence numbers, partitions")
     faults = store.check()
     if faults:
         raise TourError("; ".join(faults))

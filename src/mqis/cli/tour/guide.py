@@ -1,4 +1,4 @@
-"""What leads through ``mqis tour``: numbered steps, and lines that have to hold."""
+"""The output of ``mqis tour``: numbered steps, and statements that are checked."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mqis.wire.errors import MqisError
 
 
 class TourError(MqisError):
-    """Something is not as the tour says."""
+    """A statement of the tour does not hold, or the tour was ended."""
 
 
 class Guide:
-    """Numbers the steps and keeps their look."""
+    """Prints the steps of the tour, numbered and formatted alike."""
 
     def __init__(self, target: Console) -> None:
         self._console = target
@@ -38,14 +38,14 @@ class Guide:
         self._console.print(cell(text, style), soft_wrap=True)
 
     def confirm(self, text: str, holds: bool) -> None:
-        """A line with a tick; the end of the tour if it does not hold."""
+        """Prints a statement with a tick; raises TourError if it does not hold."""
         if not holds:
-            raise TourError(f"step {self._number}: it should be so, but is not: {text}")
+            raise TourError(f"step {self._number}: this does not hold: {text}")
         self._console.print(Text("   ✓ ", style="green").append_text(cell(text, "default")))
 
     @contextmanager
     def waiting(self, what: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-        """A bar while something takes its time, gone afterwards; call it with what is done."""
+        """Shows a progress bar during the block; yields the function that moves it."""
         columns = (TextColumn("   {task.description}"), BarColumn(), TimeElapsedColumn())
         shown = self._console.is_terminal
         with Progress(

@@ -1,4 +1,4 @@
-"""The step of the live tour about a server that was away for too long."""
+"""The step of the live tour about a server that was down longer than its PSC keeps changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mqis.wire.propvariant import PropVariant
 
 QUEUE = ObjectType.QUEUE
 _AWAY, _PSC, _SITE, _MACHINE = "ber-dir2", "ber-dir1", "Berlin", "ber-app1"
-#: As many are created and deleted: more than the buffer and what is looked at only now and then.
+#: Queues to create and delete: their changes exceed the purge buffer and two purge steps.
 QUEUES = (DEFAULTS.purge_buffer + 2 * DEFAULTS.purge_step) // 2 + 32
 _CLIENTS = 8
 _LOOK_S = 0.1
@@ -38,9 +38,9 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What the pipeline has to find again."""
+    """The deleted queues, which the pipeline has to rebuild."""
 
-    #: Between the creates and the deletes.
+    #: A time between the creates and the deletes.
     moment: datetime
     queues: int
     partition: Guid
@@ -49,25 +49,26 @@ class Episode:
 async def healing(guide: Guide, tour: Tour) -> Episode:
     guide.step(
         "A server lost and healed",
-        f"{_AWAY} is killed; meanwhile {QUEUES} queues come and go, more than anybody keeps",
+        f"{_AWAY} is killed; meanwhile {QUEUES} queues are created and deleted, more changes than "
+        "its PSC keeps",
     )
     supervisor = tour.enterprise.supervisor
     pid = await supervisor.kill(_AWAY, stay=True)
     last = _last_seq(tour)
     guide.confirm(f"kill -9 {pid}: {_AWAY} is gone, its copy ends at {last:x}", last > 0)
     began = monotonic()
-    moment = await _come_and_go(guide, tour)
+    moment = await _create_and_delete(guide, tour)
     seconds = monotonic() - began
     berlin = await _purged(tour, last)
     purged = int(berlin.purged_seq, 16)
     guide.confirm(
         f"{2 * QUEUES} changes in {seconds:.1f} s; {_PSC} keeps the last "
-        f"{DEFAULTS.purge_buffer:,} and has forgotten everything up to {purged:x}",
+        f"{DEFAULTS.purge_buffer:,} and has purged everything up to {purged:x}",
         purged > last,
     )
     await _lose_messages(guide, tour)
     began = monotonic()
-    with guide.waiting(f"{_AWAY} starts and asks for what it lacks"):
+    with guide.waiting(f"{_AWAY} starts and requests missing changes"):
         supervisor.start(_AWAY)
         await supervisor.ready([_AWAY], WAIT_S)
         status = await tour.converged()
@@ -79,37 +80,37 @@ async def healing(guide: Guide, tour: Tour) -> Episode:
     rounds = int(healed.counters["sync0_rounds"])
     gone = _already_purged(Path(tour.node(_AWAY).journal))[_PSC]
     guide.confirm(
-        f"it was told that its numbers are purged ({counted(gone, 'message')} in its journal) "
-        f"and took the whole partition anew ({counted(rounds, 'sync0 round')})",
+        f"it learned that the changes are purged ({counted(gone, 'message')} in its journal) "
+        f"and synchronised the whole partition ({counted(rounds, 'sync0 round')})",
         gone > 0 and rounds > 0,
     )
     return Episode(moment, QUEUES, Guid.parse(berlin.id))
 
 
 async def _lose_messages(guide: Guide, tour: Tour) -> None:
-    """A queue manager would deliver what waits for a server, however long; so its PSC dies too."""
+    """Kills the PSC too: its queue manager would deliver the waiting messages, however old."""
     supervisor = tour.enterprise.supervisor
     restarts = tour.node(_PSC).restarts
-    with guide.waiting(f"{_PSC} is brought back"):
+    with guide.waiting(f"{_PSC} is restarted"):
         pid = await supervisor.kill(_PSC)
         await supervisor.ready([_PSC], WAIT_S)
     guide.confirm(
-        f"kill -9 {pid}: with {_PSC} die the messages that waited for {_AWAY}; its supervisor has "
-        "brought it back",
+        f"kill -9 {pid}: with {_PSC} the messages that waited for {_AWAY} are lost; the supervisor "
+        "has restarted it",
         tour.node(_PSC).restarts == restarts + 1,
     )
 
 
 def _last_seq(tour: Tour) -> int:
-    """Of Berlin's partition in the copy of a server that does not run."""
+    """The last number of Berlin's partition in the stopped server's copy."""
     with closing(open_store(tour.node(_AWAY).store)) as store, store.read() as view:
         site = view.find(ObjectType.SITE, _SITE)
         partition = None if site is None else view.partition(site.id)
         return 0 if partition is None else partition.last_seq.value
 
 
-async def _come_and_go(guide: Guide, tour: Tour) -> datetime:
-    """Create them all, delete them all; a moment in between."""
+async def _create_and_delete(guide: Guide, tour: Tour) -> datetime:
+    """Creates all queues, then deletes them; returns a time between."""
     paths = [f"{_MACHINE}\\passing{number}" for number in range(QUEUES)]
     label: dict[int, PropVariant] = props({PropId.Q_LABEL: "Passing by"})
     async with AsyncExitStack() as stack:
@@ -117,7 +118,7 @@ async def _come_and_go(guide: Guide, tour: Tour) -> datetime:
             await stack.enter_async_context(tour.client(_PSC, level=AuthLevel.INTEGRITY))
             for _ in range(_CLIENTS)
         ]
-        with guide.waiting("queues come and go", 2 * QUEUES) as bar:
+        with guide.waiting("creating and deleting queues", 2 * QUEUES) as bar:
 
             async def create(client: DirectoryClient, path: str) -> None:
                 await client.create(QUEUE, path, label)
@@ -139,7 +140,7 @@ async def _each(
     change: Callable[[DirectoryClient, str], Awaitable[None]],
     bar: Callable[[float], None],
 ) -> None:
-    """One change for each path, as many at a time as there are clients."""
+    """Makes one change for each path, as many at a time as there are clients."""
     waiting = iter(paths)
     done = 0
 
@@ -154,7 +155,7 @@ async def _each(
 
 
 async def _purged(tour: Tour, last: int) -> PartitionStatus:
-    """Berlin's partition once its authority has forgotten what ``_AWAY`` would need."""
+    """Waits until Berlin's authority has purged the changes that ``_AWAY`` would need."""
     until = monotonic() + WAIT_S
     while True:
         told = await tour.status(_PSC)
@@ -165,7 +166,7 @@ async def _purged(tour: Tour, last: int) -> PartitionStatus:
 
 
 def _already_purged(journal: Path) -> Counter[str]:
-    """Who has told this server that it asked for numbers which are gone."""
+    """Counts the AlreadyPurged messages that this server got, by sender."""
     return Counter(
         entry.record.peer
         for entry in records(journal)

@@ -1,4 +1,4 @@
-"""The step of the live tour about somebody who wants more than his rights."""
+"""The step of the live tour about a user who tries to exceed their rights."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from mqis.wire.security.sid import Sid
 MACHINE, USER, QUEUE = ObjectType.MACHINE, ObjectType.USER, ObjectType.QUEUE
 _SERVER, _DESK, _CLERK, _ADMIN = "ams-dir1", "ams-desk1", "clerk", "admin"
 _LABEL: dict[int, PropVariant] = props({PropId.Q_LABEL: "relayed"})
-#: The shortest thing that looks like X.509.
+#: The shortest bytes that pass as an X.509 certificate.
 _CERTIFICATE = bytes.fromhex("300430020500")
 
 
 async def hostile(guide: Guide, tour: Tour) -> None:
     guide.step(
-        "More than his rights",
-        f"{_CLERK} has an account and no rights; he wants to be a server, and somebody else",
+        "Access denied",
+        f"{_CLERK} has an account without rights, and tries to act as a server and as another user",
     )
     sids = _sids(tour)
     async with tour.client(_SERVER, account=_CLERK) as clerk:
@@ -42,15 +42,15 @@ async def hostile(guide: Guide, tour: Tour) -> None:
         key = MqdsPublicKey(MachineKey.generate().public).to_bytes()
         sign = SecurityInformation.SIGN_PUBLIC_KEY
         forged = clerk.set_security(MACHINE, sign, key, path=_SERVER)
-        await _refused(guide, f"give {_SERVER} a key of his own", forged)
+        await _refused(guide, f"replace the key of {_SERVER}", forged)
         stolen = clerk.create(USER, None, _registration(sids[_ADMIN]))
         await _refused(guide, f"register a certificate as {_ADMIN}", stolen)
         own = await _result(clerk.create(USER, None, _registration(sids[_CLERK])))
-        guide.confirm("his own certificate he may register", own == HResult.MQ_OK)
+        guide.confirm(f"{_CLERK} may register a certificate of its own", own == HResult.MQ_OK)
     async with tour.client(_SERVER, level=AuthLevel.CONNECT) as relayed:
         await _refused(
             guide,
-            f"relay a logon of {_ADMIN}: without signed calls it is nobody's, so to create a queue",
+            f"create a queue by a relayed logon of {_ADMIN}, whose calls are not signed",
             relayed.create(QUEUE, "C14\\relayed", _LABEL),
         )
 
@@ -73,7 +73,7 @@ def _registration(sid: Sid) -> dict[int, PropVariant]:
 
 async def _refused(guide: Guide, attempt: str, call: Awaitable[object]) -> None:
     code = await _result(call)
-    guide.confirm(f"to {attempt}: {name_of(code)}", code == HResult.MQ_ERROR_ACCESS_DENIED)
+    guide.confirm(f"attempt to {attempt}: {name_of(code)}", code == HResult.MQ_ERROR_ACCESS_DENIED)
 
 
 async def _result(call: Awaitable[object]) -> int:

@@ -1,4 +1,4 @@
-"""The tour of a live enterprise: five servers, and everything that they do."""
+"""The tour of a live enterprise of five servers."""
 
 from __future__ import annotations
 
@@ -38,23 +38,27 @@ _LOOK_S = 0.05
 
 
 def live(guide: Guide, directory: Path, *, once: bool) -> None:
-    """All of it, in ``directory``; the servers end with it."""
+    """Runs the whole tour in ``directory``; the servers end with it."""
     _make_room(directory)
-    logging.getLogger("mqis").setLevel(logging.CRITICAL)  # steps say what there is to say
+    logging.getLogger("mqis").setLevel(logging.CRITICAL)  # the steps report what matters
     try:
         asyncio.run(_walk(guide, directory, once=once))
     except asyncio.CancelledError:
-        raise TourError("it was ended before its last step") from None
+        raise TourError("the tour was interrupted before its last step") from None
 
 
 def _make_room(directory: Path) -> None:
-    """Where an earlier tour was; anything else stays, and is refused."""
+    """Deletes the files of an earlier tour, and refuses to delete any others."""
     run = directory / "run"
     if holder(run / LOCK) is not None:
-        raise NodesError(f"{run}: a tour is there that has not ended; end it, or name another")
+        raise NodesError(
+            f"{run}: a tour is still running there; end it, or name another --directory"
+        )
     if run.exists():
         if not (run / FILE).exists() and any(run.iterdir()):
-            raise NodesError(f"{run}: is no run directory of a tour; name another --directory")
+            raise NodesError(
+                f"{run}: this is not the run directory of a tour; name another --directory"
+            )
         recover(run)
         shutil.rmtree(run)
     directory.mkdir(parents=True, exist_ok=True)
@@ -78,7 +82,7 @@ async def _walk(guide: Guide, directory: Path, *, once: bool) -> None:
 
 @asynccontextmanager
 async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
-    """Up as by 'mqis up', watched by this process until the tour ends."""
+    """Brings the enterprise up as 'mqis up' does, supervised by this process."""
     plan = parse_plan(tomllib.loads(EXAMPLE))
     guide.step(
         "Five servers", "an enterprise is founded in Amsterdam, four servers join it over RPC"
@@ -100,12 +104,12 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
         _show_servers(guide, tour)
         ready = all(c.state is State.READY for c in enterprise.supervisor.children.values())
         guide.confirm(
-            f"five processes serve after {monotonic() - began:.1f} s; they believe only messages "
-            "that the other's key signed",
+            f"five processes serve after {monotonic() - began:.1f} s; they accept only messages "
+            "that the sender's key has signed",
             ready and plan.options["replication"]["signing"] == "require",
         )
         held = [len(server.replicas) for server in status.servers]
-        guide.confirm("each has all four partitions, up to the last number", held == [4] * 5)
+        guide.confirm("each has all four partitions, up to the last change", held == [4] * 5)
         yield tour
 
 
@@ -122,15 +126,15 @@ async def _up(enterprise: Enterprise, bar: Callable[[float], None]) -> None:
 
 
 def _on_signal(tour: Tour, task: asyncio.Task[object]) -> Callable[[], None]:
-    """The end of the console is wanted; before that, the end of the tour."""
+    """Returns the signal handler: it ends the console if that is up, else the tour."""
 
-    def heed() -> None:
+    def end() -> None:
         if tour.staying:
             tour.ended.set()
         else:
             task.cancel()
 
-    return heed
+    return end
 
 
 def _show_servers(guide: Guide, tour: Tour) -> None:
@@ -144,7 +148,7 @@ def _show_servers(guide: Guide, tour: Tour) -> None:
 
 
 def _routes(guide: Guide, tour: Tour) -> None:
-    """From the copy of a backup controller, while it runs."""
+    """Explains routes from the copy of a running backup controller."""
     with closing(open_store(tour.node("ber-dir2").store)) as store, store.read() as view:
         routes(guide, view, "ams-desk1", "C14")
 
@@ -152,5 +156,5 @@ def _routes(guide: Guide, tour: Tour) -> None:
 async def _pipeline(guide: Guide, tour: Tour, episode: Episode) -> None:
     status = await tour.converged()
     if not status.converged:
-        raise TourError("the replicas do not agree, so there is nothing to audit")
+        raise TourError("the replicas do not agree yet, so the audit would fail")
     await asyncio.to_thread(pipeline, guide, tour, episode)

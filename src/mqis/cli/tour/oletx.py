@@ -17,7 +17,7 @@ _CONNECTIONS, _MESSAGES = 20, 50
 
 
 def partners(guide: Guide) -> None:
-    guide.step("OleTx", "two partners on loopback, both ways in boxcars over one session")
+    guide.step("OleTx", "two partners on loopback exchange messages over one session")
     answers = asyncio.run(_exchange())
     wanted = [[_body(c, m) for m in range(_MESSAGES)] for c in range(_CONNECTIONS)]
     told = f"{_CONNECTIONS} connections, {_MESSAGES} messages on each"

@@ -1,4 +1,4 @@
-"""The step of the live tour about the pipeline: what five journals and five copies tell."""
+"""The step of the live tour about the pipeline, run on five journals and five exports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _JOBS = 5
 
 
 def pipeline(guide: Guide, tour: Tour, episode: Episode) -> None:
-    guide.step("Pipeline", "Spark reads all five journals and copies, and judges the enterprise")
+    guide.step(
+        "Pipeline", "Spark reads the journals and copies of all five servers and audits them"
+    )
     lacking = _lacking()
     if lacking:
         guide.line(f"   left out, {lacking}: 'make pipeline' installs what it needs", "yellow")
@@ -48,8 +50,8 @@ def pipeline(guide: Guide, tour: Tour, episode: Episode) -> None:
     passing = sum('"Passing by"' in line for line in _lines(found.rebuilt))
     left = sum('"Passing by"' in line for line in _lines(exports / "ber-dir1.jsonl"))
     guide.confirm(
-        f"rebuilt as it was at {episode.moment:%H:%M:%S.%f}, before the deletes: {passing} of the "
-        f"queues that are gone now, in {found.rebuilt.relative_to(tour.directory.absolute())}",
+        f"rebuilt as of {episode.moment:%H:%M:%S.%f}, before the deletes: {passing} queues that "
+        f"are deleted now, in {found.rebuilt.relative_to(tour.directory.absolute())}",
         passing == episode.queues and left == 0,
     )
     guide.confirm(
@@ -58,7 +60,7 @@ def pipeline(guide: Guide, tour: Tour, episode: Episode) -> None:
 
 
 def _lacking() -> str:
-    """Why there is no pipeline here."""
+    """The reason why the pipeline cannot run here; empty if it can."""
     if find_spec("pyspark") is None:
         return "Spark is not installed"
     from mqis.pipeline.java import java_home  # noqa: PLC0415
@@ -88,7 +90,7 @@ class _Found:
 
 @contextmanager
 def _aside(path: Path) -> Iterator[None]:
-    """What Java says on the standard error goes to a file."""
+    """Redirects the standard error, to which Java writes, into a file."""
     sys.stderr.flush()
     kept = os.dup(2)
     with path.open("wb") as file:

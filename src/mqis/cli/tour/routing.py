@@ -1,4 +1,4 @@
-"""The step of the tour about routing: a way, why it is that one, and another when a link fails."""
+"""The step of the tour about routing: a route, its reasons, and another one if a link fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 
 def routes(guide: Guide, view: View, start: str, end: str) -> None:
-    guide.step("Routes", f"which way a message from {start} to {end} takes, and without one link")
+    guide.step(
+        "Routes", f"the route of a message from {start} to {end}, and the one without a link of it"
+    )
     snapshot = Snapshot.read(view)
     source, destination = (view.find(ObjectType.MACHINE, name) for name in (start, end))
     guide.confirm("both machines are in the directory", None not in (source, destination))
@@ -20,14 +22,14 @@ def routes(guide: Guide, view: View, start: str, end: str) -> None:
     assert destination is not None
     before = explain(snapshot, source.id, destination.id)
     _show(guide, before, snapshot)
-    guide.confirm(f"there is a way, at cost {before.cost}", before.breakage is None)
+    guide.confirm(f"there is a route, at cost {before.cost}", before.breakage is None)
     used = next(step.crossing for step in before.steps if step.crossing is not None)
     rest = snapshot.without_links([used.link])
     after = explain(rest, source.id, destination.id)
     _show(guide, after, rest)
     dearer = after.breakage is None and after.cost > before.cost
     link = Names(snapshot).link(used.link)
-    guide.confirm(f"without {link} it goes another way, at cost {after.cost}", dearer)
+    guide.confirm(f"without {link} there is another route, at cost {after.cost}", dearer)
 
 
 def _show(guide: Guide, found: Explanation, snapshot: Snapshot) -> None:

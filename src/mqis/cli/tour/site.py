@@ -1,4 +1,4 @@
-"""What the steps of the live tour share: the enterprise, clients of it, and waiting for it."""
+"""The enterprise of the live tour, with clients of its servers and its status."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Tour:
         self.plan = plan
         self.directory = directory
         self.run = enterprise.run
-        #: The tour is done, and something stays up until ``ended``.
+        #: True once the tour is done and the console stays up until ``ended``.
         self.staying = False
         self.ended = asyncio.Event()
 
@@ -65,8 +65,9 @@ class Tour:
         anonymous: bool = False,
         account: str | None = None,
     ) -> AsyncIterator[DirectoryClient]:
-        """A client of one server, logged on by NTLM as an account, the administrator's if none is
-        named, or as nobody.
+        """Connects a client to one server: anonymous, or logged on by NTLM.
+
+        The account is the administrator's if none is named.
         """
         node = self.node(name)
         address = ServerAddress(node.address, node.rpc_port)
@@ -85,7 +86,7 @@ class Tour:
         ) as client:
             yield client
 
-    # --- looking ----------------------------------------------------------------------------------
+    # --- status -----------------------------------------------------------------------------------
 
     async def status(self, name: str) -> ServerStatus:
         told = await asyncio.to_thread(fetch, self.node(name).monitor_url)
@@ -94,7 +95,7 @@ class Tour:
         return told
 
     async def converged(self, wait_s: float = WAIT_S) -> EnterpriseStatus:
-        """The enterprise once all servers agree; as it is, if they do not in time."""
+        """Waits until all servers agree; returns the last status, also if they do not in time."""
         until = monotonic() + wait_s
         while True:
             status = await asyncio.to_thread(collect, roster_of_nodes(self.nodes), None)

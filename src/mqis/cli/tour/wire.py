@@ -1,6 +1,6 @@
-"""The step of the tour that goes over the wire: a server, a client with an account, one without.
+"""The step of the tour over the network: a server, an anonymous client and one with an account.
 
-All of it in this process, on loopback, over a copy of the store: the one that stays is as built.
+All run in this process, on loopback, with a copy of the store, so that the store stays as built.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PROPERTIES: dict[int, PropVariant] = props({PropId.Q_LABEL: _LABEL})
 
 
 def over_the_wire(guide: Guide, store: Store) -> None:
-    guide.step("Over the wire", "a directory server on loopback, over a copy of the store")
+    guide.step("Over the wire", "a directory server on loopback, with a copy of the store")
     with TemporaryDirectory(prefix="mqis-tour-") as name:
         directory = Path(name)
         _copy(store, directory)
@@ -92,7 +92,7 @@ async def _walk(guide: Guide, config: Config, account: Account, password: str) -
 
 
 async def _refused(guide: Guide, address: ServerAddress) -> None:
-    """Found through the endpoint mapper, and not let in further than reading."""
+    """Shows that an anonymous client finds the server and may read, but not write."""
     with _audit_trail() as trail:
         async with await DirectoryClient.connect([address]) as nobody:
             sites = await nobody.known_servers()
@@ -108,7 +108,7 @@ async def _refused(guide: Guide, address: ServerAddress) -> None:
             except DirectoryError as error:
                 code = error.hresult
     guide.confirm(
-        f"a caller without an account cannot create a queue: {name_of(code or 0)}",
+        f"an anonymous user cannot create a queue: {name_of(code or 0)}",
         code == HResult.MQ_ERROR_ACCESS_DENIED,
     )
     guide.confirm(f"audit trail: {'; '.join(trail)}", len(trail) == 1 and _QUEUE in trail[0])
@@ -120,12 +120,12 @@ async def _change(guide: Guide, client: DirectoryClient, account: Account) -> No
     wanted = [PropId.Q_LABEL, PropId.Q_INSTANCE]
     read = await client.get(ObjectType.QUEUE, wanted, path=_QUEUE.upper())
     guide.confirm(
-        f"read back with a signature that holds: label {read[PropId.Q_LABEL].value!r}",
+        f"read back with a valid signature: label {read[PropId.Q_LABEL].value!r}",
         read[PropId.Q_LABEL].value == _LABEL and read[PropId.Q_INSTANCE].value == made,
     )
     data = await client.get_security(ObjectType.QUEUE, int(SecurityInformation.OWNER), path=_QUEUE)
     owner = SecurityDescriptor.from_bytes(data).owner
-    guide.confirm(f"its owner is who created it: {owner}", owner == account.sid)
+    guide.confirm(f"its owner is the user who created it: {owner}", owner == account.sid)
     found = [queue.path async for queue in client.queues(label=_LABEL)]
     guide.confirm(f"found by a lookup of that label: {len(found)} queue", found == [_QUEUE])
     await client.delete(ObjectType.QUEUE, path=_QUEUE)
@@ -139,7 +139,7 @@ async def _change(guide: Guide, client: DirectoryClient, account: Account) -> No
 
 @contextmanager
 def _audit_trail() -> Iterator[list[str]]:
-    """What the server's audit logger tells meanwhile."""
+    """Collects the messages of the server's audit logger during the block."""
     lines: list[str] = []
     logger = logging.getLogger("mqis.audit")
     handler = logging.Handler()

@@ -1,1 +1,1 @@
-"""What a server tells about itself while it runs: its status and its metrics."""
+"""Monitoring of a running server: its status, its metrics and its health."""

@@ -1,4 +1,4 @@
-"""What a server has counted since it started, by name."""
+"""The counters of a server since its start, by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mqis.server.replication import ReplicationService
 
 
 def counters_of(sources: Sources) -> dict[str, float]:
-    """Names may be added, never renamed: other programs read them."""
+    """Reads all counters. Names may be added, never renamed: other programs read them."""
     counted: dict[str, float] = {
         "commits": sources.writer.commits,
         "operations": sources.writer.operations,

@@ -1,4 +1,4 @@
-"""The status of a server: while it runs, and as far as its store tells it."""
+"""Gathers the status of a server, from the running server or from its store alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATES = {
 
 
 def server_status(sources: Sources) -> ServerStatus:
-    """``StorageError`` if the store cannot be read."""
+    """Reads the status of a running server; raises ``StorageError`` if the store is unreadable."""
     with sources.store.read() as view:
         return status_in(view, sources)
 
@@ -66,7 +66,7 @@ def stored_status(view: View, name: str, role: str, site: str) -> ServerStatus:
 
 
 def site_name(view: View, sources: Sources) -> str:
-    """What the directory calls the own site, or until it tells, the configuration."""
+    """The name of the own site in the directory, else in the configuration."""
     replication = sources.replication
     site: DirectoryObject | None
     if replication is not None:
@@ -115,7 +115,7 @@ def _partition(
 
 
 def _state(state: Partition, memory: Memory | None) -> str:
-    """``sync``: a request for changes has no answer yet; ``restoring``: so has an authority's."""
+    """The state: ``sync`` during a request for changes, ``restoring`` during a recovery."""
     if memory is not None and state.purge_state is PurgeState.NORMAL:
         if state.id in memory.recoveries:
             return "restoring"
@@ -126,7 +126,7 @@ def _state(state: Partition, memory: Memory | None) -> str:
 
 
 def missing(state: Partition, memory: Memory | None) -> int:
-    """Numbers that were heard of and are not here, and objects that were set aside."""
+    """The number of known changes that are missing here, plus the quarantined objects."""
     progress = None if memory is None else memory.partitions.get(state.id)
     if progress is None:
         return 0
@@ -138,7 +138,7 @@ def missing(state: Partition, memory: Memory | None) -> int:
 
 
 def neighbour_names(replication: ReplicationService) -> list[str]:
-    """The PSCs of other sites and the own backup controllers; of a backup controller, its PSC."""
+    """The names of the neighbours: other PSCs and own BSCs; for a BSC, its PSC."""
     memory = replication.driver.node.replication.memory
     if replication.me.is_bsc:
         return [memory.psc]
@@ -162,7 +162,7 @@ def neighbours_of(view: View, sources: Sources) -> tuple[NeighbourStatus, ...]:
 
 
 def connected_names(sources: Sources) -> set[str]:
-    """In the form in which the queue manager compares names."""
+    """The names of machines with an open session, in canonical form."""
     if sources.replication is None:
         return set()
     name_of = sources.replication.driver.members.name_of
@@ -171,7 +171,7 @@ def connected_names(sources: Sources) -> set[str]:
 
 
 def acknowledged(view: View, replication: ReplicationService, name: str) -> dict[str, str]:
-    """Of the partitions that this server is the authority of; backup controllers tell nothing."""
+    """The last number that a PSC acknowledged of each own partition; a BSC sends none."""
     memory, me = replication.driver.node.replication.memory, replication.me
     neighbor = memory.neighbor(name)
     if neighbor is None or not neighbor.intersite:
@@ -184,8 +184,8 @@ def acknowledged(view: View, replication: ReplicationService, name: str) -> dict
 # --- lag ------------------------------------------------------------------------------------------
 
 
-def look_at_lag(sources: Sources, now: float) -> None:
-    """``now`` is when ``sources.traffic`` was looked at, or later."""
+def update_lag(sources: Sources, now: float) -> None:
+    """Updates ``sources.lag``; ``now`` is not before the time of ``sources.traffic``."""
     replication = sources.replication
     if replication is None or replication.me.is_bsc:
         return
@@ -202,4 +202,4 @@ def look_at_lag(sources: Sources, now: float) -> None:
             states = [s for s in view.partitions() if owns(view, replication.me, s.id)]
     except StorageError:
         return
-    sources.lag.look(now, {state.id: state.last_seq.value for state in states}, idle)
+    sources.lag.observe(now, {state.id: state.last_seq.value for state in states}, idle)

@@ -1,4 +1,4 @@
-"""Whether a server does what it is there for."""
+"""The health of a server: the problems that keep it from serving."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mqis.storage.database import DatabaseStore
 
 log = logging.getLogger(__name__)
 
-#: Why is in the log alone: an error can name more than everybody should read.
+#: The reason is only in the log: an error may name things that not everybody should read.
 UNREADABLE = "the store cannot be read; the log says why"
 
 
 def trouble_of(store: Store) -> str | None:
-    """What is known to be wrong with a store, without asking it."""
+    """The known trouble of a store, without accessing it; None if there is none."""
     return store.condition.trouble if isinstance(store, DatabaseStore) else None
 
 
@@ -35,7 +35,7 @@ def _store_problems(store: Store) -> list[str]:
 
 
 def problems(sources: Sources) -> list[str]:
-    """What keeps it from that, in words; an empty list if nothing does."""
+    """The problems of a server as texts; empty if it is healthy."""
     found = []
     if not sources.serving:
         found.append("clients are not served yet")

@@ -1,11 +1,11 @@
-"""How far neighbours are behind, in changes and in seconds.
+"""The lag of neighbours, in changes and in seconds.
 
 A PSC acknowledges every 256 changes, a backup controller none, so acknowledgements alone would
-show a lag where there is none. The transport knows sooner: when there is a session with a
-neighbour, nothing waits for it and nothing is in flight to it, its queue manager has all that was
-committed one look earlier. (Two looks, for between its commit and the queue a change is in
-neither.) What expired while a neighbour was away counts as sent: it asks for that itself, and its
-own ``mqis_partition_missing_changes`` shows it.
+show a lag where there is none. The transport knows sooner: if there is a session with a neighbour,
+no message waits for it and none is in flight, then its queue manager has all changes that were
+committed at the observation before. (Not those of the same observation: a committed change is not
+in the queue at once.) A message that expired while a neighbour was away counts as sent: the
+neighbour requests those changes itself, and its own ``mqis_partition_missing_changes`` shows them.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from collections.abc import Mapping
 
 from mqis.wire.guid import Guid
 
-#: Looks at a partition that are remembered; of more, every second one is forgotten.
+#: Observations of a partition that are kept; of more, every second one is dropped.
 MAX_LOOKS = 1024
 
 
 class Lag:
-    """Looks at the numbers of the own partitions, and at who has nothing to wait for."""
+    """Observes the numbers of the own partitions, and the neighbours that are idle."""
 
     def __init__(self) -> None:
-        #: When which number was first seen, ascending.
+        #: (number, time at which it was first observed), ascending.
         self._seen: dict[Guid, deque[tuple[int, float]]] = {}
-        #: What each neighbour has of them, as far as the transport knows.
+        #: The last number that each neighbour has, as far as the transport knows.
         self._delivered: dict[str, dict[Guid, int]] = {}
         self._last: dict[Guid, int] = {}
 
-    def look(self, now: float, numbers: Mapping[Guid, int], idle: Mapping[str, bool]) -> None:
-        """``numbers``: the last of each own partition; ``idle``: who has been sent everything."""
+    def observe(self, now: float, numbers: Mapping[Guid, int], idle: Mapping[str, bool]) -> None:
+        """``numbers``: the last of each own partition; ``idle``: nothing waits for a neighbour."""
         self._delivered = {
             name: self._last if nothing_waits else self._delivered.get(name, {})
             for name, nothing_waits in idle.items()
@@ -44,7 +44,7 @@ class Lag:
     def of(
         self, neighbour: str, partition: Guid, last: int, acknowledged: int, now: float
     ) -> tuple[int, float]:
-        """Changes that ``neighbour`` is not known to have, and the age of the oldest of them."""
+        """The number of changes that ``neighbour`` may lack, and the age of the oldest."""
         has = max(acknowledged, self._delivered.get(neighbour, {}).get(partition, 0))
         if has >= last:
             return 0, 0.0

@@ -1,7 +1,7 @@
-"""The monitoring endpoint beside a directory server: /status, /metrics, /health.
+"""The monitoring endpoint of a directory server: /status, /metrics, /health.
 
-What it tells is gathered in one thread of its own, so neither calls nor replication wait for it,
-and a store that hangs hangs nobody else.
+Answers are gathered in a separate thread, so neither calls nor replication wait for them, and a
+store that hangs blocks nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mqis.config.monitoring import MonitoringSection
 from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store
 from mqis.runtime.http import Answer, HttpServer
-from mqis.server.monitoring.gather import look_at_lag, server_status
+from mqis.server.monitoring.gather import server_status, update_lag
 from mqis.server.monitoring.health import UNREADABLE, problems, trouble_of
 from mqis.server.monitoring.sources import Sources
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Between two looks at who is behind.
+#: Seconds between two observations of the lag.
 LOOK_S = 1.0
 
 
 async def start_monitoring(
     section: MonitoringSection, sources: Sources, stack: AsyncExitStack
 ) -> int:
-    """An endpoint that listens, and its port; ``OSError`` if it cannot."""
+    """Starts an endpoint; returns its port; raises ``OSError`` if it cannot listen."""
     service = MonitoringService(sources)
     stack.push_async_callback(service.close)
     port = await service.listen(section.listen, section.port)
@@ -49,39 +49,39 @@ class MonitoringService:
         self._sources = sources
         self._thread = ThreadPoolExecutor(1, "mqis-monitoring")
         self._exposition: Exposition | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._observing: asyncio.Task[None] | None = None
         documents = {
             "/status": self._status,
             "/metrics": self._metrics,
             "/health": self._health,
         }
         self._server = HttpServer(
-            {path: partial(self._tell, document) for path, document in documents.items()}
+            {path: partial(self._answer, document) for path, document in documents.items()}
         )
 
     async def listen(self, address: str, port: int) -> int:
         bound = await self._server.listen(address, port)
-        self._looking = asyncio.create_task(self._keep_looking())
+        self._observing = asyncio.create_task(self._observe_lag())
         return bound
 
     async def close(self) -> None:
         await self._server.close()
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        if self._observing is not None:
+            self._observing.cancel()
+            await asyncio.gather(self._observing, return_exceptions=True)
         await asyncio.to_thread(self._thread.shutdown)
 
-    async def _tell(self, document: Callable[[], Answer]) -> Answer:
-        self._sources.look()
+    async def _answer(self, document: Callable[[], Answer]) -> Answer:
+        self._sources.sample_traffic()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, _explained, document, self._sources.store)
 
-    async def _keep_looking(self) -> None:
-        """For what only shows from one look to the next."""
+    async def _observe_lag(self) -> None:
+        """Observes the lag periodically: it shows only from one observation to the next."""
         loop = asyncio.get_running_loop()
         while True:
-            self._sources.look()
-            await loop.run_in_executor(self._thread, look_at_lag, self._sources, loop.time())
+            self._sources.sample_traffic()
+            await loop.run_in_executor(self._thread, update_lag, self._sources, loop.time())
             await asyncio.sleep(LOOK_S)
 
     # --- in the thread ----------------------------------------------------------------------------

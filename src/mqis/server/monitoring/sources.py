@@ -1,4 +1,4 @@
-"""What a server tells about itself is read from here: its parts, as far as they run already."""
+"""The parts of a server from which monitoring reads, as far as they run already."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from mqis.wire.guid import Guid
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The queue manager at one moment of its event loop."""
+    """A sample of the queue manager's sessions and queues."""
 
-    #: By a clock that never goes back.
+    #: The time of the sample, by a monotonic clock.
     at: float = 0.0
     sessions: list[tuple[Guid, str | None]] = field(default_factory=list)
     depths: list[Depth] = field(default_factory=list)
 
     def queued(self, name: str) -> int:
-        """Messages of replication that a machine has not acknowledged."""
+        """The number of replication messages that a machine has not acknowledged."""
         key = canonical(name)
         mine = (d for d in self.depths if not d.routed and canonical(d.machine) == key)
         return sum(depth.messages for depth in mine)
@@ -38,11 +38,11 @@ class Traffic:
 
 @dataclass(slots=True)
 class Sources:
-    """One server. Whoever starts a part of it puts that here.
+    """The parts of one server; the code that starts a part sets it here.
 
-    It is read from a thread of its own: what the event loop or the writer changes meanwhile is
-    copied before it is looked through, which in Python is one step. The queue manager, where that
-    is not enough, is looked at by ``look``.
+    They are read from a separate thread. Collections that the event loop or the writer changes
+    meanwhile are copied before they are iterated, which in Python is atomic. For the queue manager
+    that is not enough: ``sample_traffic`` reads it in the event loop.
     """
 
     config: Config
@@ -56,13 +56,13 @@ class Sources:
     discovery: DiscoveryServer | None = None
     authenticator: AuditedAuthenticator | None = None
     directory: DirectoryContext | None = None
-    #: Whether clients are served.
+    #: True once clients are served.
     serving: bool = False
     traffic: Traffic = field(default_factory=Traffic)
     lag: Lag = field(default_factory=Lag)
 
-    def look(self) -> None:
-        """In the event loop, before anything is read."""
+    def sample_traffic(self) -> None:
+        """Samples the queue manager; called in the event loop before monitoring reads."""
         if self.replication is not None:
             queue = self.replication.driver.node.queue
             now = asyncio.get_running_loop().time()

@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """Sequence numbers are sixteen hexadecimal digits, as everywhere people read them."""
+    """The status of one partition; sequence numbers are sixteen hexadecimal digits."""
 
     id: str
-    #: The site's name; "enterprise" for the one of all.
+    #: The site's name; "enterprise" for the enterprise partition.
     name: str
     owner: str
     authority: bool
@@ -58,7 +58,7 @@ class ServerStatus:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> ServerStatus:
-        """Of a newer server: what this one does not know is left out."""
+        """Reads a status, also of a newer server: unknown keys are ignored."""
         return cls(
             **{
                 **_known(cls, content),

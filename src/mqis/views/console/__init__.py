@@ -1,1 +1,1 @@
-"""What the console shows, as plain values: the pages of ``mqis.web`` only lay it out."""
+"""The data of the console's pages, as plain values; ``mqis.web`` only lays them out."""

@@ -1,4 +1,4 @@
-"""Changes that a user of the console makes, through a server that decides whether they may."""
+"""Changes by a user of the console, made through a server, which checks the user's rights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_PATH = 1024
 
 
 class Changes(Names, Protocol):
-    """A server that somebody has logged on to (``client.remote.Remote``)."""
+    """A server that a user has logged on to (``client.remote.Remote``)."""
 
     def create(
         self,
@@ -36,9 +36,9 @@ class Changes(Names, Protocol):
 
 
 def create_queue(server: Changes, path: str, values: Mapping[str, str]) -> str:
-    """The identifier of a new queue. ``values``: properties by the words of the command line."""
+    """Creates a queue; returns its identifier. ``values``: properties by command-line name."""
     if not path or "\\" not in path or len(path) > _MOST_PATH:
-        raise PropertyError(r"the path of a queue is MACHINE\QUEUE")
+        raise PropertyError(r"the path of a queue must be MACHINE\QUEUE")
     properties = {
         find_property(ObjectType.QUEUE, word): _value(server, ObjectType.QUEUE, word, value)
         for word, value in values.items()
@@ -65,10 +65,10 @@ def delete(server: Changes, kind: str, id: str) -> None:  # noqa: A002
 
 
 def _identifier(text: str) -> str:
-    """Pages know objects by their identifiers, never by names."""
+    """Checks an identifier: pages name objects by identifier, never by path."""
     return str(Guid.parse(text))
 
 
 def _value(server: Changes, object_type: ObjectType, word: str, value: str) -> PropVariant:
-    """Never ``@FILE``: the files here are not those of who writes it there."""
+    """Parses a value, without ``@FILE``: a web user must not read files of this computer."""
     return parse_value(find_property(object_type, word), value, server, files=False)

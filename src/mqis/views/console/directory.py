@@ -1,4 +1,4 @@
-"""The directory to browse: lists by type and text, and objects with all that is known of them."""
+"""The directory pages: lists of objects by type and search text, and single objects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import to_sddl
 
 PAGE = 50
-#: In the order of the menu.
+#: The types that can be browsed, in the order of the menu.
 KINDS = tuple(
     kind.label
     for kind in (
@@ -42,7 +42,7 @@ KINDS = tuple(
     )
 )
 _OF_IDENTIFIER = re.compile(r"\{?[0-9a-f-]+\}?")
-#: What a text is looked for in, besides the name.
+#: The property that a search looks into, besides the name.
 _DESCRIBED: dict[ObjectType, PropId] = {
     ObjectType.QUEUE: PropId.Q_LABEL,
     ObjectType.ROUTINGLINK: PropId.L_DESCRIPTION,
@@ -60,9 +60,9 @@ class Listing:
     kind: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    #: Objects that meet the search; of the type, without one.
+    #: The number of objects that match the search, or of the type without a search.
     found: int
-    #: There are more, which a list does not go to.
+    #: True if there are more objects than a list may hold.
     cut: bool
     page: int
     pages: int
@@ -103,9 +103,9 @@ class ObjectPage:
     seq: str | None
     properties: tuple[Shown, ...]
     security: Security | None
-    #: Why the permissions are not shown.
+    #: The reason why the permissions are not shown.
     hidden: str | None
-    #: (word, what it is now, the words it takes) of what a user may try to set.
+    #: (name, present value, possible values) of the properties that a user may try to set.
     settable: tuple[tuple[str, str, tuple[str, ...]], ...]
 
     @property
@@ -114,7 +114,7 @@ class ObjectPage:
 
 
 def kind_of(text: str) -> ObjectType:
-    """ValueError for what is no type that can be browsed."""
+    """The object type of that name; raises ValueError if it cannot be browsed."""
     if text not in KINDS:
         raise ValueError(f"there is no type {text!r}")
     return ObjectType.parse(text)
@@ -124,7 +124,7 @@ def kind_of(text: str) -> ObjectType:
 
 
 def listing(source: Source, kind: str, text: str = "", page: int = 1) -> Listing:
-    """A page of the objects whose name, label or identifier holds ``text``, by name."""
+    """One page of the objects whose name, label or identifier holds ``text``, sorted by name."""
     object_type = kind_of(kind)
     columns = tuple(find_property(object_type, word) for word in LISTED[object_type])
     described = _DESCRIBED.get(object_type)
@@ -142,7 +142,7 @@ def listing(source: Source, kind: str, text: str = "", page: int = 1) -> Listing
 def _search(
     source: Source, object_type: ObjectType, text: str, columns: Sequence[PropId]
 ) -> tuple[int, bool, Callable[[slice], list[Record]]]:
-    """How many there are, whether there are more, and how a part of them is had."""
+    """The number of matches, whether there are more, and a function that reads a part of them."""
     test = _Test(text, _DESCRIBED.get(object_type), columns, source)
     if isinstance(source, GuardedSource):
         found = source.search(object_type, text, test)
@@ -151,7 +151,7 @@ def _search(
             found.cut,
             lambda part: source.records(object_type, found.ids[part], columns),
         )
-    # All of it: a server has no call for a part of a list that is sorted.
+    # The whole list: a server has no call for a part of a sorted list.
     sort = (SortKey(NAME_PROPERTY[object_type]),) if object_type in NAME_PROPERTY else ()
     records = source.lookup(object_type, columns, (), sort)
     taken = [r for r in records if test(r.path, r.id, r.values.get)]
@@ -160,27 +160,27 @@ def _search(
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many objects there are; ``more``: those were not all that there are."""
+    """A number of objects; ``more``: there may be more than were counted."""
 
     number: int
     more: bool = False
 
 
 def counts(source: Source) -> dict[str, Tally]:
-    """How many objects of each type there are to read."""
+    """The number of readable objects of each type."""
     if isinstance(source, GuardedSource):
         return {kind: Tally(*source.tally(kind_of(kind))) for kind in KINDS}
     return {kind: Tally(len(source.lookup(kind_of(kind), (), (), ()))) for kind in KINDS}
 
 
 class _Test:
-    """Whether an object has to do with a text."""
+    """Tests whether an object matches a search text."""
 
     def __init__(
         self, text: str, described: PropId | None, columns: Sequence[PropId], names: Names
     ) -> None:
         self._wanted = text.lower()
-        #: Empty for what cannot be a part of an identifier.
+        #: The text as part of an identifier; empty if it cannot be one.
         self._id = self._wanted.strip("{}") if _OF_IDENTIFIER.fullmatch(self._wanted) else ""
         self._described = described
         self._columns = columns
@@ -194,7 +194,7 @@ class _Test:
             value = read(self._described)
             if value is not None and wanted in str(value.value).lower():
                 return True
-        # What has no name is called by what it refers to or holds.
+        # An object without a name is found by the values that a list shows.
         return path is None and any(
             wanted in shown(propid, read(propid), self._names).lower() for propid in self._columns
         )
@@ -207,7 +207,7 @@ def _heading(propid: PropId) -> str:
 
 
 def words(propid: int) -> str:
-    """``journal quota`` for Q_JOURNAL_QUOTA."""
+    """The name of a property in words: ``journal quota`` for Q_JOURNAL_QUOTA."""
     return friendly(propid).replace("_", " ")
 
 
@@ -215,10 +215,10 @@ def words(propid: int) -> str:
 
 
 def object_page(source: Secured, kind: str, id: str) -> ObjectPage:  # noqa: A002
-    """``DirectoryError`` if there is none, ValueError if ``id`` is no identifier."""
+    """The page of an object; raises ``DirectoryError`` if there is none, ValueError if no id."""
     object_type = kind_of(kind)
     if as_guid(id) is None:
-        raise ValueError(f"{id!r} is no identifier")
+        raise ValueError(f"{id!r} is not an identifier (8-4-4-4-12 hexadecimal digits)")
     record = source.get(object_type, id, ())
     security, hidden = _security(source, record)
     properties = tuple(
@@ -273,7 +273,7 @@ def _security(source: Secured, record: Record) -> tuple[Security | None, str | N
         who(sd.owner),
         who(sd.group),
         tuple(permissions(sd, record.type)),
-        remark(sd) if data else "none are stored: these are the defaults of its type",
+        remark(sd) if data else "no permissions are stored: these are the defaults of its type",
     )
     return made, None
 
@@ -290,7 +290,7 @@ def _sddl(sd: SecurityDescriptor) -> str | None:
 
 
 def _settable(record: Record, names: Names) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """What the tables of MS-MQDS let a client write after create; the server has the last word."""
+    """The properties that MS-MQDS lets a client change; the server may still refuse."""
     found = []
     for propid, row in ROWS.items():
         if row.object_type is not record.type or propid >= 1000:

@@ -1,4 +1,4 @@
-"""What becomes of errors on a page: a status, a heading, and a sentence."""
+"""Errors as the console shows them: an HTTP status, a heading and a text."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Fault:
 
 
 def fault_of(error: MqisError) -> Fault:
-    """Whose fault it is decides: the asker's (4xx), or that of what is behind the console (5xx)."""
+    """Maps an error to a page: 4xx if the request is wrong, 5xx if a server or store failed."""
     for kinds, status, heading in _KINDS:
         if isinstance(error, kinds):
             return Fault(status, heading, str(error))
     if isinstance(error, DirectoryError):
         return _refusal(error)
-    return Fault(HTTPStatus.BAD_GATEWAY, "Something behind the console failed", str(error))
+    return Fault(HTTPStatus.BAD_GATEWAY, "A server or store behind the console failed", str(error))
 
 
-#: The first that fits.
+#: Error types with status and heading; the first match counts.
 _KINDS: tuple[tuple[type[MqisError], HTTPStatus, str], ...] = (
     (PlacesError, HTTPStatus.NOT_FOUND, "Not found"),
-    (PropertyError, HTTPStatus.BAD_REQUEST, "This cannot be"),
+    (PropertyError, HTTPStatus.BAD_REQUEST, "Invalid value"),
     (RouteError, HTTPStatus.NOT_FOUND, "Not found"),
     (NodesError, HTTPStatus.SERVICE_UNAVAILABLE, "The run directory cannot be read"),
     (StorageError, HTTPStatus.SERVICE_UNAVAILABLE, "A store or journal cannot be read"),
@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[type[MqisError], HTTPStatus, str], ...] = (
 
 
 def is_denied(error: Exception) -> bool:
-    """The server knows who asks, and says no."""
+    """True if the server denies the user access."""
     return isinstance(error, DirectoryError) and error.hresult == HResult.MQ_ERROR_ACCESS_DENIED
 
 

@@ -1,4 +1,4 @@
-"""A store as one visitor may read it: what they may not read is not there."""
+"""A store as one visitor may read it: objects without read access are hidden."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from mqis.wire.security.descriptor import SecurityDescriptor
 
 T = TypeVar("T")
 
-#: A list goes no further, so that it takes some ten megabytes at most; a search finds the rest.
+#: The most objects of a list, about ten megabytes; a search finds the rest.
 MOST_FOUND = 200_000
-#: Objects that are looked at one by one to count those that a visitor may read.
+#: The most objects that are checked one by one to count the readable ones.
 MOST_COUNTED = 10_000
 
-#: What a store holds: the last number of each partition.
+#: The version of a store: the last number of each partition.
 Version = tuple[tuple[str, int], ...]
 #: Reads a property of the object at hand: only what a test asks for is decoded.
 ReadValue = Callable[[PropId], PropVariant | None]
@@ -44,7 +44,7 @@ def version_of(view: View) -> Version:
 
 
 class Remembered(Generic[T]):
-    """The last few things that were computed of stores, each while its store does not change."""
+    """A cache of values computed from stores, each valid until its store changes."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -68,15 +68,15 @@ class Remembered(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found, by name: the raw identifiers."""
+    """The result of a search: raw identifiers, sorted by name."""
 
     ids: tuple[bytes, ...]
-    #: There is more than is listed.
+    #: True if there are more than are listed.
     cut: bool
 
 
 class GuardedSource(StoreSource):
-    """``Source`` over a view, for one visitor."""
+    """A source that shows one visitor the objects of a view that they may read."""
 
     def __init__(
         self, view: View, url: str, rights: Rights, lists: Remembered[Found] | None = None
@@ -87,11 +87,11 @@ class GuardedSource(StoreSource):
         self._lists = Remembered(1) if lists is None else lists
 
     def objects(self, object_type: ObjectType) -> Iterator[DirectoryObject]:
-        """Those that the visitor may read, by identifier."""
+        """The objects that the visitor may read, sorted by identifier."""
         return filter(self.may_read, self._view.objects(object_type))
 
     def find(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
-        """An object that the visitor may read."""
+        """Finds an object; None if the visitor may not read it."""
         found = self._view.get(object_type, id)
         return None if found is None or not self.may_read(found) else found
 
@@ -126,7 +126,7 @@ class GuardedSource(StoreSource):
         return [self.record(o, columns) for o in query.objects(self._view) if self.may_read(o)]
 
     def security(self, object_type: ObjectType, name: str, information: int) -> bytes:
-        """Parts of the stored descriptor; nothing if none is stored."""
+        """The requested parts of the stored descriptor; empty if none is stored."""
         obj = self._find(object_type, name)
         self._guard.check(obj, Access.READ_SECURITY, self._view)
         stored = obj.properties.get(SECURITY_PROPERTY[object_type])
@@ -142,15 +142,14 @@ class GuardedSource(StoreSource):
         return found
 
     def _shown(self, obj: DirectoryObject) -> list[PropId]:
-        """What is stored, and read tables list; an administrator of the files sees the rest."""
+        """The stored properties that clients may read; for an administrator, all of them."""
         everything = self._guard.is_administrator
         return [PropId(p) for p in sorted(obj.properties) if everything or is_readable(p)]
 
     # --- lists ------------------------------------------------------------------------------------
 
     def tally(self, object_type: ObjectType) -> tuple[int, bool]:
-        """How many objects the visitor may read, and whether there may be more than were looked
-        at."""
+        """The number of objects that the visitor may read, and whether there may be more."""
         if self._guard.is_administrator:
             return self._view.count(object_type), False
         objects = self._view.objects(object_type)
@@ -158,7 +157,7 @@ class GuardedSource(StoreSource):
         return readable, next(objects, None) is not None
 
     def search(self, object_type: ObjectType, text: str, test: Test) -> Found:
-        """The objects that ``test`` takes, by name. It is asked only if there is a ``text``."""
+        """The objects that pass ``test``, sorted by name; all of them if ``text`` is empty."""
         key = *self._key, object_type, text
         found = self._found(object_type, test if text else None)
         return self._lists.get(key, version_of(self._view), lambda: _listed(found))

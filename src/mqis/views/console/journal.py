@@ -1,4 +1,4 @@
-"""The journal to page through, newest records first, and one record with everything in it."""
+"""The journal pages: records from newest to oldest, and one record in full."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from mqis.wire.journal.headers import end_of, lsn_at, matching
 from mqis.wire.journal.segment import offsets, walk
 
 PAGE = 50
-#: A search decodes so many records and looks into so many segments, then offers to go on.
+#: The most records and segments that a search reads before it offers the next page.
 MOST_DECODED = 20_000
 MOST_SEGMENTS = 4
-#: Of a decoded body a page shows so many values, and so much of each.
+#: The most values of a decoded body on a page, and characters of each.
 MOST_VALUES = 1_000
 MOST_TEXT = 2_000
 STATES = tuple(state.name.lower() for state in RecordState)
@@ -33,11 +33,11 @@ KINDS = tuple(kind.name.lower() for kind in RecordKind)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a record has to be; an empty text says nothing."""
+    """The conditions of a search; an empty text is no condition."""
 
     kind: str = ""
     state: str = ""
-    #: Held by the name of the message or change, as ``create queue``.
+    #: A part of the name of the message or change, such as ``create queue``.
     what: str = ""
     peer: str = ""
     #: The identifier of an object.
@@ -45,11 +45,11 @@ class Filter:
 
     def problem(self) -> str | None:
         if self.kind and self.kind not in KINDS:
-            return f"{self.kind!r} is none of {', '.join(KINDS)}"
+            return f"{self.kind!r} is not one of {', '.join(KINDS)}"
         if self.state and self.state not in STATES:
-            return f"{self.state!r} is none of {', '.join(STATES)}"
+            return f"{self.state!r} is not one of {', '.join(STATES)}"
         if self.object and as_guid(self.object) is None:
-            return f"{self.object!r} is no identifier (8-4-4-4-12 hexadecimal digits)"
+            return f"{self.object!r} is not an identifier (8-4-4-4-12 hexadecimal digits)"
         return None
 
     def takes(self, record: JournalRecord) -> bool:
@@ -96,7 +96,7 @@ def journal_page(
     *,
     judge: Judge = see_everything,
 ) -> JournalPage:
-    """``StorageError`` where there is no journal."""
+    """One page of matching records; raises ``StorageError`` if there is no journal."""
     paths = list(segments(directory).values())
     search = _Search(wanted, judge, before, size)
     older = last = None
@@ -112,7 +112,7 @@ def journal_page(
         looked_into += 1
         segment = Segment.load(path)
         server = segment.header.server
-        its_last = search.look_into(segment)
+        its_last = search.search(segment)
         last = its_last if last is None else last
         if search.stopped_at is not None:
             older = search.stopped_at
@@ -122,7 +122,7 @@ def journal_page(
 
 
 class _Search:
-    """From the newest record to older ones. Headers are looked at first: decoding takes longer."""
+    """Searches from newest to oldest; checks headers first, as decoding takes longer."""
 
     def __init__(self, wanted: Filter, judge: Judge, before: int | None, size: int) -> None:
         self._wanted = wanted
@@ -132,13 +132,13 @@ class _Search:
         self._left = MOST_DECODED
         self.found: list[Line] = []
         self.damage: list[str] = []
-        #: Records with smaller numbers were not looked at.
+        #: Records with smaller numbers were not searched.
         self.stopped_at: int | None = None
 
-    def look_into(self, segment: Segment) -> int | None:
-        """The number of its last record."""
+    def search(self, segment: Segment) -> int | None:
+        """Searches a segment; returns the number of its last record."""
         data, starts = segment.data, offsets(segment.data, segment.records_at)
-        self._look_behind(segment, starts)
+        self._find_damage(segment, starts)
         if not starts:
             return None
         end = bisect_left(starts, self._before, key=lambda at: lsn_at(data, at))
@@ -150,7 +150,7 @@ class _Search:
         return lsn_at(data, starts[-1])
 
     def _candidates(self, data: bytes, starts: list[int], end: int) -> Iterator[int]:
-        """Where records begin that may do, the newest first."""
+        """The offsets of records whose headers match, newest first."""
         wanted = self._wanted
         kind = RecordKind[wanted.kind.upper()] if wanted.kind else None
         state = RecordState[wanted.state.upper()] if wanted.state else None
@@ -161,22 +161,22 @@ class _Search:
         self._left -= 1
         entry = next(walk(segment.data, at))
         if not isinstance(entry, Whole):
-            self._tell(segment, at, entry.reason)
+            self._note_damage(segment, at, entry.reason)
         elif self._wanted.takes(entry.record):
             sight = self._judge(entry.record)
             if sight is not Sight.NOTHING:
                 self.found.append(_line(entry, sight))
 
-    def _look_behind(self, segment: Segment, starts: list[int]) -> None:
-        """What the lengths do not lead to; a record that is being written is no damage."""
+    def _find_damage(self, segment: Segment, starts: list[int]) -> None:
+        """Notes damage after the last record; a record that is being written is not damage."""
         end = segment.records_at
         if starts:
             end = end_of(segment.data, starts[-1])
         for entry in islice(walk(segment.data, end), 20):
             if isinstance(entry, Corrupt):
-                self._tell(segment, entry.offset, entry.reason)
+                self._note_damage(segment, entry.offset, entry.reason)
 
-    def _tell(self, segment: Segment, at: int, reason: str) -> None:
+    def _note_damage(self, segment: Segment, at: int, reason: str) -> None:
         self.damage.append(f"{segment.path.name}: offset {at}: {reason}")
 
 
@@ -199,16 +199,16 @@ def _line(entry: Whole, sight: Sight) -> Line:
 @dataclass(frozen=True, slots=True)
 class RecordPage:
     record: dict[str, Any]
-    #: As plain values, decoded if that could be; None: there is none.
+    #: The body as plain values, decoded if possible; None: there is none.
     body: Any
-    #: The body has more than a page shows.
+    #: True if the body has more than a page shows.
     cut: bool
-    #: The visitor may not see the body.
+    #: True if the visitor may not see the body.
     hidden: bool = False
 
 
 def record_page(directory: Path, lsn: int, judge: Judge = see_everything) -> RecordPage:
-    """All of one record that a visitor may see; ``PlacesError`` if there is nothing."""
+    """One record as far as the visitor may see it; raises ``PlacesError`` if there is none."""
     entry = _find(directory, lsn)
     sight = Sight.NOTHING if entry is None else judge(entry.record)
     if entry is None or sight is Sight.NOTHING:
@@ -235,7 +235,7 @@ def _find(directory: Path, lsn: int) -> Whole | None:
 
 
 def _named(value: Any) -> Any:
-    """Lists of properties under their names: ``label: orders`` for [Q_LABEL, {vt, value}]."""
+    """Turns lists of properties into names: ``label: orders`` for [Q_LABEL, {vt, value}]."""
     if isinstance(value, dict):
         return {key: _named(item) for key, item in value.items()}
     if not isinstance(value, list):
@@ -255,7 +255,7 @@ def _is_property(item: Any) -> bool:
 
 
 def _shortened(value: Any, room: list[int]) -> Any:
-    """As much of a tree as there is room for; a full synchronisation has thousands of objects."""
+    """Cuts a tree to the room left: a full synchronisation has thousands of objects."""
     if isinstance(value, dict):
         pairs = ((key, item) for key, item in value.items() if room[0] > 0)
         return {key: _shortened(item, room) for key, item in pairs}
@@ -269,14 +269,14 @@ def _shortened(value: Any, room: list[int]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One moment in the life of an object, at one server."""
+    """One journal record about an object, at one server."""
 
     server: str
     line: Line
 
 
 def history(journals: dict[str, Path], id: str, most: int = 100) -> tuple[list[Past], bool]:  # noqa: A002
-    """What the journals tell of an object, newest first; whether that is all of it."""
+    """The records of an object in all journals, newest first, and whether these are all."""
     wanted = Filter(object=id)
     found: list[Past] = []
     whole = True

@@ -1,6 +1,6 @@
-"""What the pipeline has left behind: its tables, what they say in short, and the report.
+"""The results of the pipeline: its tables, a summary of them, and the report.
 
-Tables are read without Spark, by pyarrow where that is installed.
+Tables are read without Spark, by pyarrow if that is installed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _POINTER = "CURRENT"
 _VERSION = re.compile(r"v\d{6,}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 REPORT = "report.html"
-#: Of a table that is shown row by row.
+#: The most rows of a table on its page.
 MOST_ROWS = 50
-#: Rows that are in memory at a time.
+#: Rows that are held in memory at a time.
 _BATCH = 4096
 _UNREADABLE = (OSError, ValueError, KeyError)
 #: A report that is larger than this was not written by the pipeline.
@@ -51,7 +51,7 @@ class PipelinePage:
     tables: tuple[Table, ...]
     has_report: bool
     report_written: str
-    #: pyarrow can be asked what is in the tables.
+    #: True if pyarrow is installed, so that tables can be read.
     readable: bool
     #: Differences by (server, cause); None: there was no audit.
     divergence: tuple[tuple[str, str, int], ...] | None
@@ -100,7 +100,7 @@ def _counts(
 
 
 def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> Rows | None:
-    """The first rows of a table; None if it is not there or cannot be read."""
+    """The first rows of a table; None if it does not exist or cannot be read."""
     batches = _batches(directory, name, None, most)
     if batches is None:
         return None
@@ -119,7 +119,7 @@ def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> Rows | None
 
 
 def report_file(directory: Path) -> Path | None:
-    """The report, if it is a file in this very directory and of a sensible size."""
+    """The report, if it is a plain file in this directory and not too large."""
     path = directory / REPORT
     if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST_REPORT:
         return None
@@ -145,7 +145,7 @@ def _tables(directory: Path) -> Iterator[Table]:
 
 
 def _current(directory: Path, name: str) -> Path | None:
-    """The current version; the names of both are checked, as files may hold anything."""
+    """The current version of a table; both names are checked, as files may hold anything."""
     if _NAME.fullmatch(name) is None:
         return None
     try:
@@ -164,7 +164,7 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-# --- what is in them ------------------------------------------------------------------------------
+# --- contents of tables ---------------------------------------------------------------------------
 
 
 def _arrow() -> Any:
@@ -188,7 +188,7 @@ def _count(directory: Path, name: str) -> int | None:
 def _batches(
     directory: Path, name: str, columns: Sequence[str] | None, size: int
 ) -> Iterator[list[Mapping[str, Any]]] | None:
-    """The rows of a table, some at a time, so that none takes more memory than those."""
+    """The rows of a table in batches, to limit the memory."""
     parquet, place = _arrow(), _current(directory, name)
     if parquet is None or place is None:
         return None

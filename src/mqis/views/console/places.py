@@ -1,4 +1,4 @@
-"""The servers that the console shows, and what of each it can reach."""
+"""The servers that the console shows, with the store, journal and addresses of each."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ __all__ = ["NodesError", "Place", "Places", "PlacesError"]
 
 
 class PlacesError(MqisError):
-    """There is nothing to show, or not what was asked for."""
+    """There is nothing to show, or the requested thing does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One server; None for what is not known of it."""
+    """One server; unknown facts are None."""
 
     name: str
     role: str = ""
     site: str = ""
-    #: As ``config.stores.open_store`` takes it.
+    #: The URL of its store, for ``config.stores.open_store``.
     store: str | None = None
     journal: Path | None = None
-    #: Where ``GET /status`` is answered.
+    #: Its monitoring URL, which answers ``GET /status``.
     monitor: str | None = None
     #: HOST[:PORT] of its RPC, and the port of its endpoint mapper.
     rpc: str | None = None
     mapper_port: int = 135
-    #: Its configuration, which says who its administrators are and where its accounts are.
+    #: Its configuration, which names its administrators and its accounts file.
     config: Path | None = None
-    #: Of ``mqis up``: what its supervisor knows, as "ready" or "failed".
+    #: The supervisor's state of a server of ``mqis up``, such as "ready" or "failed".
     state: str = ""
 
 
 class Places:
-    """The servers of a run directory, whose file is reread as it changes, and any others."""
+    """The servers of a run directory, which is reread each time, and further servers."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Places:
         configs: tuple[Path, ...] = (),
         mapper_port: int = 135,
     ) -> None:
-        """The first of each are those of one server, and so on."""
+        """The first entries of all lists belong to one server, and so on."""
         self._run = run
         lists = zip_longest(stores, servers, journals, monitors, configs)
         self._given = _distinct([_given(*each, mapper_port=mapper_port) for each in lists])
@@ -68,11 +68,11 @@ class Places:
 
     @property
     def take_calls(self) -> bool:
-        """Whether there is a server to log in to; those of a run directory take calls."""
+        """True if there is a server to log in to; a run directory always has one."""
         return self._run is not None or any(place.rpc for place in self._given)
 
     def all(self) -> tuple[Place, ...]:
-        """``NodesError`` while the run directory cannot be read."""
+        """All servers; raises ``NodesError`` if the run directory cannot be read."""
         if self._run is None:
             return self._given
         known = load_states(self._run)
@@ -141,7 +141,7 @@ def _given(
 
 
 def _distinct(places: list[Place]) -> tuple[Place, ...]:
-    """Names are what pages ask by: two files of the same name are told apart by a number."""
+    """Makes names unique by a number, because pages select servers by name."""
     seen: dict[str, int] = {}
     made = []
     for place in places:

@@ -1,4 +1,4 @@
-"""Stores that stay open while the console runs, and what was computed of each."""
+"""The stores that the console keeps open, with cached lists and charts."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ from mqis.wire.propvariant import PropVariant
 
 __all__ = ["Chart", "LoginNeeded", "OpenStores", "Reader", "Secured"]
 
-#: Lists and charts of all stores together, so that they take a bounded part of the memory.
+#: The most cached lists and charts of all stores together, to limit the memory.
 _LISTS = 8
 _CHARTS = 4
 
 
 class LoginNeeded(MqisError):
-    """Only the server knows what this visitor may read, and it has to be asked as somebody."""
+    """The visitor has to log in: only the server knows what they may read."""
 
 
 class Secured(Source, Protocol):
-    """A source that tells permissions to those who may read them."""
+    """A source that also reads permissions."""
 
     def security(self, object_type: ObjectType, name: str, information: int) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What the map is made of: routing's picture, and which machines are directory servers."""
+    """The data of the map: the routing snapshot, and the roles of directory servers."""
 
     snapshot: Snapshot
     roles: Mapping[Guid, str]
 
 
 class OpenStores:
-    """Each store once, for whichever thread asks."""
+    """Opens each store once, for all threads."""
 
     def __init__(self) -> None:
         self._stores: dict[str, Store] = {}
@@ -70,7 +70,7 @@ class OpenStores:
 
     @contextmanager
     def view(self, url: str) -> Iterator[View]:
-        """``StorageError`` for a store that cannot be read; the next time it is opened anew."""
+        """Opens a view; after a ``StorageError`` the store is opened again the next time."""
         store = self.get(url)
         try:
             with store.read() as view:
@@ -81,12 +81,12 @@ class OpenStores:
 
     @contextmanager
     def source(self, url: str, rights: Rights) -> Iterator[GuardedSource]:
-        """What somebody may read of a store."""
+        """A source of the objects that a visitor may read."""
         with self.view(url) as view:
             yield GuardedSource(view, url, rights, self._lists)
 
     def chart(self, url: str, rights: Rights) -> Chart:
-        """What routing knows of what they may read; the same object until the store changes."""
+        """The chart of the objects that a visitor may read; cached until the store changes."""
         with self.view(url) as view:
             source = GuardedSource(view, url, rights, self._lists)
             return self._charts.get((url, rights), version_of(view), lambda: _chart(source, view))
@@ -109,14 +109,14 @@ class Reader:
 
     place: Place
     stores: OpenStores
-    #: None: only the server itself knows.
+    #: The visitor's rights; None: only the server itself knows them.
     rights: Rights | None
     #: The visitor's own connection to the server.
     remote: Secured | None
 
     @contextmanager
     def source(self) -> Iterator[Secured]:
-        """The server's store, else what the server shows over RPC."""
+        """The server's store if it can be read, else the server over RPC."""
         if self.place.store is not None and self.rights is not None:
             with self.stores.source(self.place.store, self.rights) as source:
                 yield source
@@ -133,7 +133,7 @@ class Reader:
 
     @contextmanager
     def judge(self) -> Iterator[Judge]:
-        """What they see of the server's journal."""
+        """The function that decides how much of a journal record the visitor sees."""
         if self.everything:
             yield see_everything
         elif self.place.store is None or self.rights is None:
@@ -144,7 +144,7 @@ class Reader:
 
     @property
     def everything(self) -> bool:
-        """Whether nothing is kept from them."""
+        """True if the visitor may read everything."""
         return self.rights is not None and self.rights.everything
 
 
@@ -161,7 +161,7 @@ def _chart(source: GuardedSource, view: View) -> Chart:
 
 
 def _roles(source: Source) -> dict[Guid, str]:
-    """PEC, PSC or BSC of the machines that are one."""
+    """The roles (PEC, PSC, BSC) of the machines that have one."""
     found: dict[Guid, str] = {}
     for record in source.lookup(ObjectType.MACHINE, (PropId.QM_SERVICE,), (), ()):
         _note(found, record.id, record.values[PropId.QM_SERVICE])

@@ -1,9 +1,9 @@
-"""What a visitor of the console may read of a server: what RPC would show that account.
+"""The rights of a visitor of the console: they may read what RPC would show their account.
 
-An account counts at a server if its accounts file knows that name with that password, so one login
-is good for all servers that would take it. Whoever has not logged in is a guest: anonymous, as RPC
-knows callers without an identity, unless the command line said otherwise (``--as``). That is no
-way around the rights of others: whoever starts the console can read the files anyway.
+An account is valid at a server if the server's accounts file has that name with that password, so
+one login is valid for all such servers. A visitor who has not logged in is a guest: anonymous, as
+for RPC, unless the command line says otherwise (``--as``). That gives no additional rights: the
+user who starts the console can read the files anyway.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _ANONYMOUS, _ADMINISTRATOR = "anonymous", "administrator"
 
 
 class GuestError(MqisError):
-    """``--as`` names nobody."""
+    """The value of ``--as`` is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Who reads at one server, and who its administrators are. Equal rights read the same."""
+    """A visitor's token at one server, and its administrators. Equal rights read the same."""
 
     token: Token
     administrators: frozenset[Sid]
@@ -59,7 +59,7 @@ class Guest:
 
     @classmethod
     def parse(cls, text: str) -> Guest:
-        """``anonymous``, ``administrator``, or a SID."""
+        """Parses ``anonymous``, ``administrator`` or a SID."""
         if text.lower() == _ANONYMOUS:
             return cls()
         if text.lower() == _ADMINISTRATOR:
@@ -67,8 +67,8 @@ class Guest:
         try:
             return cls(Sid.parse(text))
         except ValueError:
-            known = f"{_ANONYMOUS}, {_ADMINISTRATOR} or a SID as S-1-5-11"
-            raise GuestError(f"--as {text}: nobody; it takes {known}") from None
+            known = f"{_ANONYMOUS}, {_ADMINISTRATOR} or a SID such as S-1-5-11"
+            raise GuestError(f"--as {text}: this is no user; write {known}") from None
 
     def __str__(self) -> str:
         named = _ANONYMOUS if self.sid is None else str(self.sid)
@@ -90,7 +90,7 @@ class Guest:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The account and the password that a server has believed; the hash is as good as that."""
+    """An account and its password's hash, with which a server has accepted a logon."""
 
     domain: str
     name: str
@@ -104,18 +104,17 @@ class Proof:
 
 
 class RightsBook:
-    """Looks up what a visitor may read where. Changes of configurations and accounts count at
-    once."""
+    """Determines a visitor's rights at each server; changed files take effect at once."""
 
     def __init__(self, guest: Guest) -> None:
         self._guest = guest
         self._files: dict[Path, AccountsFile] = {}
 
     def rights(self, place: Place, proof: Proof | None) -> Rights | None:
-        """None: only the server itself knows what this visitor may read.
+        """The visitor's rights; None if only the server itself knows them.
 
-        That is so for a server whose configuration is not known here, unless ``--as`` says what
-        guests may read, and for an account that only the server could recognise (Kerberos).
+        That is so for a server whose configuration is not known here, unless ``--as`` gives the
+        guests' rights, and for an account that only the server can authenticate (Kerberos).
         """
         if place.config is None:
             return self._without_config(place, proof)

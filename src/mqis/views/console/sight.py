@@ -1,10 +1,10 @@
-"""What of a journal a visitor sees.
+"""Decides how much of a journal a visitor sees.
 
-Administrators see all of it. Others see records about an object if they may read the object, as the
-server's store has it now; what a change set, its permissions included, if they may read these too.
-That there was a message about no single object is as public as the numbers of replication. What is
-in messages is for administrators: one message carries objects of many owners. Of a deleted object
-nobody can say any more who might read it.
+Administrators see all of it. Other visitors see records about an object if they may read the object
+as it is now in the server's store, and the content of a change if they may read its permissions
+too. The existence of a message about no single object is as public as the numbers of replication.
+The content of messages is only for administrators: one message carries objects of many owners.
+Records of a deleted object are hidden: its permissions are no longer known.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 
 class Sight(Enum):
-    """How much of a record a visitor sees."""
+    """The part of a record that a visitor sees."""
 
     NOTHING = 0
-    #: That it happened, when, with whom, and to which object.
+    #: The time, the kind, the peer and the object, without the content.
     LINE = 1
     EVERYTHING = 2
 
@@ -35,7 +35,7 @@ def see_everything(_record: JournalRecord) -> Sight:
 
 
 class ObjectJudge:
-    """By what one visitor may read of the server's store; without a store, of nothing."""
+    """Decides by the objects that one visitor may read; without a store, none."""
 
     def __init__(self, source: GuardedSource | None) -> None:
         self._source = source

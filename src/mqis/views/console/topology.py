@@ -1,4 +1,4 @@
-"""The map: where sites and links go, a route through them, and what changes without some links."""
+"""The map: the layout of sites and links, a route, and the effect of switching links off."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mqis.views.routes.map import Box, draw_links, lay_out
 from mqis.views.routes.text import heading, reasons, title
 from mqis.wire.guid import Guid
 
-#: So many links can be switched off at a time, and so many changed pairs are listed.
+#: The most links that can be off at a time, and changed pairs that are listed.
 MOST_OFF = 64
 MOST_PAIRS = 200
-#: All pairs of so many sites are compared in about a second.
+#: The most sites of which all pairs are compared, which takes about a second.
 MOST_SITES = 1_500
 _DETAILED = 80
 _MARGIN = 24.0
@@ -48,16 +48,16 @@ class LinkOnMap:
     path: str
     x: float
     y: float
-    #: Where the route crosses it: from ``source`` to ``target``.
+    #: True if the route crosses it, from ``source`` to ``target``.
     on_route: bool
     off: bool
-    #: Why it is no edge.
+    #: The reason why it is not an edge.
     fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StepShown:
-    """One decision on the way."""
+    """One decision on the route."""
 
     heading: str
     #: (kind, text); the kinds are those of ``routetext.Reason``.
@@ -73,15 +73,15 @@ class RouteShown:
     cost: int
     machines: tuple[str, ...]
     steps: tuple[StepShown, ...]
-    #: What breaks it, and what lies behind that.
+    #: The reason why there is no route, and its causes.
     blame: tuple[str, ...]
-    #: What the links that are off do to it.
+    #: The effect of the links that are off.
     difference: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedPair:
-    """Two sites whose route is another one, or none, without the links that are off."""
+    """Two sites whose route changes, or is cut off, without the links that are off."""
 
     source: str
     destination: str
@@ -97,7 +97,7 @@ class WhatIfShown:
     cut_off: int
     pairs: tuple[ChangedPair, ...]
     more: int
-    #: Too many sites to compare all pairs.
+    #: True if there are too many sites to compare all pairs.
     skipped: bool = False
 
 
@@ -105,7 +105,7 @@ class WhatIfShown:
 class TopologyPage:
     sites: tuple[SiteOnMap, ...]
     links: tuple[LinkOnMap, ...]
-    #: Links that are no edges, with the reason.
+    #: Links that are not edges, with the reason.
     unusable: tuple[LinkOnMap, ...]
     machines: tuple[tuple[str, str], ...]
     width: float
@@ -124,15 +124,15 @@ def topology(
     destination: str = "",
     off: Sequence[str] = (),
 ) -> TopologyPage:
-    """Texts from anywhere: a name that is not there becomes ``problem``.
+    """Makes the page of the map; an unknown name in the request becomes its ``problem``.
 
-    ``roles``: which machines are directory servers, and as what.
+    ``roles``: the roles of the machines that are directory servers.
     """
     case = _Case(snapshot, snapshot)
     try:
         case.switch_off(_links_of(snapshot, off))
         if source and destination:
-            case.ask(find_machine(snapshot, source), find_machine(snapshot, destination))
+            case.find_route(find_machine(snapshot, source), find_machine(snapshot, destination))
     except RouteError as error:
         case.problem = str(error)
     return _page(case, roles)
@@ -140,10 +140,10 @@ def topology(
 
 @dataclass(slots=True)
 class _Case:
-    """What is asked of the map."""
+    """The request for a map: links that are off, and a route."""
 
     snapshot: Snapshot
-    #: Without the links that are off.
+    #: The snapshot without the links that are off.
     left: Snapshot
     removed: tuple[Guid, ...] = ()
     found: Explanation | None = None
@@ -156,7 +156,7 @@ class _Case:
             self.removed = tuple(links)
             self.left = self.snapshot.without_links(links)
 
-    def ask(self, source: Guid, destination: Guid) -> None:
+    def find_route(self, source: Guid, destination: Guid) -> None:
         self.found = explain(self.left, source, destination)
         if self.removed:
             self.before = explain(self.snapshot, source, destination)
@@ -233,7 +233,7 @@ def _crossings(found: Explanation | None) -> dict[Guid, tuple[Guid, Guid]]:
     }
 
 
-#: Layouts take longer than everything else; what decides about one is its key.
+#: A cache of layouts, which take longest to compute, by all that determines them.
 _layouts: dict[tuple[object, ...], dict[Guid, Box]] = {}
 _KEPT = 8
 
@@ -252,7 +252,7 @@ def _boxes(snapshot: Snapshot, roles: Mapping[Guid, str]) -> Mapping[Guid, Box]:
 
 
 def _captions(snapshot: Snapshot, roles: Mapping[Guid, str]) -> dict[Guid, tuple[str, ...]]:
-    """The name of each site; where there is room, its gates and its directory servers."""
+    """The captions of sites: the name and, if there is room, gates and directory servers."""
     names = Names(snapshot)
     lives: dict[Guid, list[Guid]] = {}
     for server in sorted(roles, key=names.machine):
@@ -332,7 +332,7 @@ def _blame(breakage: Breakage, names: Names) -> Iterable[str]:
 
 
 def _what_if(snapshot: Snapshot, removed: tuple[Guid, ...]) -> WhatIfShown:
-    """Which pairs of sites change, by the functions that the pipeline uses."""
+    """The pairs of sites that change, by the functions of the pipeline."""
     if len(snapshot.sites) > MOST_SITES:
         return WhatIfShown(0, 0, (), 0, skipped=True)
     from mqis.protocol.routing.bulk.allpairs import all_pairs  # noqa: PLC0415 -- loads SciPy
@@ -363,7 +363,7 @@ def _what_if(snapshot: Snapshot, removed: tuple[Guid, ...]) -> WhatIfShown:
 def _pairs(
     costs: Mapping[tuple[int, int], tuple[int, int]], sites: Sequence[Guid], names: Names
 ) -> list[ChangedPair]:
-    """Cut off first, then by what they pay; a pair that changes alike both ways is one."""
+    """Sorts pairs: cut off first, then by added cost; both directions are one if they agree."""
     found = []
     for (a, b), (old, new) in costs.items():
         both = costs.get((b, a)) == (old, new)

@@ -1,1 +1,1 @@
-"""Looking a server over: each finding says what it is and what to do about it."""
+"""Checks of a server: each finding says what was found and what to do."""

@@ -1,4 +1,4 @@
-"""Looking over one server, or all servers of a run directory."""
+"""Checks one server, or all servers of a run directory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENVIRONMENT = Area("environment")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found of one server, or (without a name) of all together."""
+    """The findings about one server, or (without a name) about all together."""
 
     server: str
     findings: tuple[Finding, ...]
@@ -42,7 +42,7 @@ class Report:
 
 
 def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding]:
-    """Everything about one server; nothing is changed."""
+    """Runs all checks of one server; changes nothing."""
     try:
         config = load(file)
     except ConfigError as error:
@@ -51,9 +51,9 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
     store, found = _opened(config)
     patient = Patient(file, config, store, running, rpc_ports or {})
     try:
-        found += files.look(patient)
-        found += ports.look(patient)
-        found += stores.look(patient)
+        found += files.check(patient)
+        found += ports.check(patient)
+        found += stores.check(patient)
         if store is not None and config.server.role is not Role.NONE:
             found += _among_others(patient, store)
     finally:
@@ -63,21 +63,21 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
 
 
 def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
-    """A store of an earlier version is left alone: opening would change it."""
+    """Opens the store, unless it is of an earlier version: opening would change it."""
     path = file_of(config.store.url)
     version = None if path is None or not path.exists() else schema_version(path)
     if version is not None and 0 < version < VERSION:
-        todo = "back it up with the mqis that wrote it; 'mqis serve' brings it up to date"
+        todo = "back it up with the mqis that wrote it; 'mqis serve' upgrades it"
         return None, [_STORE.warning(f"schema version {version}, this mqis has {VERSION}", todo)]
     try:
         return open_store(config.store.url), []
     except StorageError as error:
-        todo = "'mqis restore' puts a backup back, 'mqis join' or 'mqis init' begins anew"
+        todo = "'mqis restore' restores a backup, 'mqis join' or 'mqis init' makes a new store"
         return None, [_STORE.error(str(error), todo)]
 
 
 def _runs(config: Config) -> bool | None:
-    """Whether somebody has the store open; None where that cannot be known."""
+    """True if a process has the store open; None if that cannot be known."""
     path = file_of(config.store.url)
     if path is None:
         return None
@@ -92,15 +92,15 @@ def _among_others(patient: Patient, store: Store) -> list[Finding]:
     except ConfigError as error:
         return [_CONFIGURATION.error(str(error), "'mqis join' fills these keys in")]
     except StorageError:
-        return []  # said under store
+        return []  # reported under store
     return [
-        *keys.look(patient, store, me, others),
-        *peers.look(patient, store, me, others),
+        *keys.check(patient, store, me, others),
+        *peers.check(patient, store, me, others),
     ]
 
 
 def _environment() -> Iterator[Finding]:
-    """Finds out whether this computer has what the pipeline needs, which a server does not."""
+    """Checks for Spark and Java, which only the pipeline needs."""
     home = os.environ.get("JAVA_HOME")
     java = (home and (Path(home) / "bin" / "java").exists()) or shutil.which("java")
     if find_spec("pyspark") is None:
@@ -115,7 +115,7 @@ def _environment() -> Iterator[Finding]:
 
 
 def examine_run(run: Path) -> list[Report]:
-    """Every server of ``mqis up``, and how far they are behind each other."""
+    """Checks every server of ``mqis up``, and compares their sequence numbers."""
     nodes = load_nodes(run)
     known = {node.name: node.rpc_port for node in nodes if node.rpc_port}
     reports = [Report(node.name, tuple(examine(Path(node.config), known))) for node in nodes]
@@ -123,7 +123,7 @@ def examine_run(run: Path) -> list[Report]:
 
 
 def _numbers(nodes: Nodes) -> list[Finding]:
-    """Last numbers of every partition, from the stores: who lacks what of whom."""
+    """Compares the last numbers of every partition in the stores."""
     last: dict[str, dict[str, int]] = {}
     owners: dict[str, str] = {}
     for node in nodes:
@@ -136,7 +136,7 @@ def _numbers(nodes: Nodes) -> list[Finding]:
                     last.setdefault(name, {})[node.name.lower()] = state.last_seq.value
                     owners[name] = state.owner
         except StorageError:
-            continue  # said of that server already
+            continue  # reported for that server already
     return [finding for name in last for finding in _behind(name, owners[name], last[name])]
 
 
@@ -146,5 +146,5 @@ def _behind(partition: str, owner: str, last: dict[str, int]) -> list[Finding]:
     if not late:
         return [_NUMBERS.ok(f"{partition}: all {len(last)} servers are at {reference:x}")]
     told = ", ".join(f"{name} lacks {count:,}" for name, count in sorted(late.items()))
-    todo = f"a moment after a change this is so; else see that {owner} is reachable from them"
-    return [_NUMBERS.warning(f"{partition}: {told} numbers of {owner}", todo)]
+    todo = f"normal shortly after a change; otherwise check that they can reach {owner}"
+    return [_NUMBERS.warning(f"{partition}: {told} changes of {owner}", todo)]

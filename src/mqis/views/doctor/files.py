@@ -1,4 +1,4 @@
-"""The configuration and the files that it names: whether they can be used, and by whom."""
+"""Checks the configuration and the files that it names, and their permissions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mqis.wire.security.sid import EVERYONE
 _ANY = Area("configuration")
 
 
-def look(patient: Patient) -> Iterator[Finding]:
+def check(patient: Patient) -> Iterator[Finding]:
     config = patient.config
-    yield _ANY.ok(f"{patient.file} can be read, and every key of it is known")
+    yield _ANY.ok(f"{patient.file} is a valid configuration")
     yield from _accounts(config)
     yield from _key(config)
     yield from _modes(patient)
@@ -33,18 +33,18 @@ def _accounts(config: Config) -> Iterator[Finding]:
     path = Path(config.security.accounts)
     if not path.exists():
         todo = "'mqis account add' makes it"
-        yield _ANY.warning(f"{path}: there is none, so nobody can log on", todo)
+        yield _ANY.warning(f"{path}: no such file, so no user can log on", todo)
         return
     try:
         accounts = AccountsFile(path).accounts()
     except AccountsError as error:
-        yield _ANY.error(str(error), "repair it; until then nobody can log on")
+        yield _ANY.error(str(error), "repair it; until then no user can log on")
         return
     administrators = set(config.security.administrators)
     if any(
         account.sid in administrators or account.groups & administrators for account in accounts
     ):
-        yield _ANY.ok(f"{path}: {len(accounts)} accounts, nobody else can read it")
+        yield _ANY.ok(f"{path}: {len(accounts)} accounts, not readable by other users")
     else:
         todo = "'mqis account add NAME --group S-1-5-32-544', or security.administrators"
         yield _ANY.warning(f"{path}: none of its accounts is an administrator", todo)
@@ -55,7 +55,7 @@ def _key(config: Config) -> Iterator[Finding]:
     if config.server.role is Role.NONE or config.replication.signing is SigningPolicy.NONE:
         return
     if not path.exists():
-        todo = "bring it back from a backup; a new one is made otherwise, which others do not know"
+        todo = "restore it from a backup; otherwise a new one is made, which others do not know"
         yield _ANY.warning(f"{path}: there is no signing key", todo)
         return
     try:
@@ -63,7 +63,7 @@ def _key(config: Config) -> Iterator[Finding]:
     except SigningKeyError as error:
         yield _ANY.error(str(error), "the server does not start without it")
     else:
-        yield _ANY.ok(f"{path}: a signing key that nobody else can read")
+        yield _ANY.ok(f"{path}: a signing key, not readable by other users")
 
 
 def _modes(patient: Patient) -> Iterator[Finding]:
@@ -75,25 +75,27 @@ def _modes(patient: Patient) -> Iterator[Finding]:
     home = patient.file.absolute().parent
     if home.stat().st_mode & 0o022 and not home.stat().st_mode & stat.S_ISVTX:
         todo = f"chmod 700 {home}"
-        yield _ANY.warning(f"{home}: others can put files in the place of this server's", todo)
+        yield _ANY.warning(f"{home}: other users can replace the files of this server", todo)
 
 
 def _exposure(config: Config) -> Iterator[Finding]:
-    """What whoever reaches this computer may do."""
+    """Checks the rights of anyone who can reach this computer."""
     security = config.security
     queue = config.replication.listen or config.rpc.listen
     if not _is_loopback(config.rpc.listen):
         if EVERYONE in security.administrators:
-            todo = "take S-1-1-0 out of security.administrators"
-            yield _ANY.error(f"everybody who reaches {config.rpc.listen} may do everything", todo)
+            todo = "remove S-1-1-0 from security.administrators"
+            yield _ANY.error(f"anyone who can reach {config.rpc.listen} may do everything", todo)
         elif security.machine_policy is MachinePolicy.EVERYONE:
             todo = 'security.machine_policy = "owner"'
-            yield _ANY.warning("everybody may change a new machine, and give it another key", todo)
+            yield _ANY.warning("everybody may change a new machine, and replace its key", todo)
     if config.server.role is Role.NONE or _is_loopback(queue):
         return
     if config.replication.signing is not SigningPolicy.REQUIRE:
         todo = 'replication.signing = "require" on every server, or a network that you trust'
-        yield _ANY.warning(f"who reaches {queue} can speak as any server of the enterprise", todo)
+        yield _ANY.warning(
+            f"anyone who can reach {queue} can act as any server of the enterprise", todo
+        )
 
 
 def _is_loopback(address: str) -> bool:

@@ -1,4 +1,4 @@
-"""What looking a server over gives."""
+"""The findings of the checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mqis.protocol.ports import Store
 
 class Severity(StrEnum):
     OK = "ok"
-    #: Worth knowing, nothing to be done.
+    #: For information; nothing has to be done.
     NOTE = "note"
     WARNING = "warning"
     ERROR = "error"
@@ -24,7 +24,7 @@ class Finding:
     severity: Severity
     area: str
     what: str
-    #: What to do; empty where nothing is.
+    #: The remedy; empty if nothing has to be done.
     todo: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -33,15 +33,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """One server, as far as it can be looked at."""
+    """The server that is checked."""
 
     file: Path
     config: Config
-    #: None if it cannot be opened, which is a finding of its own.
+    #: None if it cannot be opened, which is a separate finding.
     store: Store | None
-    #: Whether a server has the store open; None if that cannot be known.
+    #: True if a server has the store open; None if that cannot be known.
     running: bool | None
-    #: Directory ports of other servers, where somebody knows them.
+    #: Known RPC ports of other servers.
     rpc_ports: dict[str, int] = field(default_factory=dict)
 
 

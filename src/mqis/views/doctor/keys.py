@@ -1,4 +1,4 @@
-"""Keys: what the directory tells of this server's, and whether it has those of the others."""
+"""Checks the signing keys that the directory has of this server and of the others."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mqis.views.doctor.neighbours import Neighbour
 _KEYS = Area("keys")
 
 
-def look(patient: Patient, store: Store, me: Server, others: list[Neighbour]) -> Iterator[Finding]:
+def check(patient: Patient, store: Store, me: Server, others: list[Neighbour]) -> Iterator[Finding]:
     policy = patient.config.replication.signing
     if policy is SigningPolicy.NONE:
-        yield _KEYS.note("nothing is signed (replication.signing)")
+        yield _KEYS.note("messages are not signed (replication.signing)")
         return
     seeds = {seed.id: seed for seed in seeds_of(patient.config)}
     members = Members(store, seeds)
@@ -28,8 +28,10 @@ def look(patient: Patient, store: Store, me: Server, others: list[Neighbour]) ->
     without = [other.name for other in others if not members.keys_of(other.id)]
     names = ", ".join(without)
     if without and policy is SigningPolicy.REQUIRE:
-        todo = "start them once with their key; 'mqis join' brings a new one"
-        yield _KEYS.error(f"the directory has no key of {names}, so they are not believed", todo)
+        todo = "start them once with their key; 'mqis join' publishes a new one"
+        yield _KEYS.error(
+            f"the directory has no key of {names}, so their messages are refused", todo
+        )
     elif without:
         yield _KEYS.note(f"the directory has no key of {names}", "they can only send unsigned")
     elif others:
@@ -41,15 +43,17 @@ def _own(patient: Patient, members: Members, me: Server) -> Iterator[Finding]:
     try:
         own = MachineKey.open(path, create=False).public
     except SigningKeyError:
-        return  # said under configuration
+        return  # reported under configuration
     known = {(key.modulus, key.exponent) for key in members.keys_of(me.id)}
     if (own.modulus, own.exponent) in known:
         yield _KEYS.ok("the directory has this server's key")
     elif not known:
-        yield _KEYS.note("the directory has no key of this server", "it tells it when it starts")
+        yield _KEYS.note(
+            "the directory has no key of this server", "the server publishes it when it starts"
+        )
     else:
         todo = (
-            "a server tells it at its start; if the others do not take it, see 'A server with a "
-            "new key' in docs/operations.md"
+            "a server publishes its key when it starts; if the others refuse it, see 'A server "
+            "with a new key' in docs/operations.md"
         )
         yield _KEYS.error("the directory has another key of this server", todo)

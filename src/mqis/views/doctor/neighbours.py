@@ -21,7 +21,7 @@ class Neighbour:
 
 
 def neighbours(view: View, me: Server) -> list[Neighbour]:
-    """For a BSC its PSC, else the PSCs of all sites and the backups of the own one."""
+    """The neighbours: a BSC's PSC; for others, the PSCs of all sites and the own backups."""
     primary = {
         name_key(str(psc))
         for site in view.objects(ObjectType.SITE)

@@ -1,4 +1,4 @@
-"""Whether the other servers can be reached: name, port, session, directory, clock."""
+"""Checks that the other servers can be reached: name, port, session, directory, clock."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from mqis.wire.rpc.tower import Tower
 
 _PEERS, _CLOCK = Area("peers"), Area("clock")
 TIMEOUT_S = 3.0
-#: A difference of clocks that is told, and one at which Kerberos and people give up.
+#: Differences of clocks that are a warning, and an error because Kerberos fails.
 _APART_S, _FAR_APART_S = 5.0, 300.0
 _MAX_TOWERS = 4
 
 
-def look(patient: Patient, store: Store, me: Server, others: list[Neighbour]) -> list[Finding]:
-    """All at once: those who do not answer take the time of one."""
+def check(patient: Patient, store: Store, me: Server, others: list[Neighbour]) -> list[Finding]:
+    """Checks all neighbours at once, so that only one timeout has to be waited for."""
 
     async def everybody() -> list[list[Finding]]:
-        return await asyncio.gather(*(_look(patient, store, me, other) for other in others))
+        return await asyncio.gather(*(_check(patient, store, me, other) for other in others))
 
     if not others:
         return [_PEERS.note("the directory has no other server")]
     return [finding for found in asyncio.run(everybody()) for finding in found]
 
 
-async def _look(patient: Patient, store: Store, me: Server, other: Neighbour) -> list[Finding]:
+async def _check(patient: Patient, store: Store, me: Server, other: Neighbour) -> list[Finding]:
     config = patient.config
     resolve = HostResolver(store, config.hosts.entries, config.replication.port)
     try:
@@ -58,7 +58,7 @@ async def _look(patient: Patient, store: Store, me: Server, other: Neighbour) ->
 
 
 async def _session(me: Server, other: Neighbour, host: str, port: int) -> Finding:
-    """The first half of a session (MS-MQQB 3.1.5.3): who is there, and whether it lets us in."""
+    """Opens the first half of a session (MS-MQQB 3.1.5.3): checks identity and acceptance."""
     at = f"{other.name} ({other.role}) at {host}:{port}"
     session = Session(me.id, Limits(), time.monotonic(), initiator=True, remote=other.id)
     try:
@@ -77,14 +77,16 @@ async def _session(me: Server, other: Neighbour, host: str, port: int) -> Findin
         reason = getattr(error, "strerror", None) or "no answer"
         return _PEERS.error(f"{at} cannot be reached: {reason}", "start it, or correct [hosts]")
     except WireError as error:
-        return _PEERS.error(f"{at} is no queue manager: {error}", "correct [hosts]")
+        return _PEERS.error(f"{at} is not a queue manager: {error}", "correct [hosts]")
     if session.peer is not None:
-        return _PEERS.ok(f"{at} takes sessions of this server")
+        return _PEERS.ok(f"{at} accepts sessions of this server")
     todo = (
         "it does not know this server (its directory is old, or it is another enterprise), or "
-        "wants a key that the directory does not have"
+        "requires a key that the directory does not have"
     )
-    return _PEERS.error(f"{at} refuses a session: {session.closed or 'it hangs up'}", todo)
+    return _PEERS.error(
+        f"{at} refuses a session: {session.closed or 'it closed the connection'}", todo
+    )
 
 
 # --- the directory service ------------------------------------------------------------------------
@@ -113,12 +115,12 @@ def _clock(other: Neighbour, apart: float) -> Finding:
     if abs(apart) > _FAR_APART_S:
         return _CLOCK.error(what, "set both by NTP; Kerberos fails beyond five minutes")
     if abs(apart) > _APART_S:
-        return _CLOCK.warning(what, "set both by NTP; times in journals do not compare")
+        return _CLOCK.warning(what, "set both by NTP; times in journals cannot be compared")
     return _CLOCK.ok(what)
 
 
 async def _mapped(host: str, mapper_port: int) -> int:
-    """The port that an endpoint mapper has for the directory."""
+    """Asks an endpoint mapper for the port of the directory."""
     tower = epmapper.TowerOctets(Tower.tcp(dscomm.SYNTAX, 0, "0.0.0.0", NDR20).to_bytes())
     asked = epmapper.MapAsked(Guid.NULL, tower, ContextHandle.NULL, _MAX_TOWERS)
     client = await RpcClient.connect(

@@ -1,4 +1,4 @@
-"""Whether the addresses that a server listens at are free, or its own."""
+"""Checks that the server's ports are free, or in use by the server itself."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mqis.views.doctor.findings import Area, Finding, Patient
 
 _PORTS = Area("ports")
 
-#: Kind of socket, address, port, and the keys that choose it.
+#: Socket type, address, port, and the key that sets it.
 Place = tuple[int, str, int, str]
 
 
 def places(config: Config) -> Iterator[Place]:
-    """Everything that is listened at, as far as the configuration fixes it."""
+    """The addresses at which the server listens, as the configuration sets them."""
     stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
     yield stream, config.rpc.listen, config.rpc.port, "rpc.port"
     if config.rpc.mapper:
@@ -33,7 +33,7 @@ def places(config: Config) -> Iterator[Place]:
         yield stream, config.monitoring.listen, config.monitoring.port, "monitoring.port"
 
 
-def look(patient: Patient) -> Iterator[Finding]:
+def check(patient: Patient) -> Iterator[Finding]:
     for kind, address, port, key in places(patient.config):
         if port:
             yield _finding(patient, kind, address, port, key)
@@ -45,26 +45,28 @@ def _finding(patient: Patient, kind: int, address: str, port: int, key: str) -> 
     taken = _why_taken(kind, address, port)
     if taken is None:
         if patient.running:
-            todo = "look into its log; a server that starts listens last"
-            return _PORTS.warning(f"{at} ({key}): the server runs, but does not listen there", todo)
+            todo = "see its log; while a server starts, it does not listen yet"
+            return _PORTS.warning(
+                f"{at} ({key}): the server is running, but does not listen there", todo
+            )
         return _PORTS.ok(f"{at} ({key}) is free")
     if taken == errno.EADDRINUSE:
         if patient.running:
-            return _PORTS.ok(f"{at} ({key}) is in use, by this server that runs")
+            return _PORTS.ok(f"{at} ({key}) is in use by this running server")
         if patient.running is None:
-            return _PORTS.note(f"{at} ({key}) is in use", "by this server, if it runs")
-        todo = f"stop what listens there, or choose another {key}"
-        return _PORTS.error(f"{at} ({key}) is in use, and this server does not run", todo)
+            return _PORTS.note(f"{at} ({key}) is in use", "by this server, if it is running")
+        todo = f"stop the process that listens there, or choose another {key}"
+        return _PORTS.error(f"{at} ({key}) is in use, and this server is not running", todo)
     hints = {
-        errno.EACCES: "ports below 1024 want root or CAP_NET_BIND_SERVICE",
+        errno.EACCES: "ports below 1024 need root or CAP_NET_BIND_SERVICE",
         errno.EADDRNOTAVAIL: "this computer does not have that address",
     }
     todo = hints.get(taken, f"choose another {key}")
-    return _PORTS.error(f"{at} ({key}) cannot be listened at: {os.strerror(taken)}", todo)
+    return _PORTS.error(f"{at} ({key}): cannot listen: {os.strerror(taken)}", todo)
 
 
 def _why_taken(kind: int, address: str, port: int) -> int | None:
-    """The number of the error; None: it can be had."""
+    """The error number of listening there; None if the port is free."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, kind) as probe:
         if kind == socket.SOCK_STREAM:  # as servers do: connections that just ended do not count

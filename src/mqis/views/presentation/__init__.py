@@ -1,1 +1,1 @@
-"""Objects, records and routes as people read them, for the command line and the console alike."""
+"""Objects, records and routes as text, for the command line and the console."""

@@ -1,4 +1,4 @@
-"""Security descriptors as people read them: who, allowed or denied, which rights."""
+"""Security descriptors as text: users, allowed or denied, and rights."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FULL_CONTROL = "full control"
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One entry of a list."""
+    """One entry of an access control list."""
 
     list: str
     who: str
@@ -66,7 +66,7 @@ class Permission:
 
 
 def permissions(sd: SecurityDescriptor, object_type: ObjectType) -> list[Permission]:
-    """The entries of both lists, in their order, which is the order in which they decide."""
+    """The entries of both lists, in the order in which they are evaluated."""
     found = []
     for name, acl in (("dacl", sd.dacl), ("sacl", sd.sacl)):
         for ace in () if acl is None else acl.aces:
@@ -83,7 +83,7 @@ def permissions(sd: SecurityDescriptor, object_type: ObjectType) -> list[Permiss
 
 
 def who(sid: Sid | None) -> str:
-    """``Everyone (S-1-1-0)``; just the SID where it has no name of its own."""
+    """The name and SID of a user, ``Everyone (S-1-1-0)``; only the SID if it has no name."""
     if sid is None:
         return "nobody"
     return f"{_NAMES[sid]} ({sid})" if sid in _NAMES else str(sid)
@@ -108,7 +108,7 @@ def _names(mask: int, kind: type[IntFlag]) -> tuple[str, ...]:
 
 
 def remark(sd: SecurityDescriptor) -> str | None:
-    """What a list that is missing or empty means."""
+    """The meaning of a missing or empty list; None for any other."""
     if sd.has_null_dacl:
         return "there is no list of permissions: everybody may do everything"
     if sd.dacl is not None and not sd.dacl.aces:

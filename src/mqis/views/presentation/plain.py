@@ -1,4 +1,4 @@
-"""Values of any structure as plain ones: what JSON has, and what trees are made of."""
+"""Converts values of any structure to plain values, for JSON and trees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mqis.wire.seqnum import SequenceNumber
 
 
 def as_json(value: Any) -> Any:
-    """Dataclasses as objects, bytes as hexadecimal, codes by their names."""
+    """Converts a value: dataclasses to objects, bytes to hexadecimal, codes to names."""
     for kinds, convert in _CONVERSIONS:
         if isinstance(value, kinds):
             return convert(value)
@@ -25,11 +25,11 @@ def as_json(value: Any) -> Any:
 
 
 def _int(value: int) -> int | str:
-    """Readers of JSON keep integers of 64 bits at best; a modulus is longer."""
+    """Converts integers over 64 bits to text: readers of JSON cannot keep them."""
     return value if value.bit_length() <= 64 else f"0x{value:x}"
 
 
-#: The first that fits; a flag is an enumeration and an integer too.
+#: Conversions by type; the first match counts, as a flag is an enumeration and an integer too.
 _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((Guid, Sid, SequenceNumber, VarType), str),
     (Flag, lambda value: [flag.name for flag in type(value) if flag in value]),

@@ -1,4 +1,4 @@
-"""Properties as people write them: ``label`` for PROPID_Q_LABEL, ``label=orders`` to ask for one.
+"""Parses properties as users write them: ``label`` for PROPID_Q_LABEL, ``label=orders``.
 
 The word is the specification's name without PROPID and the letters of the type, in lower case.
 Names in full and numbers work as well, and ``path``, ``id``, ``partition`` and ``seq`` for every
@@ -32,7 +32,7 @@ from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import Sid
 
-#: What a list of objects shows when it is not told.
+#: The default columns of a list of objects.
 LISTED: dict[ObjectType, tuple[str, ...]] = {
     ObjectType.QUEUE: ("path", "label", "transaction", "scope"),
     ObjectType.MACHINE: ("path", "site_ids", "service", "os", "address"),
@@ -45,19 +45,19 @@ LISTED: dict[ObjectType, tuple[str, ...]] = {
 
 
 class PropertyError(MqisError):
-    """A property, a value or a condition on the command line makes no sense."""
+    """A property, a value or a condition is invalid."""
 
 
 # --- names ----------------------------------------------------------------------------------------
 
 
 def friendly(propid: int) -> str:
-    """``label`` for Q_LABEL; the number where the catalogue has none."""
+    """The word for a property: ``label`` for Q_LABEL; the number of an unknown one."""
     return PropId(propid).name.partition("_")[2].lower() if propid in PROPERTIES else str(propid)
 
 
 def names_of(object_type: ObjectType) -> dict[str, PropId]:
-    """Every word for a property of the type."""
+    """All words for properties of the type."""
     words = {friendly(p): e.id for p, e in PROPERTIES.items() if e.object_type is object_type}
     for word, table in (
         ("path", NAME_PROPERTY),
@@ -71,7 +71,7 @@ def names_of(object_type: ObjectType) -> dict[str, PropId]:
 
 
 def find_property(object_type: ObjectType, text: str) -> PropId:
-    """What ``label``, ``PROPID_Q_LABEL``, ``Q_LABEL`` or ``108`` stands for."""
+    """Finds a property by ``label``, ``PROPID_Q_LABEL``, ``Q_LABEL`` or ``108``."""
     words = names_of(object_type)
     word = text.strip().lower()
     if word in words:
@@ -84,14 +84,14 @@ def find_property(object_type: ObjectType, text: str) -> PropId:
     raise PropertyError(f"a {object_type.label} has no property {text!r}; {hint}")
 
 
-# --- values from people ---------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 _CONDITION = re.compile(r"\s*([A-Za-z0-9_]+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 _RELATIONS = {relation.symbol: relation for relation in Relation}
 
 
 def parse_condition(object_type: ObjectType, text: str, names: Names) -> Restriction:
-    """From ``label=orders`` or ``create_time >= 2024-01-01``."""
+    """Parses ``label=orders`` or ``create_time >= 2024-01-01``."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise PropertyError(f"{text!r} is not a condition: write property=value (or != < <= > >=)")
@@ -103,16 +103,15 @@ def parse_condition(object_type: ObjectType, text: str, names: Names) -> Restric
 def parse_assignments(
     object_type: ObjectType, texts: Sequence[str], names: Names, *, files: bool = True
 ) -> dict[int, PropVariant]:
-    """From ``label=orders`` and the like, each property once.
+    """Parses ``label=orders`` and the like; refuses a property that is given twice.
 
-    ``files``: whether ``@FILE`` stands for what is in a file of this computer. Not for texts that
-    come from another one.
+    ``files``: read ``@FILE`` from this computer. False for texts that come from another one.
     """
     values: dict[int, PropVariant] = {}
     for text in texts:
         word, equals, value = text.partition("=")
         if not equals:
-            raise PropertyError(f"{text!r} sets nothing: write property=value")
+            raise PropertyError(f"{text!r} is not an assignment: write property=value")
         propid = find_property(object_type, word)
         if propid in values:
             raise PropertyError(f"{friendly(propid)} is set twice")
@@ -121,7 +120,7 @@ def parse_assignments(
 
 
 def parse_value(propid: PropId, text: str, names: Names, *, files: bool = True) -> PropVariant:
-    """``text`` as a value of the property's variant type."""
+    """Parses ``text`` as a value of the property's variant type."""
     vt = PROPERTIES[propid].vt
     try:
         return PropVariant(vt, _value(propid, vt, text, names, files))

@@ -1,4 +1,4 @@
-"""Journal records in words, and as plain values for programs."""
+"""Journal records as text, and as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def what(record: JournalRecord) -> str:
-    """The message by its name, or the change: ``create queue``."""
+    """The name of a record's message, or of its change: ``create queue``."""
     if record.kind is RecordKind.MESSAGE:
         return operation_name(record.operation).replace("_", " ")
     command = _command_name(record.operation)
@@ -35,7 +35,7 @@ def _command_name(value: int) -> str:
 
 
 def moment(time_us: int) -> str:
-    """UTC, to the microsecond."""
+    """Formats a time in UTC, to the microsecond."""
     try:
         when = _EPOCH + timedelta(microseconds=time_us)
     except OverflowError:
@@ -44,7 +44,7 @@ def moment(time_us: int) -> str:
 
 
 def record_summary(entry: Whole | Corrupt) -> dict[str, object]:
-    """One line for a program: everything but the body."""
+    """A record as plain values, without its body."""
     if isinstance(entry, Corrupt):
         return {"corrupt": True, "offset": entry.offset, "reason": entry.reason}
     record = entry.record
@@ -70,7 +70,7 @@ def record_summary(entry: Whole | Corrupt) -> dict[str, object]:
 
 
 def everything(entry: Whole) -> dict[str, object]:
-    """The body too, decoded; as it is where it cannot be."""
+    """A record as plain values, with its decoded body; hexadecimal if it cannot be decoded."""
     content = record_summary(entry)
     try:
         content["body"] = as_json(decode_body(entry.record))

@@ -1,4 +1,4 @@
-"""Values as people read them: names for GUIDs, SDDL for descriptors, ``yes`` for 1.
+"""Renders values as text: names for GUIDs, SDDL for descriptors, ``yes`` for 1.
 
 The row of each property says what its values mean (``protocol.directory.types``). The tables serve
 the other direction too (``properties.parse_value``).
@@ -44,7 +44,7 @@ def meaning_of(propid: int) -> ValueMeaning:
 
 
 def shown(propid: int, variant: PropVariant | None, names: Names) -> str:
-    """A value as people read it."""
+    """Renders a value of a property as text."""
     if variant is None or variant.value is None:
         return ""
     value = variant.value

@@ -1,1 +1,1 @@
-"""Routes for people: from names to machines, as text and as a map."""
+"""Presentation of routes: finding machines by name, routes as text and as a map."""

@@ -1,4 +1,4 @@
-"""Routing snapshots from files that ``mqis export`` wrote, without a store in between."""
+"""Routing snapshots read directly from files of ``mqis export``, without a store."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
 
-#: Most lines of an export are queues, which are nothing to routing.
+#: The start of queue lines, most of an export, which routing does not need.
 _SKIPPED = '{"type":"queue"'
 
 
 def snapshot_of_export(path: Path) -> Snapshot:
-    """``ExportError`` names file, line and key."""
+    """Reads the snapshot of an export; raises ``ExportError`` with file, line and key."""
     with _lines_of(path) as lines:
         return Snapshot.of(_objects(lines))
 
 
 def queue_of_export(path: Path, name: str) -> DirectoryObject | None:
-    """A public queue by its path name; names ignore case."""
+    """Finds a public queue by its path name, ignoring case; None if there is none."""
     key = name_key(name)
     with _lines_of(path) as lines:
         for number, line in enumerate(lines, 1):

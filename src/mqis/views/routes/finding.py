@@ -1,4 +1,4 @@
-"""From what people write to machines and links, and what becomes of a route without some."""
+"""Finds machines and links by name, and compares routes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mqis.wire.seqnum import SequenceNumber
 
 
 class RouteError(MqisError):
-    """What was asked for is not in the directory."""
+    """A machine, site, link or queue is not in the directory."""
 
 
 def snapshot_of_server(remote: Source) -> Snapshot:
-    """By lookups of MS-MQDS. What this user may not read is not there."""
+    """Reads a snapshot by lookups (MS-MQDS); it holds what this user may read."""
     objects = []
     for object_type in ROUTED:
         for record in remote.lookup(object_type, PROPERTIES[object_type], (), ()):
@@ -34,7 +34,7 @@ def snapshot_of_server(remote: Source) -> Snapshot:
 
 
 def find_machine(snapshot: Snapshot, text: str) -> Guid:
-    """A machine by name or GUID; of a site its first gate, else its first machine."""
+    """Finds a machine by name or GUID; for a site, its first gate, else its first machine."""
     wanted = {name_key(text), name_key(text.partition(".")[0])}
     for machine in snapshot.machines.values():
         if str(machine.id) == text.strip("{}").lower() or name_key(machine.name) in wanted:
@@ -49,7 +49,7 @@ def find_machine(snapshot: Snapshot, text: str) -> Guid:
 
 
 def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
-    """All that the text can mean: parallel links go together."""
+    """Finds all links that the text may mean: parallel links are taken together."""
     names = Names(snapshot)
     key = name_key(text)
     found = []
@@ -65,7 +65,7 @@ def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
 
 
 def compared(before: Explanation, after: Explanation) -> str:
-    """What the loss of links does to one route."""
+    """Describes the change of a route by removed links."""
     if before.breakage is not None:
         return "there was no route before"
     if after.breakage is not None:

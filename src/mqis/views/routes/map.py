@@ -1,7 +1,8 @@
-"""The enterprise as a picture: sites, links with their costs, gates, and a route through them.
+"""Draws the enterprise as SVG: sites, links with their costs, gates, and a route.
 
-A self-contained SVG that follows the reader's light or dark theme. Where sites go is networkx's
-business (Kamada-Kawai, for many sites its force-directed layout); this module only makes room.
+The SVG is self-contained and follows the reader's light or dark theme. networkx places the sites
+(Kamada-Kawai, for many sites its force-directed layout); this module scales the result up until
+boxes do not overlap.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from mqis.wire.guid import Guid
 
 Point = tuple[float, float]
 
-#: Up to so many sites Kamada-Kawai is quick, and boxes show their gates.
+#: The most sites for Kamada-Kawai, which is slow for more, and for boxes that show gates.
 _DETAILED = 80
 _CHARACTER, _LINE, _MARGIN = 7.4, 17.0, 30.0
-#: Characters in a line below the picture.
+#: Characters per line below the picture.
 _NOTE = 100
 
 _STYLE = """
@@ -49,7 +50,7 @@ _ARROW = (
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One site: where its middle is, and what stands in it."""
+    """The box of one site: its centre and its text."""
 
     middle: Point
     lines: tuple[str, ...]
@@ -71,7 +72,7 @@ class Box:
         )
 
     def border_towards(self, point: Point) -> Point:
-        """Where a line from the middle to ``point`` leaves the box."""
+        """The point where a line from the middle to ``point`` leaves the box."""
         x, y = point[0] - self.middle[0], point[1] - self.middle[1]
         reach = max(abs(x) / (self.width / 2 + 3), abs(y) / (self.height / 2 + 3), 1e-9)
         return self.middle[0] + x / max(reach, 1), self.middle[1] + y / max(reach, 1)
@@ -79,7 +80,7 @@ class Box:
 
 @dataclass(slots=True)
 class _Route:
-    """The crossings of an explanation: (link, from, to), and the sites on the way."""
+    """The crossings of an explanation, (link, from, to), and the sites on the route."""
 
     crossings: list[tuple[Guid, Guid, Guid]] = field(default_factory=list)
     sites: set[Guid] = field(default_factory=set)
@@ -96,7 +97,7 @@ class _Route:
 
 
 def draw(snapshot: Snapshot, explanation: Explanation | None = None) -> str:
-    """The picture, with the route of ``explanation`` in it."""
+    """Draws the enterprise, with the route of ``explanation`` if given."""
     names = Names(snapshot)
     route = _Route.of(explanation)
     boxes = lay_out(snapshot, _captions(snapshot, names))
@@ -125,17 +126,17 @@ def draw(snapshot: Snapshot, explanation: Explanation | None = None) -> str:
     return "\n".join(parts) + "\n"
 
 
-# --- where things go ------------------------------------------------------------------------------
+# --- layout ---------------------------------------------------------------------------------------
 
 
 def lay_out(snapshot: Snapshot, captions: Mapping[Guid, tuple[str, ...]]) -> dict[Guid, Box]:
-    """A box for each site with its caption in it, none over another."""
+    """Places a box with the caption for each site, without overlaps."""
     return _spread(_places(snapshot), captions)
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnLink:
-    """A curve between two boxes, as the path of an SVG, and where its cost stands."""
+    """A curve between two boxes as an SVG path, and the position of its cost."""
 
     link: Link
     path: str
@@ -147,7 +148,7 @@ def draw_links(
     boxes: Mapping[Guid, Box],
     crossed: Mapping[Guid, Sequence[Guid]] = MappingProxyType({}),
 ) -> Iterator[DrawnLink]:
-    """Parallel links bend away from each other; ``crossed`` ones start where the route does."""
+    """Draws links: parallel ones are bent apart, ``crossed`` ones run along the route."""
     seen: dict[frozenset[Guid], int] = {}
     for link in sorted(links, key=lambda link: (link.cost, link.id)):
         pair = frozenset((link.site1, link.site2))
@@ -158,7 +159,7 @@ def draw_links(
 
 
 def _places(snapshot: Snapshot) -> dict[Guid, Point]:
-    """Each connected part by itself, the parts beside each other; one unit is about one link."""
+    """Places each connected part by itself, side by side; one unit is about one link."""
     import networkx as nx  # noqa: PLC0415 -- slow to load, and only pictures need it
 
     whole = nx.Graph()
@@ -190,7 +191,7 @@ def _layout(nx: Any, part: Any) -> Mapping[Guid, Point]:
 
 
 def _captions(snapshot: Snapshot, names: Names) -> dict[Guid, tuple[str, ...]]:
-    """The name of each site, and its gates where there is room for them."""
+    """The captions of sites: the name and, if there is room, the gates."""
     found = {}
     for site in snapshot.sites:
         gates = snapshot.gates.get(site, ())
@@ -204,7 +205,7 @@ def _captions(snapshot: Snapshot, names: Names) -> dict[Guid, tuple[str, ...]]:
 def _spread(
     places: Mapping[Guid, Point], captions: Mapping[Guid, tuple[str, ...]]
 ) -> dict[Guid, Box]:
-    """Scaled up until no two boxes touch, within reason for very many."""
+    """Scales the layout up until no boxes overlap, with a limit for very many."""
     scale = 130.0
     for _ in range(24 if len(places) <= _DETAILED else 8):
         boxes = _boxes(places, captions, scale)
@@ -232,11 +233,11 @@ def _any_overlap(boxes: Sequence[Box]) -> bool:
     )
 
 
-# --- what is drawn --------------------------------------------------------------------------------
+# --- drawing --------------------------------------------------------------------------------------
 
 
 def _links(links: Iterable[Link], boxes: Mapping[Guid, Box], route: _Route) -> list[str]:
-    """Lines first, then the costs on top of them."""
+    """Draws the lines, then the costs on top of them."""
     lines, costs = [], []
     crossed = {link: ends for link, *ends in route.crossings}
     for drawn in draw_links(links, boxes, crossed):
@@ -253,7 +254,7 @@ def _hint(link: Link) -> str:
 
 
 def _line(first: Box, second: Box, bend: int) -> tuple[str, Point]:
-    """From border to border; the middle is where the cost stands."""
+    """The path of a curve from border to border, and its middle, for the cost."""
     (x1, y1), (x2, y2) = first.middle, second.middle
     length = math.hypot(x2 - x1, y2 - y1) or 1.0
     away = 0 if bend == 0 else (34 * ((bend + 1) // 2)) * (1 if bend % 2 else -1)
@@ -306,5 +307,5 @@ def _notes(
 
 
 def _text(text: str) -> str:
-    """For XML, which has no place for most control characters and lone surrogates."""
+    """Escapes text for XML, which allows neither most control characters nor lone surrogates."""
     return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))

@@ -1,4 +1,4 @@
-"""Routes and their explanations as lines for people and as JSON for programs."""
+"""Routes and their explanations as text lines and as JSON."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _hops(found: Explanation) -> int:
 
 
 def title(found: Explanation, names: Names) -> str:
-    """From where to where, how far, at what cost."""
+    """The title of a route: its ends, hops and cost."""
     ends = f"{names.machine(found.source)} to {names.machine(found.destination)}"
     hops = _hops(found)
     told = f"{ends}: {hops} hop{'' if hops == 1 else 's'}, cost {found.cost}"
     return told if found.breakage is None else f"{ends}: no route"
 
 
-def _over(step: Step, names: Names) -> str:
+def _crossing_text(step: Step, names: Names) -> str:
     crossing = step.crossing
     if crossing is None:
         return ""
@@ -37,16 +37,16 @@ def _over(step: Step, names: Names) -> str:
 
 
 def summary(found: Explanation, names: Names) -> Iterator[Line]:
-    """One line a hop."""
+    """Yields a title and one line per hop."""
     yield title(found, names), "bold"
     for step in found.steps:
         if step.next is not None:
             hop = f"{names.machine(step.machine)} -> {names.machine(step.next)}"
-            yield (f"  {hop}{_over(step, names)}",)
+            yield (f"  {hop}{_crossing_text(step, names)}",)
 
 
 def explained(found: Explanation, names: Names) -> Iterator[Line]:
-    """Every step: the questions, the rule, the link, what lost."""
+    """Yields every step: its questions, rule and link, and the rejected alternatives."""
     yield title(found, names), "bold"
     for number, step in enumerate(found.steps, 1):
         yield f"{number}. {heading(step, names)}", "cyan"
@@ -56,7 +56,7 @@ def explained(found: Explanation, names: Names) -> Iterator[Line]:
 
 
 class Reason(Enum):
-    """What a line about a step is."""
+    """The kinds of lines about a step."""
 
     YES = "yes"
     NO = "no"
@@ -75,25 +75,25 @@ _PREFIXES: dict[Reason, tuple[str, str | None]] = {
 
 
 def heading(step: Step, names: Names) -> str:
-    """Who decides, and by which rule."""
+    """The machine that decides, and its rule."""
     return f"{names.machine(step.machine)} {step.decision.rule.value}"
 
 
 def reasons(step: Step, names: Names) -> Iterator[tuple[Reason, str]]:
-    """The questions with their answers, where it goes, what it costs, what lost."""
+    """Yields questions with answers, the next hop, the cost, and the rejected alternatives."""
     for question, answer in step.decision.answers:
         yield Reason.YES if answer else Reason.NO, question.value
     if step.next is not None:
-        yield Reason.NEXT, f"{names.machine(step.next)}{_over(step, names)}"
+        yield Reason.NEXT, f"{names.machine(step.next)}{_crossing_text(step, names)}"
     if step.decision.row is not None:
         row = step.decision.row
         ends = names.site(row.destination), names.site(row.next_hop)
         yield Reason.COST, f"{row.distance} to {ends[0]} by way of {ends[1]}"
     for alternative in step.alternatives:
-        yield Reason.LOST, _lost(alternative, names)
+        yield Reason.LOST, _rejection(alternative, names)
 
 
-def _lost(alternative: Alternative, names: Names) -> str:
+def _rejection(alternative: Alternative, names: Names) -> str:
     subject = _subject(alternative, names)
     if alternative.contest is Contest.MACHINE:
         return f"{subject}: it comes later in the list, and is tried next"
@@ -114,7 +114,7 @@ def _subject(alternative: Alternative, names: Names) -> str:
 
 
 def blame(found: Explanation, names: Names) -> Iterator[Line]:
-    """What breaks the route, and what lies behind that."""
+    """Yields the reason why there is no route, and its causes."""
     if found.breakage is not None:
         yield f"no further: {names.sentence(found.breakage)}", "red"
         for cause in found.breakage.causes:
@@ -127,7 +127,7 @@ def blame(found: Explanation, names: Names) -> Iterator[Line]:
 def as_json(
     found: Explanation, snapshot: Snapshot, before: Explanation | None, removed: Sequence[Guid]
 ) -> dict[str, object]:
-    """Objects by identifier and name; ``before`` is the route with the links that were removed."""
+    """A route as plain values; ``before`` is the route with the removed links."""
     told = _Told(snapshot)
     return {
         "source": told.machine(found.source),

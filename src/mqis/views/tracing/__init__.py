@@ -1,1 +1,1 @@
-"""One change through a whole enterprise, from what its servers have written down."""
+"""Traces one change through an enterprise, from the logs and journals of its servers."""

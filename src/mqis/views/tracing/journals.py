@@ -28,14 +28,14 @@ _ASK = (Operation.CHANGE_REQUEST, Operation.CHANGE_REPLY)
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a change is known by; either may be unknown."""
+    """The identifiers of a change and of its request; either may be unknown."""
 
     change: tuple[Guid, SequenceNumber] | None = None
     request: tuple[str, int] | None = None
 
 
 def records_about(directory: Path, names: Names) -> Iterator[Whole]:
-    """In the order in which the server wrote them."""
+    """Yields the records about a change, in the order of the journal."""
     messages: set[MessageIdentifier] = set()
     for entry in records(directory):
         record = entry.record
@@ -52,10 +52,10 @@ def records_about(directory: Path, names: Names) -> Iterator[Whole]:
 
 
 def _concerns(record: JournalRecord, names: Names) -> bool:
-    """Whether a message carries the change, asks for it or answers that."""
+    """True if a message carries the change, requests it, or answers the request."""
     change, request = names.change, names.request
     if record.operation in _CARRY:
-        # The number stands in it as it is, so most messages need not be decoded.
+        # The body holds the number verbatim, so most messages need not be decoded.
         if change is None or change[1].to_bytes() not in record.body:
             return False
     elif record.operation not in _ASK or request is None:

@@ -1,4 +1,4 @@
-"""Lines of ``mqis.change`` out of a server's log, in either format."""
+"""Parses the lines of the logger ``mqis.change`` in a server's log, text or JSON."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _DETAIL = re.compile(r' (\w+)=("(?:[^"\\]|\\.)*"|\S+)')
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """One line. ``changes`` and ``request`` are the names that it is found by."""
+    """One line; ``changes`` and ``request`` identify what it is about."""
 
     time: float
     event: str
     changes: tuple[str, ...]
     request: str | None
-    #: All else that it says.
+    #: All other details of the line.
     details: dict[str, Any]
 
 
 def change_lines(path: Path, wanted: Callable[[str], bool]) -> Iterator[ChangeLine]:
-    """Those whose text is wanted; the log that was put aside comes first."""
+    """Yields the wanted lines of a log, those of its renamed predecessor first."""
     for file in (path.with_name(f"{path.name}.1"), path):
         try:
             with file.open(encoding="utf-8", errors="replace") as lines:
@@ -45,7 +45,7 @@ def change_lines(path: Path, wanted: Callable[[str], bool]) -> Iterator[ChangeLi
 
 
 def parse_line(text: str) -> ChangeLine | None:
-    """None for what is no line of this logger, or is not whole."""
+    """Parses a line; None if it is incomplete or of another logger."""
     return _from_json(text) if text.startswith("{") else _from_text(text)
 
 

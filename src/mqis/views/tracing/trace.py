@@ -1,4 +1,4 @@
-"""The time line of one change, from the logs and journals of all servers."""
+"""The timeline of one change, from the logs and journals of all servers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from mqis.wire.mqqb.identifier import MessageIdentifier
 
 
 class TraceError(MqisError):
-    """A change cannot be traced: why, and what to do."""
+    """A change cannot be traced; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that a server did with the change. ``time`` in seconds since the epoch."""
+    """An event of the change at a server. ``time`` in seconds since the epoch."""
 
     time: float
     server: str
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    #: As far as it could be found out.
+    #: The identifiers of change and request; None if not found.
     change: str | None
     request: str | None
     steps: tuple[Step, ...]
@@ -48,7 +48,7 @@ class Trace:
 
 
 def trace(nodes: Iterable[NodePlace], name: str) -> Trace:
-    """``name`` is that of a change or of a request, as logs have it, or of an object: its last."""
+    """Traces a change. ``name`` identifies a change, a request, or an object (its last change)."""
     nodes = list(nodes)
     found = _resolve(nodes, name) or _last_of(nodes, name)
     steps = [step for node in nodes for step in _logged(node, found)]
@@ -60,15 +60,15 @@ def trace(nodes: Iterable[NodePlace], name: str) -> Trace:
             faults.append(str(error))
     if not steps:
         raise TraceError(
-            f"{name}: nothing was written about it; logs tell of changes at level info, journals "
-            "if replication.journal names a directory, and both forget what is old"
+            f"{name}: no log or journal mentions it; logs hold changes from level info on, "
+            "journals need replication.journal, and both delete old records"
         )
     steps.sort(key=lambda step: step.time)
     return replace(found, steps=tuple(steps), faults=tuple(faults))
 
 
 def _resolve(nodes: list[NodePlace], name: str) -> Trace | None:
-    """The other name too: the authority that decided a request has told both."""
+    """Finds the other identifier too: the log of the authority has both; None if it is neither."""
     change, request = name.lower(), name.lower()
     if parse_change_id(change) is not None:
         lines = _lines(nodes, lambda text: change in text)
@@ -82,7 +82,7 @@ def _resolve(nodes: list[NodePlace], name: str) -> Trace | None:
 
 
 def _last_of(nodes: list[NodePlace], name: str) -> Trace:
-    """The newest change of the object with this path or identifier."""
+    """Finds the newest change of the object with this path or identifier."""
     wanted = name.lower()
     about = (line for line in _lines(nodes, lambda _: True) if wanted in _objects(line))
     last = max(about, key=lambda line: line.time, default=None)
@@ -90,8 +90,8 @@ def _last_of(nodes: list[NodePlace], name: str) -> Trace:
     found = None if known is None else _resolve(nodes, known)
     if found is None:
         raise TraceError(
-            f"{name}: no change of such an object is in the logs; name an object, a change "
-            "(PARTITION:NUMBER) or a request (SERVER:NUMBER), as the lines of mqis.change have them"
+            f"{name}: the logs hold no change of such an object; name an object, a change "
+            "(PARTITION:NUMBER) or a request (SERVER:NUMBER), as in log lines of mqis.change"
         )
     return found
 

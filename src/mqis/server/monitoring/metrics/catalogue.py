@@ -1,9 +1,9 @@
-"""Every metric that a server exports: its name, its labels, and what it tells.
+"""All metrics that a server exports, with their labels and help texts.
 
-docs/metrics.md and the dashboard are made from this. A number of a server that replicates names its
-source here; the readers beside this module give the other values. Labels are names of this
-enterprise's servers and sites, or words of this software: there are never more of them than there
-are servers, sites, operations or kinds of errors.
+docs/metrics.md and the dashboard are generated from this. Metrics of replication name their source
+here; the modules beside this one read the other values. Labels are names of this enterprise's
+servers and sites, or fixed words, so their number is limited by the number of servers, sites,
+operations and kinds of errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """``name`` without the suffixes that counters and histograms get."""
+    """A metric; ``name`` is without the suffixes that counters and histograms get."""
 
     group: str
     kind: Kind
@@ -39,16 +39,16 @@ class Metric:
 
     @property
     def exported(self) -> str:
-        """As queries name it; of a histogram, what its three series begin with."""
+        """The name in queries; for a histogram, the common prefix of its three series."""
         return f"{self.name}_total" if self.kind is Kind.COUNTER else self.name
 
 
-#: The values of one metric: labels, in the order of the metric's, and what was counted.
+#: The values of one metric: pairs of label values, in the order of the metric, and a value.
 Samples = list[tuple[tuple[str, ...], float | Histogram]]
 
 
 def alone(value: float) -> Samples:
-    """Of a metric without labels."""
+    """The value of a metric without labels."""
     return [((), value)]
 
 
@@ -78,24 +78,24 @@ def _histogram(group: str, name: str, help_: str, *labels: str) -> Metric:
 # --- the server -----------------------------------------------------------------------------------
 
 _SERVER = "Server"
-BUILD = _gauge(_SERVER, "build_info", "Always 1; the labels tell what runs.", "version", "python")
+BUILD = _gauge(_SERVER, "build_info", "Always 1; the labels are the versions.", "version", "python")
 SERVER = _gauge(
     _SERVER,
     "server_info",
-    "Always 1; the labels tell which server it is.",
+    "Always 1; the labels identify the server.",
     *("server", "role", "site", "enterprise"),
 )
-SERVING = _gauge(_SERVER, "server_serving", "1 if clients are served, 0 while it starts.")
+SERVING = _gauge(_SERVER, "server_serving", "1 if clients are served, 0 while the server starts.")
 
 # --- RPC ------------------------------------------------------------------------------------------
 
 _RPC = "RPC"
 _CALL = ("endpoint", "interface", "operation")
-CALLS = _counter(_RPC, "rpc_calls", "Calls that were run.", *_CALL)
+CALLS = _counter(_RPC, "rpc_calls", "Calls that were executed.", *_CALL)
 CALL_DURATION = _histogram(
     _RPC,
     "rpc_call_duration_seconds",
-    "Calls from dispatch to answer: all that wait for something, one in eight of the others.",
+    "Duration of calls from dispatch to answer: all calls that wait, one in eight of the others.",
     *_CALL,
 )
 CALL_FAILURES = _counter(
@@ -109,12 +109,12 @@ FAULTS = _counter(
 )
 CONNECTIONS = _gauge(_RPC, "rpc_connections", "Open connections.", "endpoint")
 CONNECTIONS_ACCEPTED = _counter(
-    _RPC, "rpc_connections_accepted", "Connections that were taken.", "endpoint"
+    _RPC, "rpc_connections_accepted", "Connections that were accepted.", "endpoint"
 )
 CONNECTIONS_REFUSED = _counter(
     _RPC,
     "rpc_connections_refused",
-    "Connections that were not taken, for their number or for what came over them.",
+    "Connections that were refused, for their number or for invalid data.",
     "endpoint",
 )
 CALLBACKS = _counter(
@@ -125,24 +125,26 @@ LOGON_FAILURES = _counter(_RPC, "authentication_failures", "Logons that failed."
 LOGONS_UNJUDGED = _counter(
     _RPC,
     "authentication_unjudged",
-    "Of these, logons that came while their account or address had to wait.",
+    "Failed logons that were refused unchecked, because their account or address had to wait.",
 )
 DENIALS = _counter(_RPC, "access_denied", "Calls that access checks refused.")
 
 # --- the store ------------------------------------------------------------------------------------
 
 _STORE = "Store"
-COMMITS = _counter(_STORE, "store_commits", "Commits, each for all operations that waited.")
+COMMITS = _counter(
+    _STORE, "store_commits", "Commits; each covers all operations that waited for it."
+)
 COMMIT_FAILURES = _counter(_STORE, "store_commit_failures", "Commits that failed.")
-OPERATIONS = _counter(_STORE, "store_operations", "Operations that were run.")
+OPERATIONS = _counter(_STORE, "store_operations", "Operations that were executed.")
 WAITING_OPERATIONS = _gauge(
     _STORE, "store_waiting_operations", "Operations that wait for a commit."
 )
-COMMIT_OPERATIONS = _histogram(
-    _STORE, "store_commit_operations", "Operations that shared a commit."
-)
+COMMIT_OPERATIONS = _histogram(_STORE, "store_commit_operations", "Operations per commit.")
 FLUSH_DURATION = _histogram(
-    _STORE, "store_flush_duration_seconds", "Commits, from the last operation until it is durable."
+    _STORE,
+    "store_flush_duration_seconds",
+    "Duration of commits, from the last operation until it is durable.",
 )
 
 # --- replication ----------------------------------------------------------------------------------
@@ -151,11 +153,14 @@ _REPLICATION = "Replication"
 PARTITION_LAST = _gauge(
     _REPLICATION,
     "partition_last_sequence",
-    "The last sequence number that is here. The authority's less a replica's is its lag.",
+    "The last sequence number on this server. The authority's value minus a replica's is the lag.",
     "partition",
 )
 PARTITION_PURGED = _gauge(
-    _REPLICATION, "partition_purged_sequence", "Up to here tombstones are gone.", "partition"
+    _REPLICATION,
+    "partition_purged_sequence",
+    "Tombstones up to this number are purged.",
+    "partition",
 )
 PARTITION_AUTHORITY = _gauge(
     _REPLICATION, "partition_authority", "1 if this server is the authority.", "partition"
@@ -163,7 +168,7 @@ PARTITION_AUTHORITY = _gauge(
 PARTITION_MISSING = _gauge(
     _REPLICATION,
     "partition_missing_changes",
-    "Changes that were heard of and are not here, and objects that were set aside.",
+    "Known changes that are missing here, plus quarantined objects.",
     "partition",
 )
 PARTITION_SYNCHRONIZING = _gauge(
@@ -175,13 +180,13 @@ PARTITION_SYNCHRONIZING = _gauge(
 LAG_CHANGES = _gauge(
     _REPLICATION,
     "replication_lag_changes",
-    "Changes of an own partition that the neighbour is not known to have.",
+    "Changes of an own partition that the neighbour may lack.",
     *("partition", "neighbour"),
 )
 LAG_SECONDS = _gauge(
     _REPLICATION,
     "replication_lag_seconds",
-    "The age of the oldest of them; 0 if there are none.",
+    "The age of the oldest change that the neighbour may lack; 0 if there is none.",
     *("partition", "neighbour"),
 )
 NEIGHBOUR_CONNECTED = _gauge(
@@ -193,14 +198,14 @@ NEIGHBOUR_CONNECTED = _gauge(
 WAITING_CHANGES = _gauge(
     _REPLICATION,
     "replication_waiting_changes",
-    "Changes that no message to the neighbour carries yet.",
+    "Changes that are not yet in a message to the neighbour.",
     "neighbour",
 )
 CHANGES = _counter(
     _REPLICATION,
     "replication_changes",
-    "Changes by origin: own (asked for here), requested (asked for at another server), applied "
-    "(made by another authority).",
+    "Changes by origin: own (a client called this server), requested (another server forwarded the "
+    "call), applied (made by another authority).",
     "origin",
 )
 SYNC_REQUESTS = _counter(
@@ -212,7 +217,7 @@ SYNC_REQUESTS = _counter(
 SYNC_ROUNDS = _counter(
     _REPLICATION,
     "replication_sync_rounds",
-    "Replies to such requests that were taken.",
+    "Accepted replies to requests for missing changes.",
     read=lambda service: service.driver.node.replication.counters.sync_replies,
 )
 SYNCS_SERVED = _counter(
@@ -230,52 +235,54 @@ SYNC0_ROUNDS = _counter(
 SYNC0_COMPLETED = _counter(
     _REPLICATION,
     "replication_sync0_completed",
-    "Full synchronisations that came to their end.",
+    "Full synchronisations that were completed.",
     read=lambda service: service.driver.node.replication.counters.sync0_completed,
 )
 REFUSALS = _counter(
     _REPLICATION,
     "replication_refusals",
-    "Messages, or changes in them, that were not taken.",
+    "Messages, or changes in them, that were refused.",
     "reason",
 )
 FORWARDED = _counter(
     _REPLICATION,
     "replication_forwarded_changes",
-    "Changes that another authority was asked for.",
+    "Changes that were forwarded to another authority.",
     read=lambda service: service.driver.statistics.forwarded,
 )
 FORWARD_FAILURES = _counter(
     _REPLICATION,
     "replication_forward_failures",
-    "Those of them that it did not make.",
+    "Forwarded changes that the authority refused.",
     read=lambda service: service.driver.statistics.forward_failures,
 )
 FORWARD_TIMEOUTS = _counter(
     _REPLICATION,
     "replication_forward_timeouts",
-    "Those of them that nobody answered in time.",
+    "Forwarded changes that were not answered in time.",
     read=lambda service: service.driver.statistics.forward_timeouts,
 )
 FORWARD_DURATION = _histogram(
-    _REPLICATION, "replication_forward_duration_seconds", "Such changes, until the answer came."
+    _REPLICATION,
+    "replication_forward_duration_seconds",
+    "Duration of forwarded changes until the answer.",
 )
 RELAYED_REQUESTS = _counter(
     _REPLICATION,
     "replication_relayed_requests",
-    "Requests of backup controllers that were passed on to an authority.",
+    "Requests of backup controllers that were relayed to an authority.",
     read=lambda service: service.driver.node.replication.counters.relayed_requests,
 )
 UNANSWERED_REQUESTS = _counter(
     _REPLICATION,
     "replication_unanswered_requests",
-    "Own and passed-on requests that were given up.",
+    "Own and relayed requests that were given up.",
     read=lambda service: service.driver.node.replication.counters.unanswered_requests,
 )
 RESTARTS = _counter(
     _REPLICATION,
     "replication_restarts",
-    "How often replication began anew from the store.",
+    "Restarts of replication from the store.",
     read=lambda service: service.driver.statistics.restarts,
 )
 
@@ -292,7 +299,7 @@ SESSIONS_OPENED = _counter(
 TRANSPORT_REFUSED = _counter(
     _TRANSPORT,
     "transport_connections_refused",
-    "Connections for which there was no room.",
+    "Connections that were refused because of a limit.",
     read=lambda service: service.driver.node.queue.statistics.refused_connections,
 )
 SENT = _counter(
@@ -304,7 +311,7 @@ SENT = _counter(
 ACKNOWLEDGED = _counter(
     _TRANSPORT,
     "transport_messages_acknowledged",
-    "Messages that the other side has.",
+    "Messages that the peer acknowledged.",
     read=lambda service: service.driver.node.queue.statistics.acknowledged,
 )
 RECEIVED = _counter(
@@ -316,13 +323,13 @@ RECEIVED = _counter(
 DUPLICATES = _counter(
     _TRANSPORT,
     "transport_messages_duplicate",
-    "Messages that came again and were dropped.",
+    "Duplicate messages that were dropped.",
     read=lambda service: service.driver.node.queue.statistics.duplicates,
 )
 REFUSED = _counter(
     _TRANSPORT,
     "transport_messages_refused",
-    "Messages that were dropped for another reason, such as their signature.",
+    "Messages that were refused for another reason, such as a wrong signature.",
     read=lambda service: (
         service.driver.node.queue.statistics.refused
         - service.driver.node.queue.statistics.duplicates
@@ -331,13 +338,13 @@ REFUSED = _counter(
 EXPIRED = _counter(
     _TRANSPORT,
     "transport_messages_expired",
-    "Own messages whose time ran out before they arrived.",
+    "Own messages that expired before they arrived.",
     read=lambda service: service.driver.node.queue.statistics.expired,
 )
 UNDELIVERED = _counter(
     _TRANSPORT,
     "transport_messages_undelivered",
-    "Own messages that did not arrive, those included.",
+    "Own messages that did not arrive, including expired ones.",
     read=lambda service: service.driver.node.queue.statistics.undelivered,
 )
 SENT_BYTES = _counter(
@@ -349,7 +356,7 @@ SENT_BYTES = _counter(
 RECEIVED_BYTES = _counter(
     _TRANSPORT,
     "transport_received_bytes",
-    "Bytes received from them.",
+    "Bytes received from queue managers.",
     read=lambda service: service.driver.node.queue.statistics.bytes_received,
 )
 QUEUE_MESSAGES = _gauge(
@@ -358,15 +365,17 @@ QUEUE_MESSAGES = _gauge(
     "Messages that wait for a neighbour or for its acknowledgement; other: for all other machines.",
     "peer",
 )
-QUEUE_BYTES = _gauge(_TRANSPORT, "transport_queue_bytes", "And how many bytes these are.", "peer")
+QUEUE_BYTES = _gauge(_TRANSPORT, "transport_queue_bytes", "Bytes of these messages.", "peer")
 QUEUE_OLDEST = _gauge(
-    _TRANSPORT, "transport_queue_oldest_seconds", "And how long the oldest has waited.", "peer"
+    _TRANSPORT,
+    "transport_queue_oldest_seconds",
+    "Seconds that the oldest of these messages has waited.",
+    "peer",
 )
 NOTIFICATIONS = _counter(
     _TRANSPORT,
     "notifications",
-    "Change notifications to queue managers (MS-MQCN), by what became of them: sent, delivered, "
-    "failed.",
+    "Change notifications to queue managers (MS-MQCN) by outcome: sent, delivered, failed.",
     "outcome",
 )
 
@@ -376,11 +385,15 @@ _ROUTING = "Routing"
 TABLE_BUILDS = _counter(_ROUTING, "routing_table_builds", "Routing tables that were computed.")
 TABLE_SITES = _gauge(_ROUTING, "routing_table_sites", "Sites in the routing table.")
 ROUTING_FAILURES = _counter(
-    _ROUTING, "routing_read_failures", "How often the directory could not be read for that."
+    _ROUTING, "routing_read_failures", "Failed reads of the directory for the routing table."
 )
-RELAYED = _counter(_ROUTING, "routing_relayed_messages", "Messages of others that were passed on.")
+RELAYED = _counter(
+    _ROUTING, "routing_relayed_messages", "Messages of other machines that were forwarded."
+)
 EXHAUSTED = _counter(
-    _ROUTING, "routing_exhausted_messages", "Messages of others that had too many hops behind them."
+    _ROUTING,
+    "routing_exhausted_messages",
+    "Messages of other machines that exceeded the hop limit.",
 )
 
 # --- discovery ------------------------------------------------------------------------------------
@@ -389,8 +402,8 @@ _DISCOVERY = "Discovery"
 DISCOVERY = _counter(
     _DISCOVERY,
     "discovery_requests",
-    "Requests by what became of them: answered, limited (too many from one address), malformed, "
-    "foreign_enterprise, unprepared (the directory does not say enough).",
+    "Requests by outcome: answered, limited (too many from one address), malformed, "
+    "foreign_enterprise, unprepared (the directory lacks information for an answer).",
     "outcome",
 )
 
@@ -398,11 +411,13 @@ DISCOVERY = _counter(
 
 _JOURNAL = "Journal"
 JOURNAL_LSN = _gauge(_JOURNAL, "journal_lsn", "The number of the newest record in the files.")
-JOURNAL_DURABLE = _gauge(_JOURNAL, "journal_durable_lsn", "The same for what is on the disk.")
+JOURNAL_DURABLE = _gauge(
+    _JOURNAL, "journal_durable_lsn", "The number of the newest record that is durable on disk."
+)
 JOURNAL_BYTES = _counter(_JOURNAL, "journal_written_bytes", "Bytes written to the files.")
 JOURNAL_FAILED = _gauge(_JOURNAL, "journal_failed", "1 while the journal cannot be written.")
 OUTBOX = _gauge(
-    _JOURNAL, "outbox_records", "Records in the store that are not yet on the disk as files."
+    _JOURNAL, "outbox_records", "Records in the store that are not yet durable in journal files."
 )
 
 METRICS = tuple(_all)

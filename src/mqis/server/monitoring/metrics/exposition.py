@@ -1,7 +1,6 @@
-"""Metrics as Prometheus reads them, through prometheus-client.
+"""Metrics in the format of Prometheus, by prometheus-client.
 
-Imported when somebody first asks for them: it takes longer to load than a server may take longer
-to start.
+Imported at the first request for metrics: loading it would delay the start of a server too much.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _FAMILIES: dict[Kind, type[GaugeMetricFamily | CounterMetricFamily]] = {
 
 
 class ServerCollector(Collector):
-    """Reads a server whenever it is asked. ``StorageError`` if the store cannot be read."""
+    """Reads a server's metrics at each request; raises ``StorageError`` if the store fails."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources

@@ -1,4 +1,4 @@
-"""The values of a server that replicates: its partitions, neighbours, queues and journal."""
+"""The metrics of a server that replicates: partitions, neighbours, queues and journal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mqis.wire.seqnum import SequenceNumber
 
 Family = tuple[c.Metric, c.Samples]
 
-#: Records that are counted one by one, in a store that does not number them.
+#: Records that are counted at most, in a store that does not number them.
 _MAX_COUNTED = 10_000
-#: All peers that are no neighbours: there may be any number of them.
+#: The label for all peers that are not neighbours: there may be any number of them.
 _OTHER = "other"
 
 
@@ -51,7 +51,7 @@ def _partitions(status: ServerStatus) -> Iterator[Family]:
 
 
 def _lag(sources: Sources, status: ServerStatus) -> Iterator[Family]:
-    """Of own partitions alone: for the others their authority knows."""
+    """The lag of neighbours in own partitions; other partitions' lag their authority knows."""
     changes: c.Samples = []
     seconds: c.Samples = []
     now = sources.traffic.at
@@ -148,7 +148,7 @@ def journal(sources: Sources, view: View) -> Iterator[Family]:
 
 
 def outbox_depth(view: View, durable_lsn: int) -> int:
-    """Records that only the store has for sure."""
+    """The number of records that are not yet durable in journal files."""
     if isinstance(view, _Numbered):
         return max(0, view.last_lsn() - durable_lsn)
     return len(view.outbox(durable_lsn, _MAX_COUNTED))

@@ -1,4 +1,4 @@
-"""The values of all metrics, read from what runs."""
+"""The values of all metrics, read from the running server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Family = tuple[c.Metric, c.Samples]
 
 
 def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Family]:
-    """Every metric that this server has, once."""
+    """Yields every metric of this server once, with its values."""
     yield c.BUILD, [((__version__, platform.python_version()), 1)]
     yield c.SERVER, [((status.server, status.role, status.site, status.enterprise), 1)]
     yield c.SERVING, c.alone(sources.serving)
