@@ -9,9 +9,9 @@ from bench.measure import Sample, contest, timed_together
 from bench.results import Results, Row
 from bench.run import Bench, Run
 from mqis.protocol.multiplexer.events import (
+    AskForConnections,
     ConnectionRequested,
     MessageReceived,
-    NegotiateResources,
     SendBoxcar,
 )
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
@@ -141,7 +141,7 @@ def _carry(here: Multiplexer, there: Multiplexer) -> int:
             if isinstance(effect, SendBoxcar):
                 there.receive(effect.data, effect.count, 0.0)
                 here.boxcar_delivered(0.0)
-            elif isinstance(effect, NegotiateResources):
+            elif isinstance(effect, AskForConnections):
                 here.resources_granted(there.resources_requested(effect.count), 0.0)
         while (event := there.next_event()) is not None:
             if isinstance(event, ConnectionRequested):

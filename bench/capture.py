@@ -138,7 +138,7 @@ def _pdu(body: bodies.Bind | bodies.BindAck | bodies.Request | bodies.Response, 
 
 def _bound(interface: SyntaxId) -> Iterator[tuple[bool, bytes]]:
     element = bodies.ContextElement(0, interface, (NDR20,))
-    result = bodies.ContextResult(bodies.Result.ACCEPTANCE, 0, NDR20)
+    result = bodies.ContextResult(bodies.ContextVerdict.ACCEPTANCE, 0, NDR20)
     yield True, _pdu(bodies.Bind(5840, 5840, 0, (element,)), 1)
     yield False, _pdu(bodies.BindAck(5840, 5840, 7, "2103", (result,)), 1)
 
@@ -176,7 +176,7 @@ def _boxcars(exchanges: int) -> Iterator[tuple[bool, bytes]]:
     packets = [Packet.user_message(n, 0x2001, bytes(60), is_master=True) for n in range(4)]
     boxcar = BoxcarBuilder(packets).to_bytes()
     stub = send.request.encode(ixnremote.SendReceive(_HANDLE, 4, boxcar), Syntax.NDR20)
-    done = send.response.encode(ixnremote.Result(0), Syntax.NDR20)
+    done = send.response.encode(ixnremote.RemoteResult(0), Syntax.NDR20)
     for call in range(2, exchanges + 2):
         yield True, _pdu(bodies.Request(0, send.opnum, stub), call)
         yield False, _pdu(bodies.Response(0, done), call)

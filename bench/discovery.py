@@ -29,7 +29,7 @@ from bench.load import Cores, Load, LoadError, cpu_s, kept_to
 from bench.measure import Sample, contest
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
-from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.runtime.discovery.responder import DiscoveryResponder
 from mqis.wire.guid import Guid
@@ -41,7 +41,7 @@ AIM_PER_SECOND = 25_000
 SOURCES = 16_384
 WINDOW = 128
 SITE = Guid(b"site of servers.")
-OWN = LocalQueueManager(
+OWN = DiscoveryQueueManager(
     Guid(b"enterprise here."),
     (SITE,),
     tuple(f"dir{number}" for number in range(8)),

@@ -32,7 +32,7 @@ from bench.results import Aim, Results, Row, ratio
 from bench.rpc import _cores, _pinned
 from bench.run import Bench, Run
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.runtime.freeports import free_port
 from mqis.runtime.oletx.connection import OleTxConnection
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
@@ -51,7 +51,7 @@ MARKER = 4
 BATCH = 64 * 1024
 _HEAD = Struct("<II")
 #: No PINGs: a sender's loop does not run during the rounds of other contenders.
-LIMITS = Limits(request_slots=999, pings=False)
+LIMITS = SessionLimits(request_slots=999, pings=False)
 #: Time for the last answers to arrive, so that none is overdue when the loop continues.
 SETTLE_S = 0.05
 

@@ -21,7 +21,7 @@ from bench.environment import load
 from bench.measure import Sample, contest, once
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
-from mqis.lab.generate import Plan, generate
+from mqis.lab.generate import GeneratePlan, generate
 from mqis.wire.journal import Whole, segment_header, walk
 from mqis.wire.journal.body import decode_body
 from mqis.wire.mqdsrp.change import DirectoryChange
@@ -68,7 +68,7 @@ def _journals(run: Run) -> Path:
     """Generates journals once, and copies the files to have more."""
     made = run.directory / "pipeline"
     changes = run.scaled(20_000, 300)
-    generate(Plan(changes=changes, queues=200, faults=0, seed=1), made)
+    generate(GeneratePlan(changes=changes, queues=200, faults=0, seed=1), made)
     journals = made / "journals"
     for number in range(run.scaled(5, 0)):
         shutil.copytree(journals, made / "copies" / str(number))
@@ -81,11 +81,11 @@ def _reading(run: Run, results: Results, spark: SparkSession, journals: Path) ->
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     from mqis.pipeline import schemas, sources  # noqa: PLC0415
-    from mqis.pipeline.tables import Tables  # noqa: PLC0415
+    from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
 
     columns = ["lsn", "time", "kind", "state", "seq"]
     size = sum(path.stat().st_size for path in journals.rglob("*.mqj"))
-    tables = Tables(spark, run.directory / "pipeline-tables")
+    tables = TableDirectory(spark, run.directory / "pipeline-tables")
     whole = sources.journal(spark, str(journals), schemas.RECORDS.fieldNames())
     run.say("pipeline: ingesting")
     ingested = once(lambda: tables.write("records", whole).count())
@@ -130,7 +130,7 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     from mqis.pipeline import sources  # noqa: PLC0415
-    from mqis.pipeline.tables import Tables  # noqa: PLC0415
+    from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
     from mqis.pipeline.transforms.bodies import NEEDED, carried  # noqa: PLC0415
 
     asked = [F.count("command").alias("n"), F.sum(F.size("properties")).alias("p")]
@@ -144,7 +144,9 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
     def records() -> Any:
         return sources.journal(spark, str(journals), NEEDED)
 
-    kept = Tables(spark, run.directory / "pipeline-tables").write("decoded", carried(records()))
+    kept = TableDirectory(spark, run.directory / "pipeline-tables").write(
+        "decoded", carried(records())
+    )
     peer, parquet = "one process", "Spark, the same as Parquet"
     found = contest(
         run.rounds,
@@ -184,13 +186,13 @@ def _changes_in(body: Message | DirectoryChange | None) -> int:
 def _auditing(run: Run, results: Results, spark: SparkSession) -> None:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    from mqis.pipeline.tables import Tables  # noqa: PLC0415
+    from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
     from mqis.pipeline.transforms.divergence import differences  # noqa: PLC0415
     from mqis.pipeline.transforms.settling import settled  # noqa: PLC0415
 
     count = run.scaled(1_000_000, 2000)
     run.say("pipeline: making replicas")
-    tables = Tables(spark, run.directory / "pipeline-tables")
+    tables = TableDirectory(spark, run.directory / "pipeline-tables")
     server = F.concat(F.lit("server"), F.pmod("n", F.lit(_SERVERS)).cast("string"))
     number = F.floor(F.col("n") / _SERVERS)
     # One object in 100,000 differs at one server.
@@ -243,7 +245,7 @@ def _auditing(run: Run, results: Results, spark: SparkSession) -> None:
 
 
 def _routing(run: Run, results: Results, spark: SparkSession) -> None:
-    from mqis.pipeline.transforms.routes import Network, routes  # noqa: PLC0415
+    from mqis.pipeline.transforms.routes import RoutingArrays, routes  # noqa: PLC0415
     from mqis.protocol.routing.bulk.gates import Gates  # noqa: PLC0415
     from mqis.protocol.routing.bulk.sitegraph import SiteGraph  # noqa: PLC0415
 
@@ -257,7 +259,7 @@ def _routing(run: Run, results: Results, spark: SparkSession) -> None:
     graph = SiteGraph.of(count, *([link[part] for link in links] for part in range(3)))
     names = tuple(f"site{number}" for number in range(count))
     gates = Gates.of(count, range(count), range(count))
-    network = Network(graph, gates, names, tuple(map(str, links)), names)
+    network = RoutingArrays(graph, gates, names, tuple(map(str, links)), names)
     run.say("pipeline: routes")
     found = routes(spark, network, paths=False)
     sample = once(lambda: found.filter("cost is not null").count())

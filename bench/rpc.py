@@ -32,7 +32,7 @@ from mqis.protocol.rpc.client import AgreedContext, Bound, ClientConnection
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.server import RpcServer
@@ -78,7 +78,7 @@ class Caller(asyncio.Protocol):
         self._machine = ClientConnection()
         self._channel: Channel | None = None
         if level > AuthLevel.NONE:
-            who = PyspnegoInitiator(Credentials(USER, DOMAIN, PASSWORD))
+            who = PyspnegoInitiator(LogonCredentials(USER, DOMAIN, PASSWORD))
             context = who.initiator(AuthType.NTLM, level, "host/bench")
             self._channel = Channel(1, AuthType.NTLM, level, context)
         loop = asyncio.get_running_loop()

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from mqis.protocol.capture.decoder import decode_rows
 from mqis.protocol.capture.framing import Dissector
-from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.mqqb import MqqbDissector
 from mqis.protocol.capture.plain import as_text
-from mqis.protocol.capture.row import Meaning, Place
+from mqis.protocol.capture.row import Meaning, PacketPosition
 from mqis.protocol.capture.rpc import RpcDissector
 from mqis.wire.cmp.builder import BoxcarBuilder
 from mqis.wire.cmp.packet import Packet
@@ -43,7 +43,7 @@ from mqis.wire.rpc.syntax import NDR20, SyntaxId
 from mqis.wire.seqnum import SequenceNumber
 
 #: Low limits, so that inputs exceed them soon.
-_LIMITS = Limits(
+_LIMITS = CaptureLimits(
     max_conversations=4,
     max_pending_bytes=4096,
     max_pending_segments=8,
@@ -52,7 +52,7 @@ _LIMITS = Limits(
     max_stub=2048,
     max_search=256,
 )
-_PLACE = Place(1, 24, 0)
+_PLACE = PacketPosition(1, 24, 0)
 
 
 def pcap(data: bytes) -> None:
@@ -76,7 +76,7 @@ def capture(data: bytes) -> None:
 def _dissected(kind: type[Dissector], data: bytes) -> None:
     """Feeds a dissector; the input has steps of (side and gap flag, length, bytes)."""
 
-    def tell(_side: int, _place: Place, length: int, meaning: Meaning) -> None:
+    def tell(_side: int, _place: PacketPosition, length: int, meaning: Meaning) -> None:
         assert length >= 0
         as_text(meaning.detail, 64)
         assert meaning.kind
@@ -147,7 +147,7 @@ def _session() -> Parts:
 
 def _bound(interface: SyntaxId) -> Parts:
     element = bodies.ContextElement(0, interface, (NDR20,))
-    result = bodies.ContextResult(bodies.Result.ACCEPTANCE, 0, NDR20)
+    result = bodies.ContextResult(bodies.ContextVerdict.ACCEPTANCE, 0, NDR20)
     ack = bodies.BindAck(5840, 5840, 7, "2103", (result,))
     return [
         (True, _pdu(bodies.Bind(5840, 5840, 0, (element,)), 1)),
@@ -181,7 +181,7 @@ def _boxcar() -> Parts:
     packets = [Packet.connection_req(1, 5), Packet.user_message(1, 2, b"hi", is_master=True)]
     boxcar = BoxcarBuilder(packets).to_bytes()
     stub = send.request.encode(ixnremote.SendReceive(_HANDLE, 2, boxcar), Syntax.NDR20)
-    done = send.response.encode(ixnremote.Result(0), Syntax.NDR20)
+    done = send.response.encode(ixnremote.RemoteResult(0), Syntax.NDR20)
     return [
         *_bound(ixnremote.SYNTAX),
         (True, _pdu(bodies.Request(0, send.opnum, stub), 2)),

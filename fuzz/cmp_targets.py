@@ -11,23 +11,23 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from struct import unpack_from
 
-from mqis.protocol.multiplexer.budget import Budget
-from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.budget import ByteBudget
+from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.errors import Congested, NotOpen
 from mqis.protocol.multiplexer.events import (
+    AskForConnections,
     ConnectFailed,
     ConnectionRequested,
     Disconnected,
     MessageReceived,
-    NegotiateResources,
     SendBoxcar,
 )
-from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.wire.cmp.boxcar import HEADER_SIZE, BoxcarReader
 from mqis.wire.errors import WireError
 
-_LIMITS = Limits(
+_LIMITS = SessionLimits(
     connection_unread_bytes=4096, session_unread_bytes=8192, max_incoming=6, max_unsent_answers=0
 )
 _DENY, _PAUSE, _CLOSE = 2, 3, 4
@@ -39,8 +39,8 @@ class _Upper:
     def __init__(self, multiplexer: Multiplexer) -> None:
         self.multiplexer = multiplexer
         self.mine = [multiplexer.connect(number) for number in range(4)]
-        self.ended: Counter[Connection] = Counter()
-        self.requested: list[Connection] = []
+        self.ended: Counter[MultiplexedConnection] = Counter()
+        self.requested: list[MultiplexedConnection] = []
 
     def act(self, now: float) -> None:
         multiplexer = self.multiplexer
@@ -57,7 +57,9 @@ class _Upper:
             elif isinstance(event, MessageReceived):
                 self._answer(connection, event, now)
 
-    def _answer(self, connection: Connection, event: MessageReceived, now: float) -> None:
+    def _answer(
+        self, connection: MultiplexedConnection, event: MessageReceived, now: float
+    ) -> None:
         with suppress(NotOpen, Congested):
             self.multiplexer.send(connection, event.message_type, event.body)
         if event.message_type % 5 == _PAUSE:
@@ -69,7 +71,7 @@ class _Upper:
     def late(self, now: float) -> None:
         """Decides and resumes all that is still pending."""
         for connection in [*self.requested, *self.mine]:
-            if connection.state is State.UNDECIDED:
+            if connection.state is ConnectionState.UNDECIDED:
                 self.multiplexer.accept(connection, now)
             self.multiplexer.resume(connection)
 
@@ -89,12 +91,12 @@ def _drive(multiplexer: Multiplexer, now: float) -> None:
             assert len(list(BoxcarReader(effect.data, effect.count))) == effect.count
             if now % 3:
                 multiplexer.boxcar_delivered(now)
-        elif isinstance(effect, NegotiateResources):
+        elif isinstance(effect, AskForConnections):
             multiplexer.resources_granted(3, now)
 
 
 def multiplexer(data: bytes) -> None:
-    budget = Budget()
+    budget = ByteBudget()
     machine = Multiplexer(_LIMITS, budget)
     upper = _Upper(machine)
     machine.session_up(0.0)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mqis.protocol.cmpo.events import Answer, Cancel, ContextAnswer, Invoke
+from mqis.protocol.cmpo.events import AnswerCall, Cancel, ContextAnswer, Invoke
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.partner import Partner
-from mqis.protocol.cmpo.session import Session, SessionState
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.session import CmpoSession, SessionState
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, SessionRank, TeardownType
@@ -31,7 +31,7 @@ HANDLE = ContextHandle(Guid(bytes(range(16))))
 #: The kinds of steps after the eight methods.
 RETURN, FAIL, TIME, RUNDOWN, WANT, TEAR_DOWN, SEND, RELEASE = range(8, 16)
 STEPS = 16
-_SETTINGS = Settings(max_sessions=4, max_held=2)
+_SETTINGS = CmpoSettings(max_sessions=4, max_held=2)
 _STATES = frozenset(SessionState)
 
 
@@ -48,29 +48,29 @@ class _Above:
     """An upper layer that accepts everything, but makes every other boxcar wait for room."""
 
     def __init__(self) -> None:
-        self.up: set[Session] = set()
-        self.kept: list[Session] = []
+        self.up: set[CmpoSession] = set()
+        self.kept: list[CmpoSession] = []
         self._boxcars = 0
 
-    def session_up(self, session: Session, now: float) -> None:
+    def session_up(self, session: CmpoSession, now: float) -> None:
         assert session.state is SessionState.ACTIVE
         assert session not in self.up
         self.up.add(session)
 
-    def session_failed(self, session: Session, result: int, now: float) -> None:
+    def session_failed(self, session: CmpoSession, result: int, now: float) -> None:
         assert session not in self.up
         assert result != 0
 
-    def session_down(self, session: Session, teardown: TeardownType, now: float) -> None:
+    def session_down(self, session: CmpoSession, teardown: TeardownType, now: float) -> None:
         self.up.remove(session)
 
-    def grant(self, session: Session, requested: int, now: float) -> int:
+    def grant(self, session: CmpoSession, requested: int, now: float) -> int:
         return requested // 2
 
-    def granted(self, session: Session, accepted: int, result: int, now: float) -> None:
+    def granted(self, session: CmpoSession, accepted: int, result: int, now: float) -> None:
         assert accepted == 0 or result == 0
 
-    def receive(self, session: Session, messages: int, boxcar: bytes, now: float) -> int | None:
+    def receive(self, session: CmpoSession, messages: int, boxcar: bytes, now: float) -> int | None:
         assert session.state is SessionState.ACTIVE
         self._boxcars += 1
         if self._boxcars % 2:
@@ -78,7 +78,7 @@ class _Above:
         self.kept.append(session)
         return None
 
-    def sent(self, session: Session, now: float) -> None:
+    def sent(self, session: CmpoSession, now: float) -> None:
         assert session in self.up
 
 
@@ -92,7 +92,7 @@ class _World:
         self.now = 0.0
         self.calls: dict[int, Invoke] = {}
         self.open: set[object] = set()
-        self.known: list[Session] = []
+        self.known: list[CmpoSession] = []
 
     def act(self) -> None:
         while effects := self.machine.effects():
@@ -101,7 +101,7 @@ class _World:
                     self.calls[effect.call] = effect
                 elif isinstance(effect, Cancel):
                     del self.calls[effect.call]
-                elif isinstance(effect, Answer):
+                elif isinstance(effect, AnswerCall):
                     self.open.remove(effect.token)
                     _check_answer(effect.answer)
         self.known += [s for s in self.machine.sessions if s not in self.known]
@@ -146,12 +146,12 @@ class _World:
             return machine.send_receive(session, request, token, now)
         return self._teardown(session, request)
 
-    def _teardown(self, session: Session, request: Any) -> int:
+    def _teardown(self, session: CmpoSession, request: Any) -> int:
         if isinstance(request, idl.TearDownContext):
             return self.machine.tear_down_context(session, request, self.now)
         return self.machine.begin_tear_down(session, self.now)
 
-    def _session(self, raw: bytes) -> Session | None:
+    def _session(self, raw: bytes) -> CmpoSession | None:
         return self.known[raw[0] % len(self.known)] if self.known else None
 
     def _end(self, what: int, data: bytes) -> None:

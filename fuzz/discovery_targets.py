@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mqis.protocol.discovery.client import DiscoveryClient
-from mqis.protocol.discovery.events import Finished
+from mqis.protocol.discovery.events import ServerListComplete
 from mqis.protocol.discovery.limiter import RateLimit
-from mqis.protocol.discovery.model import LocalQueueManager, Network
+from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.wire.guid import Guid
 from mqis.wire.mqsd.reply import TopologyServerReply
@@ -15,7 +15,7 @@ from mqis.wire.mqsd.reply import TopologyServerReply
 #: The request of the replies in the corpus.
 REQUEST_ID = Guid.parse("f291a103-e33c-ab4f-a930-be3a33e432dd")
 _SITE = Guid.parse("dcc51bf6-d4ad-4543-8739-71568e8f9128")
-_OWN = LocalQueueManager(_SITE, (_SITE,), ("psc1",), (_SITE,))
+_OWN = DiscoveryQueueManager(_SITE, (_SITE,), ("psc1",), (_SITE,))
 _NETWORKS = ("10.0.0.1", "10.0.1.1")
 
 
@@ -32,7 +32,7 @@ def server(data: bytes) -> None:
 def client(data: bytes) -> None:
     """Feeds the same datagram until the run ends; checks that the lists are those of a reply."""
     machine = DiscoveryClient(_OWN)
-    machine.get_directory_server_list([Network(n) for n in _NETWORKS], REQUEST_ID, 0.0)
+    machine.get_directory_server_list([NetworkAddress(n) for n in _NETWORKS], REQUEST_ID, 0.0)
     for now in range(100):
         for network in _NETWORKS:
             machine.receive(network, "10.0.0.7", data, float(now))
@@ -40,7 +40,7 @@ def client(data: bytes) -> None:
     last = None
     while (event := machine.next_event()) is not None:
         last = event
-    assert isinstance(last, Finished), "the run outlived its timers"
+    assert isinstance(last, ServerListComplete), "the run outlived its timers"
     assert [sent.network for sent in machine.effects()] == list(_NETWORKS)
     assert machine.queue_manager.connected_networks
     assert all(machine.queue_manager.directory_servers)

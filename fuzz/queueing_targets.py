@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mqis.protocol.queueing.events import Close, Connect, Effect
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.wire.guid import Guid
 
@@ -18,20 +18,20 @@ from mqis.wire.guid import Guid
 HERE = Guid.parse("f0f1f2f3-0001-0002-0003-040506070809")
 _PIECE = 61
 #: A small window, which few messages fill, so that messages have to wait.
-_LIMITS = Limits(max_buffered=1 << 16, window=8)
+_LIMITS = QueueingLimits(max_buffered=1 << 16, window=8)
 
 
-def _manager() -> QueueManager:
-    return QueueManager(HERE, "PSC1", MessageIdCounter(0), limits=_LIMITS)
+def _manager() -> QueueingMachine:
+    return QueueingMachine(HERE, "PSC1", MessageIdCounter(0), limits=_LIMITS)
 
 
-def _drain(manager: QueueManager) -> list[Effect]:
+def _drain(manager: QueueingMachine) -> list[Effect]:
     while manager.next_event() is not None:
         pass
     return manager.effects()
 
 
-def _feed(manager: QueueManager, connection: int, data: bytes) -> None:
+def _feed(manager: QueueingMachine, connection: int, data: bytes) -> None:
     """Feeds the bytes in pieces, with timers between them, then a long silence."""
     now = 0.0
     for at in range(0, len(data), _PIECE):
@@ -57,7 +57,9 @@ def acceptor(data: bytes) -> None:
 def initiator(data: bytes) -> None:
     manager = _manager()
     for number in range(12):
-        manager.send("PSC2", Message(bytes(number), number % 8, 600, acknowledge=True), 0.0, 0)
+        manager.send(
+            "PSC2", QueuedMessage(bytes(number), number % 8, 600, acknowledge=True), 0.0, 0
+        )
     (connect,) = _drain(manager)
     assert isinstance(connect, Connect)
     manager.connected(connect.connection, "there", 0.0)

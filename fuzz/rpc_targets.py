@@ -23,10 +23,10 @@ from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.negotiation import MAX_FRAG
 from mqis.protocol.rpc.server import CallReceived, Event, ServerConnection
-from mqis.testing.rpc import Link
+from mqis.testing.rpc import MachinePair
 from mqis.testing.security import SharedSecret
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -41,7 +41,7 @@ from mqis.wire.rpc.verification import Verification, find_verification, header_c
 
 ECHO = Interface("echo", SyntaxId(Guid.parse("11111111-0000-0000-0000-000000000001"), 1), 4)
 OTHER = Interface("other", SyntaxId(Guid.parse("22222222-0000-0000-0000-000000000001"), 1), 4)
-LIMITS = Limits(max_calls=4, max_stub=20_000, max_contexts=8, max_security_contexts=4)
+LIMITS = RpcLimits(max_calls=4, max_stub=20_000, max_contexts=8, max_security_contexts=4)
 #: Completes any unfinished PDU, and begins an invalid one.
 GARBAGE = b"\xff" * (MAX_FRAG + 16)
 
@@ -270,7 +270,7 @@ def _stub_seeds() -> Iterator[tuple[str, bytes]]:
     tower = epmapper.TowerOctets(Tower.tcp(ECHO.syntax, 2105, "192.0.2.10").to_bytes())
     handle = ContextHandle(Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a"))
     wanted = mgmt.InterfaceId(ECHO.syntax.uuid, 1, 0)
-    entry = epmapper.Entry(Guid.NULL, tower, "annotation")
+    entry = epmapper.EndpointEntry(Guid.NULL, tower, "annotation")
     for syntax in Syntax:
         lookup = epmapper.LookupAsked(3, ECHO.syntax.uuid, wanted, 1, handle, 5)
         yield "ndr-epmapper", epmapper.EPT_LOOKUP.request.encode(lookup, syntax)
@@ -298,14 +298,14 @@ def _conversations() -> Iterator[tuple[bytes, bytes]]:
     yield _to_server_by_hand(), _to_client_by_hand()
 
 
-def _conversation(auth_type: AuthType | None, *, ask: bool) -> Link:
+def _conversation(auth_type: AuthType | None, *, ask: bool) -> MachinePair:
     def respond(call: Call) -> bytes | None:
         if not ask:
             return call.stub.upper() * (1600 if call.opnum == 0 else 1)
         link.server.callback(call, 1, b"question")
         return None
 
-    link = Link(_endpoint(), respond, callbacks=lambda _opnum, stub: stub.upper())
+    link = MachinePair(_endpoint(), respond, callbacks=lambda _opnum, stub: stub.upper())
     channel = None if auth_type is None else _channel(auth_type)
     link.client.bind([ECHO.syntax], transfers=[NDR20], channel=channel)
     (bound,) = link.run()

@@ -33,7 +33,7 @@ from threading import Event
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition, Scope
 from mqis.protocol.ports import Transaction
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.storage.session import Session
+from mqis.storage.session import DatabaseSession
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -125,7 +125,7 @@ OPERATIONS: dict[str, Callable[[Guid, str], Operation]] = {
 class UnflushedStore(SqliteStore):
     """A store with a fault: commits return without a flush."""
 
-    def _connect(self) -> Session:
+    def _connect(self) -> DatabaseSession:
         session = super()._connect()
         session.run("PRAGMA synchronous=OFF")
         return session

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqis.server.monitoring.metrics.catalogue import METRICS, Kind, Metric
+from mqis.server.monitoring.metrics.catalogue import METRICS, Metric, MetricKind
 
 _I = 'instance=~"$instance"'
 _RATE = "$__rate_interval"
@@ -418,9 +418,9 @@ def _panel_of(metric: Metric) -> Panel:
     """A panel made from the catalogue alone."""
     labels = ("instance", *metric.labels)
     by = ", ".join(labels)
-    if metric.kind is Kind.COUNTER:
+    if metric.kind is MetricKind.COUNTER:
         query = _rate(metric.exported, by)
-    elif metric.kind is Kind.HISTOGRAM:
+    elif metric.kind is MetricKind.HISTOGRAM:
         query = _quantile(metric.name, 0.99, by)
     else:
         query = _now(metric.exported, " ".join(f"{{{{{label}}}}}" for label in labels))

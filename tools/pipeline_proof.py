@@ -33,12 +33,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mqis.lab.generate import Plan, generate
+from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.jobs.audit import audit
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.progress import lag
 from mqis.pipeline.session import Engine, session
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.watching import watched
 from tools.memory import watched_memory
 
@@ -93,7 +93,7 @@ class Proof:
 # --- the steps ------------------------------------------------------------------------------------
 
 
-def prove(plan: Plan, directory: Path, memory: str, console: Console) -> Proof:
+def prove(plan: GeneratePlan, directory: Path, memory: str, console: Console) -> Proof:
     proof = Proof()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     hidden = not console.is_terminal
@@ -117,7 +117,7 @@ def prove(plan: Plan, directory: Path, memory: str, console: Console) -> Proof:
             engine = Engine(master="local[2]", memory=memory, large=plan.changes > 50_000)
             with step("starting Spark"):
                 spark = stack.enter_context(session(engine))
-            tables = Tables(spark, directory / "tables")
+            tables = TableDirectory(spark, directory / "tables")
             with step("ingesting") as told, watched(spark, told):
                 done = ingest(
                     tables, str(directory / "made/journals"), str(directory / "made/exports")
@@ -138,7 +138,7 @@ def prove(plan: Plan, directory: Path, memory: str, console: Console) -> Proof:
     return proof
 
 
-def planted(plan: Plan, directory: Path, told: Callable[[int, int], None]) -> Manifest:
+def planted(plan: GeneratePlan, directory: Path, told: Callable[[int, int], None]) -> Manifest:
     """Generates the enterprise, unless the directory has it already; returns its manifest."""
     manifest = directory / "manifest.json"
     if not manifest.exists():
@@ -149,7 +149,7 @@ def planted(plan: Plan, directory: Path, told: Callable[[int, int], None]) -> Ma
     return found
 
 
-def _judge(proof: Proof, made: Manifest, tables: Tables) -> None:
+def _judge(proof: Proof, made: Manifest, tables: TableDirectory) -> None:
     found = [row.asDict() for row in tables.read("divergence").collect()]
     rows = [row.asDict() for row in tables.read("gaps").filter("certain").collect()]
     gaps = [row for row in rows if row["kind"] == "gap"]
@@ -225,10 +225,10 @@ def as_json(proof: Proof) -> str:
     )
 
 
-def plan_of(arguments: argparse.Namespace) -> Plan:
+def plan_of(arguments: argparse.Namespace) -> GeneratePlan:
     """The plan: three of five servers are PSCs, one a site; two of three sites have a BSC."""
     sites = -(-arguments.servers * 3 // 5)
-    return Plan(
+    return GeneratePlan(
         sites=sites,
         backups=arguments.servers - sites,
         machines=max(3 * sites, 12),

@@ -16,7 +16,7 @@ import uvloop
 
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
@@ -70,7 +70,7 @@ async def serve(options: argparse.Namespace) -> None:
         [EndpointMapperService(registry), management, Netlogon()],
         SystemEntropy(),
         authenticator=authenticator,
-        limits=Limits(max_security_contexts=options.max_security_contexts),
+        limits=RpcLimits(max_security_contexts=options.max_security_contexts),
     )
     async with server:
         await server.listen(options.address, PORT)

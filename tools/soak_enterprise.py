@@ -50,7 +50,7 @@ from mqis.enterprise.example import EXAMPLE
 from mqis.enterprise.polling import fetch
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.authentication.initiator import Credentials as Secret
+from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.storage.journal.reader import journal_faults
@@ -362,7 +362,7 @@ def audit(run: Path, nodes: Nodes) -> tuple[str, list[str]]:
         from mqis.pipeline.jobs.audit import audit as job  # noqa: PLC0415
         from mqis.pipeline.jobs.ingest import ingest  # noqa: PLC0415
         from mqis.pipeline.session import Engine, session  # noqa: PLC0415
-        from mqis.pipeline.tables import Tables  # noqa: PLC0415
+        from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
     except ImportError:
         return "not run: Spark is not installed ('make pipeline')", []
     exports = run / "exports"
@@ -371,7 +371,7 @@ def audit(run: Path, nodes: Nodes) -> tuple[str, list[str]]:
         with closing(open_store(node.store)) as store:
             export_file(store, exports / f"{node.name}.jsonl")
     with session(Engine(master="local[2]")) as spark:
-        tables = Tables(spark, run / "tables")
+        tables = TableDirectory(spark, run / "tables")
         read = ingest(tables, ",".join(node.journal for node in nodes), str(exports))
         found = job(tables)
     told = f"{read.records:,} journal records and {read.objects:,} objects of {found.servers}"

@@ -17,7 +17,7 @@ from examples.oletx.propagate import (
     propagate,
 )
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.session import Session
+from mqis.protocol.cmpo.session import CmpoSession
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MapperResolver
 from mqis.wire.cmp.boxcar import Boxcar
@@ -39,7 +39,7 @@ MAPPERS = {MACHINE_1: 21351, MACHINE_2: 21352}
 class Watched(OleTxEndpoint):
     """An endpoint that prints the boxcars it receives."""
 
-    def receive(self, session: Session, messages: int, boxcar: bytes, now: float) -> int | None:
+    def receive(self, session: CmpoSession, messages: int, boxcar: bytes, now: float) -> int | None:
         show(session.name, boxcar)
         return super().receive(session, messages, boxcar, now)
 

@@ -9,21 +9,21 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mqis.lab.generate import Plan, generate
+from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.jobs.audit import audit
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.report import report
 from mqis.pipeline.session import Engine, session
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 
 
 def main(directory: Path) -> None:
-    plan = Plan(sites=3, machines=6, queues=20, changes=100)
+    plan = GeneratePlan(sites=3, machines=6, queues=20, changes=100)
     made = generate(plan, directory / "made")
     print(f"{len(made.members)} servers, {made.changes} changes, {len(made.faults)} faults")
 
     with session(Engine(master="local[2]")) as spark:
-        tables = Tables(spark, directory / "tables")
+        tables = TableDirectory(spark, directory / "tables")
         ingest(tables, str(directory / "made/journals"), str(directory / "made/exports"))
         done = audit(tables)
         for row in tables.read("divergence").collect():

@@ -40,7 +40,7 @@ async def find_port(address: str, mapper_port: int, interface: SyntaxId) -> int:
 
 def credentials(auth_type: int, level: int, password: str = PASSWORD) -> Credentials:
     """The credentials of the example's account."""
-    who = initiator.Credentials(USER, DOMAIN, password)
+    who = initiator.LogonCredentials(USER, DOMAIN, password)
     return Credentials(initiator.PyspnegoInitiator(who), auth_type, level, "host/shapes")
 
 

@@ -20,7 +20,7 @@ from mqis.admin.backup import restoring
 from mqis.admin.backup.archive import Archive
 from mqis.admin.backup.journal import LSN_JUMP
 from mqis.admin.backup.manifest import BackupError
-from mqis.admin.backup.restoring import Wish, plan_restore, restore
+from mqis.admin.backup.restoring import RestoreRequest, plan_restore, restore
 from mqis.admin.backup.taking import take_backup
 from mqis.config.file import default_toml, load, override, read
 from mqis.config.stores import open_store
@@ -76,7 +76,7 @@ def test_an_old_copy_of_authority_and_backup_heals_by_sync(tmp_path: Path) -> No
                 last = site.numbers("psc2")["Leiden"]
             for name, archive in archives.items():
                 home = site.homes[name]
-                restore(plan_restore(archive, Wish(home / "mqis.toml", force=True)))
+                restore(plan_restore(archive, RestoreRequest(home / "mqis.toml", force=True)))
                 assert site.numbers(name)["Leiden"] < last
             async with site.serving("psc2") as psc, site.serving("bsc3") as bsc:
                 await until(psc, "psc2\\late", "kept too")
@@ -101,7 +101,7 @@ def test_the_mark_survives_a_server_that_gets_no_answers(tmp_path: Path) -> None
             async with site.serving("psc2"):
                 pass
         archive = backed_up(site.homes["pec1"], tmp_path)
-        restore(plan_restore(archive, Wish(site.homes["pec1"] / "mqis.toml", force=True)))
+        restore(plan_restore(archive, RestoreRequest(site.homes["pec1"] / "mqis.toml", force=True)))
         for _ in range(2):
             async with site.serving("pec1") as pec:
                 with pytest.raises(Exception, match="MQ_ERROR_DS_ERROR"):
@@ -124,7 +124,7 @@ def test_everything_comes_back_with_its_mode(alone: Path, tmp_path: Path) -> Non
         ("Delft", True, "1"),
     ]
     new = tmp_path / "new"
-    restore(plan_restore(archive, Wish(new / "mqis.toml")))
+    restore(plan_restore(archive, RestoreRequest(new / "mqis.toml")))
     names = ("mqis.toml", "accounts.toml", "signing.key")
     for name in names:
         assert (new / name).read_bytes() == (alone / name).read_bytes()
@@ -164,7 +164,7 @@ def test_a_new_journal_begins_behind_the_old_one(alone: Path, tmp_path: Path) ->
     asyncio.run(serve())
     archive = backed_up(alone, tmp_path / "b")
     asyncio.run(serve_with(alone, "pec1\\r"))
-    restore(plan_restore(archive, Wish(alone / "mqis.toml", force=True)))
+    restore(plan_restore(archive, RestoreRequest(alone / "mqis.toml", force=True)))
     old = [p for p in alone.iterdir() if p.name.startswith("journal.before-")]
     assert list(old[0].glob("segment-*"))
     (snapshot,) = (alone / "journal").iterdir()
@@ -193,9 +193,9 @@ def test_what_is_there_is_not_overwritten(alone: Path, tmp_path: Path) -> None:
     archive = backed_up(alone, tmp_path / "b")
     before = contents(alone)
     with pytest.raises(BackupError, match=r"these files exist already: .*--force moves"):
-        plan_restore(archive, Wish(alone / "mqis.toml"))
+        plan_restore(archive, RestoreRequest(alone / "mqis.toml"))
     assert contents(alone) == before
-    restore(plan_restore(archive, Wish(alone / "mqis.toml", force=True)))
+    restore(plan_restore(archive, RestoreRequest(alone / "mqis.toml", force=True)))
     old = {p.name.split(".before-")[0]: p for p in alone.iterdir() if ".before-" in p.name}
     assert set(old) == {"mqis.toml", "accounts.toml", "signing.key", "d.db"}
     assert old["d.db"].read_bytes() == before["d.db"]
@@ -204,7 +204,7 @@ def test_what_is_there_is_not_overwritten(alone: Path, tmp_path: Path) -> None:
 def test_a_store_that_a_server_has_open_is_left_alone(alone: Path, tmp_path: Path) -> None:
     archive = backed_up(alone, tmp_path / "b")
     with closing(open_store(str(alone / "d.db"))), pytest.raises(BackupError, match="stop it"):
-        plan_restore(archive, Wish(alone / "mqis.toml", force=True))
+        plan_restore(archive, RestoreRequest(alone / "mqis.toml", force=True))
 
 
 # The last one is in the checksum: of the padding before it, other bytes may mean the same zeros.
@@ -219,10 +219,10 @@ def test_a_damaged_backup_is_not_used(alone: Path, tmp_path: Path, where: float)
     with pytest.raises(
         BackupError, match=r"b: (this backup is damaged or incomplete|the manifest)"
     ):
-        plan_restore(archive, Wish(new))
+        plan_restore(archive, RestoreRequest(new))
     archive.write_bytes(data[: len(data) // 2])
     with pytest.raises(BackupError, match="this backup is damaged or incomplete"):
-        plan_restore(archive, Wish(new))
+        plan_restore(archive, RestoreRequest(new))
     assert not new.parent.exists()
 
 
@@ -231,7 +231,7 @@ def test_a_backup_of_another_server_is_refused(alone: Path, tmp_path: Path) -> N
     other = override(load(alone / "mqis.toml"), {"server": {"name": "x"}}, "test")
     (tmp_path / "o.toml").write_text(default_toml(other))
     with pytest.raises(BackupError, match=r"is of pec1 \(pec\), but the configuration is of x"):
-        plan_restore(archive, Wish(tmp_path / "o.toml", store_only=True))
+        plan_restore(archive, RestoreRequest(tmp_path / "o.toml", store_only=True))
 
 
 @pytest.mark.parametrize("where", ["/{home}/d.db", "../pec1/d.db"])
@@ -243,8 +243,8 @@ def test_a_backup_does_not_choose_files_elsewhere(alone: Path, tmp_path: Path, w
     archive = backed_up(alone, tmp_path / "b")
     new = tmp_path / "new" / "mqis.toml"
     with pytest.raises(BackupError, match=r"puts .*/pec1/d\.db outside"):
-        plan_restore(archive, Wish(new, force=True))
-    plan_restore(archive, Wish(new, force=True, outside=True))
+        plan_restore(archive, RestoreRequest(new, force=True))
+    plan_restore(archive, RestoreRequest(new, force=True, outside=True))
 
 
 # --- what can happen in between -------------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_no_room_leaves_neither_half_a_backup_nor_half_a_server(
             backed_up(alone, disk / "b")
         assert list(disk.iterdir()) == []
         with pytest.raises(BackupError, match=r"it unpacks to .* bytes, and .* free; make room"):
-            restore(plan_restore(archive, Wish(disk / "home" / "mqis.toml")))
+            restore(plan_restore(archive, RestoreRequest(disk / "home" / "mqis.toml")))
         assert list(disk.iterdir()) == []
 
 
@@ -270,7 +270,7 @@ def test_a_failure_in_the_middle_of_a_restore_undoes_it(
 ) -> None:
     archive = backed_up(alone, tmp_path / "b")
     before = contents(alone)
-    plan = plan_restore(archive, Wish(alone / "mqis.toml", force=True))
+    plan = plan_restore(archive, RestoreRequest(alone / "mqis.toml", force=True))
     move, moves = restoring._move, 0
 
     def failing(*arguments: Any) -> None:
@@ -307,7 +307,7 @@ def test_kill_9_in_the_middle_of_a_restore_leaves_no_server_that_starts(
         done = subprocess.run([*map(str, arguments)], capture_output=True, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr
         assert not (alone / "d.db").exists()
-    restore(plan_restore(archive, Wish(alone / "mqis.toml", force=True)))
+    restore(plan_restore(archive, RestoreRequest(alone / "mqis.toml", force=True)))
     with closing(open_store(str(alone / "d.db"))) as store:
         assert store.check() == []
     assert load(alone / "mqis.toml").server.name == "pec1"
@@ -351,7 +351,7 @@ def test_a_backup_under_load_is_of_one_moment(alone: Path, tmp_path: Path) -> No
 
     for archive in asyncio.run(run()):
         new = tmp_path / f"{archive.name}-home"
-        restore(plan_restore(archive, Wish(new / "mqis.toml")))
+        restore(plan_restore(archive, RestoreRequest(new / "mqis.toml")))
         with closing(open_store(str(new / "d.db"))) as store, store.read() as view:
             machine = view.find(ObjectType.MACHINE, "pec1")
             assert machine is not None
@@ -385,9 +385,9 @@ def test_postgresql_is_backed_up_and_put_back(
     assert (manifest.kind, manifest.objects["machine"]) == ("postgresql", 1)
     new = tmp_path / "new" / "mqis.toml"
     with pytest.raises(BackupError, match="holds a directory already"):
-        restore(plan_restore(archive, Wish(new)))
+        restore(plan_restore(archive, RestoreRequest(new)))
     assert list(new.parent.iterdir()) == []
-    restore(plan_restore(archive, Wish(new, force=True)))
+    restore(plan_restore(archive, RestoreRequest(new, force=True)))
     with closing(postgres_schema.open()) as database:
         assert database.check() == []
         with database.read() as view:

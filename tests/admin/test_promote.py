@@ -11,12 +11,12 @@ import pytest
 
 from mqis.admin.promote.following import plan_follow
 from mqis.admin.promote.plan import PromoteError
-from mqis.admin.promote.rebuilding import Wish, plan_rebuild
+from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import Takeover, plan_takeover
 from mqis.client.remote import Remote
 from mqis.config.file import default_toml, load, override, read
-from mqis.config.sections import Role
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.config.sections import ConfiguredRole
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.mqds.propid import PropId
 from tests import waiting
@@ -63,7 +63,7 @@ async def role_of(server: DirectoryServer, name: str) -> ServiceBits | None:
     async with client_of(server) as client:
         bits = (await client.get(MACHINE, [PropId.QM_SERVICE], path=name))[PropId.QM_SERVICE].value
         assert isinstance(bits, int)
-        return Service.from_bits(bits).role
+        return ServiceAttributes.from_bits(bits).role
 
 
 async def becomes_role(server: DirectoryServer, name: str, role: ServiceBits) -> None:
@@ -110,7 +110,7 @@ def test_a_backup_takes_the_place_of_a_lost_psc(tmp_path: Path) -> None:
 
             await taken_over(pec, file)
             assert await psc_of(pec, "Leiden") == "bsc3"
-            assert (read(file).server.role, read(file).replication.psc) == (Role.PSC, "")
+            assert (read(file).server.role, read(file).replication.psc) == (ConfiguredRole.PSC, "")
             other = site.homes["bsc4"] / "mqis.toml"
             plan_follow(other, "bsc3").carry_out()
 
@@ -167,7 +167,7 @@ def test_a_lost_pec_is_built_anew_from_the_copy_of_a_psc(tmp_path: Path) -> None
         async with site.serving("psc2") as psc:
             file = site.homes["psc2"] / "mqis.toml"
             before = file.read_bytes()
-            wish = Wish(
+            wish = RebuildRequest(
                 "pec1", tmp_path / "new", port=site.rpc_ports["pec1"], queue_port=site.ports["pec1"]
             )
             rebuilding = await asyncio.to_thread(plan_rebuild, file, wish)
@@ -176,7 +176,10 @@ def test_a_lost_pec_is_built_anew_from_the_copy_of_a_psc(tmp_path: Path) -> None
             await asyncio.to_thread(rebuilding.carry_out)
             site.homes["pec1"] = wish.to
             made = load(wish.to / "mqis.toml")
-            assert (made.server.role, made.replication.signing.value) == (Role.PEC, "require")
+            assert (made.server.role, made.replication.signing.value) == (
+                ConfiguredRole.PEC,
+                "require",
+            )
             believe(file, wish.to / "seed.txt")
             (wish.to / "directory.db").rename(wish.to / "d.db")
             text = (wish.to / "mqis.toml").read_text().replace("directory.db", "d.db")
@@ -220,7 +223,7 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
             with pytest.raises(PromoteError, match="pec1 is a pec: a backup of the site"):
                 await taken_over(pec, site.homes["pec1"] / "mqis.toml")
             psc = site.homes["psc2"] / "mqis.toml"
-            wish = Wish("bsc3", tmp_path / "new")
+            wish = RebuildRequest("bsc3", tmp_path / "new")
             for changed, message in (
                 (wish, "a backup simply joins again"),
                 (replace(wish, name="pec1"), "pec1 answers at"),

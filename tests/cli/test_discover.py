@@ -15,7 +15,7 @@ from threading import Event, Thread
 import pytest
 
 from mqis.cli.discover import DiscoveryError
-from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.wire.guid import Guid
 from tests.cli.commands import process, run
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @contextmanager
-def answering(*own: LocalQueueManager, noise: bytes = b"") -> Iterator[list[str]]:
+def answering(*own: DiscoveryQueueManager, noise: bytes = b"") -> Iterator[list[str]]:
     """Servers on threads, without an event loop; their endpoints."""
     stop = Event()
     sockets = [Asking("127.0.83.1") for _ in own]

@@ -9,7 +9,7 @@ from mqis.config.file import ConfigError, default_toml, load
 from mqis.config.stores import open_store
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import StorageError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -73,7 +73,7 @@ def test_a_new_enterprise(tmp_path: Path) -> None:
         assert machine is not None
         assert (root.path, root.value(PropId.E_PECNAME)) == ("Acme", "d1")
         assert site.value(PropId.S_PSC) == "d1"
-        assert Service.of(machine).role is ServiceBits.PEC
+        assert ServiceAttributes.of(machine).role is ServiceBits.PEC
         assert machine.partition == site.id
         assert [state.owner for state in view.partitions()] == ["d1", "d1"]
         assert store.check() == []

@@ -15,11 +15,11 @@ import pytest
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
 from mqis.config.file import load
-from mqis.config.sections import Role
+from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.authentication.initiator import Credentials as Secret
+from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.freeports import free_ports
 from mqis.runtime.rpc.client import Credentials
@@ -160,7 +160,7 @@ def test_an_enterprise_that_grows(tmp_path: Path) -> None:
         bsc = stack.enter_context(serving(third, "--json"))
         assert bsc.ready["partitions"] == []
         config = load(third / "mqis.toml")
-        assert (config.server.role, config.replication.psc) == (Role.BSC, "psc2")
+        assert (config.server.role, config.replication.psc) == (ConfiguredRole.BSC, "psc2")
 
         asyncio.run(_use([pec, psc, bsc]))
         # A new key, which nobody believes before the PEC tells of it.

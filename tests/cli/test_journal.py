@@ -18,7 +18,7 @@ from mqis.storage.journal.files import segments
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.mqdsrp.messages import BscAck, Operation, encode_message
+from mqis.wire.mqdsrp.messages import BscAck, MessageOperation, encode_message
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
@@ -66,7 +66,7 @@ RECORDS = [
         RecordState.RECEIVED,
         peer="BSC\x1b[31m1",
         message=MessageIdentifier(SITE, 5),
-        operation=Operation.BSC_ACK,
+        operation=MessageOperation.BSC_ACK,
         body=encode_message(BscAck(SITE, QUEUE, "BSC1")),
     ),
     JournalRecord(

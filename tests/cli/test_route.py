@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mqis.protocol.routing.model import Link, QueueManager, RoutingObject, Site
+from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.views.routes.map import draw
 from tests.cli.commands import process, run
@@ -271,12 +271,12 @@ def ring(number: int) -> list[RoutingObject]:
         Link(named(f"link{n}"), site, sites[(n + 1) % number], n + 1)
         for n, site in enumerate(sites)
     ]
-    return [*(Site(site, f"Site {n}") for n, site in enumerate(sites)), *links]
+    return [*(RoutingSite(site, f"Site {n}") for n, site in enumerate(sites)), *links]
 
 
 @pytest.mark.parametrize("number", [1, 2, 12, 120])
 def test_boxes_lie_inside_and_apart(number: int) -> None:
-    lonely = [Site(named("lonely"), "A lonely site with a name of some length")]
+    lonely = [RoutingSite(named("lonely"), "A lonely site with a name of some length")]
     picture = ElementTree.fromstring(draw(Snapshot.make([*ring(number), *lonely])))
     width, height = (float(picture.get(key, "0")) for key in ("width", "height"))
     found = boxes(picture)
@@ -297,9 +297,9 @@ def test_names_from_anywhere_are_text_and_nothing_else() -> None:
     odd = '<script>"&\x1b\ud800'
     site, other = named("a"), named("b")
     objects: list[RoutingObject] = [
-        Site(site, odd, (named("gate"),)),
-        Site(other, "", ()),
-        QueueManager(named("gate"), odd, (site,), True),
+        RoutingSite(site, odd, (named("gate"),)),
+        RoutingSite(other, "", ()),
+        RoutingQueueManager(named("gate"), odd, (site,), True),
         Link(named("1"), site, other, 3, (), odd),
         Link(named("2"), site, other, 5),
         Link(named("3"), site, other, 0),

@@ -12,7 +12,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from mqis.client import Connection, DirectoryClient, DirectoryEvents, KnownServers, ServerAddress
+from mqis.client import (
+    ClientEvents,
+    DirectoryClient,
+    DirectoryConnection,
+    KnownServers,
+    ServerAddress,
+)
 from mqis.client.session import SessionSettings
 from mqis.lab.demo import build
 from mqis.protocol.authentication import Authenticator
@@ -165,7 +171,7 @@ def blank(operation: Operations, request: Any) -> Any:
         "S_DSIsServerGC": dscomm2.IsServerGC(0),
         "S_DSGetGCListInDomain": dscomm2.GCList(None, zeros, OK),
     }
-    return made.get(name, dscomm.Result(OK))
+    return made.get(name, dscomm.DirectoryResult(OK))
 
 
 class _Actor(TypedService):
@@ -245,18 +251,18 @@ async def connected(*addresses: ServerAddress, **settings: Any) -> AsyncIterator
 @asynccontextmanager
 async def events_at(
     known: KnownServers | ServerAddress, **settings: Any
-) -> AsyncIterator[DirectoryEvents]:
+) -> AsyncIterator[ClientEvents]:
     """The events over a connection that is not made yet."""
     servers = known if isinstance(known, KnownServers) else KnownServers.of([known])
-    connection = Connection(servers, SessionSettings(**settings))
+    connection = DirectoryConnection(servers, SessionSettings(**settings))
     try:
-        yield DirectoryEvents(connection)
+        yield ClientEvents(connection)
     finally:
         await connection.close()
 
 
 async def scripted_event(
-    event: Callable[[DirectoryEvents], Coroutine[Any, Any, T]],
+    event: Callable[[ClientEvents], Coroutine[Any, Any, T]],
     lines: Mapping[Any, Line] | None = None,
 ) -> tuple[T, Scripted]:
     """Raise one event against a scripted server: what it returned, and what was asked."""

@@ -23,7 +23,7 @@ MAP = [row for row in table("mqds-client-map.csv") if not row["object_type"].sta
 ENUMS = [row for row in table("mqds-client-map.csv") if row["object_type"].startswith("enum:")]
 MODEL = table("mqdmpr-model.csv")
 
-KINDS: dict[str, type[e.DirectoryObject]] = {kind.__name__: kind for kind in e.ELEMENTS}
+KINDS: dict[str, type[e.DirectoryElement]] = {kind.__name__: kind for kind in e.ELEMENTS}
 
 
 def guid(number: int) -> Guid:

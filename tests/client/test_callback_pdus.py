@@ -81,9 +81,9 @@ def test_a_server_cannot_call_back_once_it_has_answered() -> None:
     async def main() -> None:
         kept: list[IncomingCall] = []
 
-        def line(call: IncomingCall, _request: object) -> dscomm.Result:
+        def line(call: IncomingCall, _request: object) -> dscomm.DirectoryResult:
             kept.append(call)
-            return dscomm.Result(OK)
+            return dscomm.DirectoryResult(OK)
 
         async with (
             Scripted({dscomm.DELETE_OBJECT: line}) as peer,

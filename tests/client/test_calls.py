@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mqis.client import DirectoryClient, DirectoryEvents, Queue, QueueManager, equal
+from mqis.client import ClientEvents, DirectoryClient, Queue, QueueManager, equal
 from mqis.client import calls as raw
 from mqis.client.elements import ELEMENTS
 from mqis.client.results import DirectoryOperationResult
-from mqis.client.session import Session, SessionSettings
+from mqis.client.session import ServerSession, SessionSettings
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.errors import DirectoryError
 from mqis.testing.security import SharedSecret
@@ -157,7 +157,7 @@ async def _everything(client: DirectoryClient) -> None:
     await client.delete_with_notice(T.QUEUE, "c14\\q")
 
 
-async def _every_event(events: DirectoryEvents) -> None:
+async def _every_event(events: ClientEvents) -> None:
     for kind, element in KINDS.items():
         await events.create_directory_object(populated(kind))
         await events.write_directory(populated(kind), list(SAMPLES[kind]))
@@ -243,12 +243,12 @@ FAILING: dict[str, tuple[Use, Operations, Callable[[Any, int], Any]]] = {
     "delete": (
         lambda c: c.delete(T.QUEUE, path="c14\\q"),
         dscomm.DELETE_OBJECT,
-        lambda _r, code: dscomm.Result(code),
+        lambda _r, code: dscomm.DirectoryResult(code),
     ),
     "set": (
         lambda c: c.set(T.QUEUE, {LABEL: text("x")}, guid=ONE),
         dscomm.SET_PROPS_GUID,
-        lambda _r, code: dscomm.Result(code),
+        lambda _r, code: dscomm.DirectoryResult(code),
     ),
     "get": (
         label_of,
@@ -258,7 +258,7 @@ FAILING: dict[str, tuple[Use, Operations, Callable[[Any, int], Any]]] = {
     "set_security": (
         lambda c: c.set_security(T.QUEUE, 4, b"sd", path="c14\\q"),
         dscomm.SET_OBJECT_SECURITY,
-        lambda _r, code: dscomm.Result(code),
+        lambda _r, code: dscomm.DirectoryResult(code),
     ),
     "get_security": (
         lambda c: c.get_security(T.QUEUE, 4, path="c14\\q"),
@@ -268,7 +268,7 @@ FAILING: dict[str, tuple[Use, Operations, Callable[[Any, int], Any]]] = {
     "set_machine_properties": (
         lambda c: c.set_machine_properties("c14", props({PropId.QM_MACHINE_TYPE: "x"})),
         dscomm.QM_SET_MACHINE_PROPERTIES,
-        lambda _r, code: dscomm.Result(code),
+        lambda _r, code: dscomm.DirectoryResult(code),
     ),
 }
 
@@ -301,7 +301,7 @@ class TestAnswers:
         async def main() -> None:
             sent = dscomm.PropsGot(values, bytes(16), 0x400E0001)
             async with Scripted({dscomm.GET_PROPS: sent}) as peer:
-                session = await Session.open(peer.address, SessionSettings())
+                session = await ServerSession.open(peer.address, SessionSettings())
                 await session.validate()
                 target = Target(T.QUEUE, "c14\\q")
                 assert await raw.get_props(session, target, ids) == sent

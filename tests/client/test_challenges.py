@@ -80,7 +80,7 @@ def challenging(
         answer = await call_back(call, operation, asked, given={"answer_max": 128})
         learned.answer, result = answer, answer.result
         if operation is SIGN:
-            return dscomm.Result(result)
+            return dscomm.DirectoryResult(result)
         zeros = bytes(request.signature_size)
         return dscomm.SecurityGot(bytes(request.length), 0, zeros, result)
 
@@ -158,14 +158,14 @@ class TestDuringCalls:
         async def main() -> None:
             seen: list[dscomm.ChallengeAnswer] = []
 
-            async def line(call: IncomingCall, request: Any) -> dscomm.Result:
+            async def line(call: IncomingCall, request: Any) -> dscomm.DirectoryResult:
                 await asyncio.sleep(0.01)  # until all of them are under way
                 asked = dscomm.Challenge(b"c", request.context, b"", 128)
                 got = await call_back(call, SIGN, asked, given={"answer_max": 128})
                 wanted = signature.machine_properties_digest(b"c", request.ids, request.values)
                 assert got.answer == wanted
                 seen.append(got)
-                return dscomm.Result(got.result)
+                return dscomm.DirectoryResult(got.result)
 
             async with Scripted({dscomm.QM_SET_MACHINE_PROPERTIES: line}) as peer:
                 async with connected(peer.address, signer=lambda digest: digest) as client:

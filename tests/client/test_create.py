@@ -10,7 +10,7 @@ import pytest
 
 from mqis.client import (
     ConnectedNetwork,
-    DirectoryObject,
+    DirectoryElement,
     Enterprise,
     Queue,
     QueueManager,
@@ -46,7 +46,7 @@ def create(
     return run(scripted_event(lambda e: e.create_directory_object(element, attributes), lines))
 
 
-def sent(element: DirectoryObject, attributes: Sequence[str] | None = None) -> dscomm.CreateObject:
+def sent(element: DirectoryElement, attributes: Sequence[str] | None = None) -> dscomm.CreateObject:
     outcome, peer = create(element, attributes)
     assert outcome.status is SUCCESS
     assert peer.names == ["S_DSCreateObject"]
@@ -408,7 +408,7 @@ class TestAnswers:
         assert (asked.object_type, asked.path, asked.ids) == (3, "Leiden", (PropId.S_SITEID,))
 
     @pytest.mark.parametrize("element", [QUEUE, USER, LINK])
-    def test_a_guid_that_cannot_be_found_out_is_none(self, element: DirectoryObject) -> None:
+    def test_a_guid_that_cannot_be_found_out_is_none(self, element: DirectoryElement) -> None:
         lines: dict[Any, Line] = {
             dscomm.CREATE_OBJECT: dscomm.Created(Guid.NULL, OK),
             dscomm.GET_PROPS: lambda _call, request: dscomm.PropsGot(

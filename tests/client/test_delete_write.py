@@ -9,7 +9,7 @@ import pytest
 
 from mqis.client import (
     ConnectedNetwork,
-    DirectoryObject,
+    DirectoryElement,
     Enterprise,
     Queue,
     QueueManager,
@@ -78,7 +78,7 @@ class TestDelete:
         ],
     )
     def test_by_name_where_there_is_one(
-        self, element: DirectoryObject, number: int, path: str
+        self, element: DirectoryElement, number: int, path: str
     ) -> None:
         asked = only_call(*delete(element))
         assert asked.operation is dscomm.DELETE_OBJECT
@@ -111,7 +111,7 @@ class TestDelete:
             ),
         ],
     )
-    def test_by_identifier(self, element: DirectoryObject, number: int) -> None:
+    def test_by_identifier(self, element: DirectoryElement, number: int) -> None:
         asked = only_call(*delete(element))
         assert asked.operation is dscomm.DELETE_OBJECT_GUID
         assert asked.request == dscomm.ByGuid(number, ONE)
@@ -138,14 +138,14 @@ class TestDelete:
             ),
         ],
     )
-    def test_what_is_not_addressed(self, element: DirectoryObject) -> None:
+    def test_what_is_not_addressed(self, element: DirectoryElement) -> None:
         refused(*delete(element))
 
     @pytest.mark.req("MQDS-3.2.6.2-02")
     @pytest.mark.parametrize("code", FAILURES)
     @pytest.mark.parametrize("kind", [k for k in KINDS if k != "Enterprise"])
     def test_anything_but_ok_is_an_error(self, kind: str, code: int) -> None:
-        result = dscomm.Result(code)
+        result = dscomm.DirectoryResult(code)
         lines = {dscomm.DELETE_OBJECT: result, dscomm.DELETE_OBJECT_GUID: result}
         outcome, peer = delete(populated(kind), lines)
         assert outcome.status is GENERIC
@@ -201,7 +201,7 @@ class TestWrite:
         ],
     )
     def test_nothing_to_write_is_a_success_without_a_call(
-        self, element: DirectoryObject, listed: list[str] | None
+        self, element: DirectoryElement, listed: list[str] | None
     ) -> None:
         outcome, peer = write(element, listed)
         assert outcome.status is SUCCESS
@@ -234,7 +234,7 @@ class TestWrite:
             ),
         ],
     )
-    def test_what_is_not_addressed(self, element: DirectoryObject) -> None:
+    def test_what_is_not_addressed(self, element: DirectoryElement) -> None:
         refused(*write(element, list(SAMPLES[type(element).__name__])))
 
     @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ class TestWrite:
             ),
         ],
     )
-    def test_by_name_where_there_is_one(self, element: DirectoryObject, path: str) -> None:
+    def test_by_name_where_there_is_one(self, element: DirectoryElement, path: str) -> None:
         asked = only_call(*write(element))
         assert asked.operation is dscomm.SET_PROPS
         assert asked.request.path == path
@@ -290,7 +290,7 @@ class TestWrite:
             ),
         ],
     )
-    def test_by_identifier(self, element: DirectoryObject, number: int) -> None:
+    def test_by_identifier(self, element: DirectoryElement, number: int) -> None:
         asked = only_call(*write(element))
         assert asked.operation is dscomm.SET_PROPS_GUID
         assert (asked.request.object_type, asked.request.guid) == (number, ONE)
@@ -312,7 +312,7 @@ class TestWrite:
     @pytest.mark.parametrize("code", FAILURES)
     @pytest.mark.parametrize("kind", KINDS)
     def test_anything_but_ok_is_an_error(self, kind: str, code: int) -> None:
-        result = dscomm.Result(code)
+        result = dscomm.DirectoryResult(code)
         lines = {dscomm.SET_PROPS: result, dscomm.SET_PROPS_GUID: result}
         outcome, peer = write(populated(kind), list(SAMPLES[kind]), lines)
         assert outcome.status is GENERIC

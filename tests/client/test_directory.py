@@ -10,7 +10,7 @@ import pytest
 from mqis.client import (
     ConnectedNetwork,
     DirectoryClient,
-    DirectoryObject,
+    DirectoryElement,
     Enterprise,
     Filter,
     Operator,
@@ -59,7 +59,7 @@ def ids(store: MemoryStore) -> dict[str, Guid]:
         return {obj.path or "": obj.id for kind in kinds for obj in view.objects(kind)}
 
 
-def new_elements(store: MemoryStore) -> dict[str, tuple[DirectoryObject, dict[str, Any]]]:
+def new_elements(store: MemoryStore) -> dict[str, tuple[DirectoryElement, dict[str, Any]]]:
     """Something new of each type that can be created, and how to change it."""
     known = ids(store)
     return {
@@ -126,7 +126,7 @@ def new_elements(store: MemoryStore) -> dict[str, tuple[DirectoryObject, dict[st
     }
 
 
-def same(found: DirectoryObject, wanted: DirectoryObject, *but: str) -> None:
+def same(found: DirectoryElement, wanted: DirectoryElement, *but: str) -> None:
     """All that is populated in ``wanted``."""
     for field in fields(wanted):
         value = getattr(wanted, field.name)
@@ -250,7 +250,7 @@ class TestEvents:
             User(identifier=ONE, certificate_digest_list=(ONE,), certificates=CERTIFICATE),
         ],
     )
-    def test_what_is_not_there(self, element: DirectoryObject, store: MemoryStore) -> None:
+    def test_what_is_not_there(self, element: DirectoryElement, store: MemoryStore) -> None:
         async def main() -> None:
             async with served(store) as server, connected(server.address) as client:
                 for outcome in (
@@ -376,7 +376,7 @@ class TestMethods:
         run(main())
 
     def test_every_type_can_be_searched(self, store: MemoryStore) -> None:
-        wanted: dict[type[DirectoryObject], int] = {
+        wanted: dict[type[DirectoryElement], int] = {
             QueueManager: 20,
             Queue: 60,
             Enterprise: 1,

@@ -200,10 +200,10 @@ class TestNotices:
 
     @pytest.mark.req("MQDS-3.4.4.1-03")
     def test_the_end_comes_whatever_fails_before(self) -> None:
-        result, peer = deleted({dscomm2.NOTIFY_DELETE: dscomm.Result(0xC00E0025)})
+        result, peer = deleted({dscomm2.NOTIFY_DELETE: dscomm.DirectoryResult(0xC00E0025)})
         assert isinstance(result, DirectoryError)
         assert peer.names == NOTES
-        result, peer = deleted({dscomm.DELETE_OBJECT: dscomm.Result(0xC00E0025)})
+        result, peer = deleted({dscomm.DELETE_OBJECT: dscomm.DirectoryResult(0xC00E0025)})
         assert isinstance(result, DirectoryError)
         assert peer.names == [NOTES[0], NOTES[1], NOTES[3]]  # what is still there is not reported
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mqis.client import (
-    DirectoryEvents,
-    DirectoryObject,
+    ClientEvents,
+    DirectoryElement,
     Enterprise,
     Filter,
     Operator,
@@ -66,7 +66,7 @@ def begin(
 ) -> tuple[Outcome[ContextHandle], Scripted]:
     """Begin, and check that the iterators are what they should be afterwards."""
 
-    async def event(events: DirectoryEvents) -> Outcome[ContextHandle]:
+    async def event(events: ClientEvents) -> Outcome[ContextHandle]:
         outcome = await events.read_directory_begin(kind, filters, attributes, sort_order)
         if outcome.ok:
             (iterator,) = events.iterators
@@ -133,7 +133,7 @@ class TestBegin:
         listed = ["Nonsense", "DirectoryServerType", "ComputerName", "RemoteAccessServer"]
         orders = [SortOrder(9), SortOrder(), SortOrder(1), SortOrder()]
 
-        async def event(events: DirectoryEvents) -> None:
+        async def event(events: ClientEvents) -> None:
             begun = await events.read_directory_begin(QueueManager, None, listed, orders)
             (iterator,) = events.iterators
             assert iterator.handle == begun.value == QUERY
@@ -192,7 +192,7 @@ class TestBegin:
         assert outcome.status is GENERIC
 
     @pytest.mark.req("MQDS-3.2.6.4-02")
-    @pytest.mark.parametrize("kind", [DirectoryObject, object, "Queue"])
+    @pytest.mark.parametrize("kind", [DirectoryElement, object, "Queue"])
     def test_unknown_types_leave_no_record(self, kind: Any) -> None:
         refused(kind)
 
@@ -221,7 +221,7 @@ class TestBegin:
         handles = [ContextHandle(Guid(bytes([n]) * 16)) for n in (1, 2, 3)]
         left = list(handles)
 
-        async def event(events: DirectoryEvents) -> None:
+        async def event(events: ClientEvents) -> None:
             kinds = [Queue, QueueManager, Enterprise]
             for kind in kinds:
                 await events.read_directory_begin(kind)
@@ -343,7 +343,7 @@ class TestFilters:
         ],
     )
     def test_truth_in_filters(
-        self, kind: type[DirectoryObject], attribute: str, false: int, true: int
+        self, kind: type[DirectoryElement], attribute: str, false: int, true: int
     ) -> None:
         for truth, number in ((False, false), (True, true)):
             request = asked(kind, [equal(attribute, truth)])
@@ -429,7 +429,7 @@ class TestNext:
     def test_every_attribute_of_the_table(self, kind: str) -> None:
         listed = list(SAMPLES[kind])
 
-        async def event(events: DirectoryEvents) -> None:
+        async def event(events: ClientEvents) -> None:
             begun = await events.read_directory_begin(KINDS[kind], None, listed)
             assert begun.value is not None
             (iterator,) = events.iterators
@@ -448,7 +448,7 @@ class TestNext:
 
     @pytest.mark.req("MQDS-3.2.6.5.1-01", "MQDS-3.1.4.18-51")
     def test_the_call_asks_for_one_object(self) -> None:
-        async def event(events: DirectoryEvents) -> None:
+        async def event(events: ClientEvents) -> None:
             begun = await events.read_directory_begin(Queue, None, ["Label", "Quota", "Nonsense"])
             assert begun.value is not None
             await events.read_directory_next(begun.value)
@@ -458,7 +458,7 @@ class TestNext:
         assert (request.handle, request.size, request.auth) == (QUERY, 2, AUTH)
 
     def label(self, lines: dict[Any, Line], times: int = 1) -> list[Outcome[Any]]:
-        async def event(events: DirectoryEvents) -> list[Outcome[Any]]:
+        async def event(events: ClientEvents) -> list[Outcome[Any]]:
             begun = await events.read_directory_begin(Queue, None, ["Label", "Quota"])
             assert begun.value is not None
             found = [await events.read_directory_next(begun.value) for _ in range(times)]
@@ -505,7 +505,7 @@ class TestNext:
         handles = [ContextHandle(Guid(bytes([n]) * 16)) for n in (1, 2)]
         left = list(handles)
 
-        async def event(events: DirectoryEvents) -> list[Any]:
+        async def event(events: ClientEvents) -> list[Any]:
             for kind in (Queue, e.Site):
                 await events.read_directory_begin(kind, None, ["Identifier"])
             return [await events.read_directory_next(handle) for handle in reversed(handles)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mqis.client import (
-    DirectoryObject,
+    DirectoryElement,
     Enterprise,
     Filter,
     Operator,
@@ -75,7 +75,7 @@ class TestWhichCall:
     )
     @pytest.mark.req("MQDS-3.2.6.3-02")
     def test_by_name(
-        self, kind: type[DirectoryObject], wanted: Filter, number: int, path: str
+        self, kind: type[DirectoryElement], wanted: Filter, number: int, path: str
     ) -> None:
         outcome, peer = read(kind, [wanted], ["Identifier"], both(giving({})))
         assert outcome.status is SUCCESS
@@ -125,7 +125,7 @@ class TestWhichCall:
     )
     @pytest.mark.req("MQDS-3.2.6.3-03")
     def test_everything_else_is_a_lookup(
-        self, kind: type[DirectoryObject], filters: list[Filter] | None
+        self, kind: type[DirectoryElement], filters: list[Filter] | None
     ) -> None:
         identifier = PropVariant(VarType.CLSID, THREE)
         outcome, peer = read(kind, filters, ["Identifier"], lookup_of([identifier]))
@@ -183,11 +183,11 @@ class TestWhichCall:
         ],
     )
     def test_without_a_value_nothing_is_asked(
-        self, kind: type[DirectoryObject], wanted: Filter
+        self, kind: type[DirectoryElement], wanted: Filter
     ) -> None:
         refused(*read(kind, [wanted]))
 
-    @pytest.mark.parametrize("kind", [DirectoryObject, object, "Queue", None])
+    @pytest.mark.parametrize("kind", [DirectoryElement, object, "Queue", None])
     def test_unknown_types(self, kind: Any) -> None:
         refused(*read(kind, [equal("Identifier", ONE)]))
         refused(*read(kind, None))
@@ -290,7 +290,7 @@ class TestProperties:
         ],
     )
     def test_if_nothing_is_left_there_is_no_call(
-        self, kind: type[DirectoryObject], listed: list[str]
+        self, kind: type[DirectoryElement], listed: list[str]
     ) -> None:
         for filters in ([equal("Identifier", ONE)], None):
             outcome, peer = read(kind, filters, listed)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mqis.client import (
-    Connection,
     DirectoryClient,
+    DirectoryConnection,
     JsonFile,
     KnownServers,
     NoServerError,
@@ -31,7 +31,7 @@ from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionE
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import Credentials as Secret
+from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.directory.context import DirectorySettings
 from mqis.runtime.entropy import SystemEntropy
@@ -494,7 +494,7 @@ class TestTrouble:
     def test_two_that_find_the_connection_lost_make_one_new(self) -> None:
         async def main() -> None:
             async with Scripted() as peer:
-                connection = Connection(KnownServers.of([peer.address]), SessionSettings())
+                connection = DirectoryConnection(KnownServers.of([peer.address]), SessionSettings())
                 sessions = await asyncio.gather(*(connection.session() for _ in range(3)))
                 assert len(set(sessions)) == 1
                 assert [a.name for a in peer.asked] == ["S_DSValidateServer"]

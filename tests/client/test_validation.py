@@ -12,7 +12,7 @@ from mqis.client import (
     Queue,
     SignatureError,
 )
-from mqis.client.session import Session, SessionSettings
+from mqis.client.session import ServerSession, SessionSettings
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.rpc.faults import RpcConnectionError
@@ -125,7 +125,7 @@ class TestValidation:
         async def main() -> None:
             async with Proving() as peer:
                 settings = SessionSettings(gss=SharedSecret())
-                session = await Session.open(peer.address, settings)
+                session = await ServerSession.open(peer.address, settings)
                 await asyncio.gather(*(session.validate() for _ in range(5)))
                 asked = [a.request for a in peer.asked]
                 assert len({request.context for request in asked}) == len(asked) == 5
@@ -137,7 +137,9 @@ class TestValidation:
     def test_the_context_checks_what_comes_later(self) -> None:
         async def main() -> None:
             async with Proving() as peer:
-                session = await Session.open(peer.address, SessionSettings(gss=SharedSecret()))
+                session = await ServerSession.open(
+                    peer.address, SessionSettings(gss=SharedSecret())
+                )
                 assert session.proof.context is None
                 await session.validate()
                 assert session.auth == AUTH
@@ -156,7 +158,9 @@ class TestValidation:
         async def main() -> None:
             lines = {dscomm.VALIDATE_SERVER: dscomm.HandleGot(AUTH, code)}
             async with Scripted(lines) as peer:
-                session = await Session.open(peer.address, SessionSettings(gss=SharedSecret()))
+                session = await ServerSession.open(
+                    peer.address, SessionSettings(gss=SharedSecret())
+                )
                 with pytest.raises(DirectoryError) as failure:
                     await session.validate()
                 assert failure.value.hresult == code
@@ -226,7 +230,9 @@ class TestClosing:
     def test_handle_and_context_are_gone_afterwards(self) -> None:
         async def main() -> None:
             async with Proving() as peer:
-                session = await Session.open(peer.address, SessionSettings(gss=SharedSecret()))
+                session = await ServerSession.open(
+                    peer.address, SessionSettings(gss=SharedSecret())
+                )
                 await session.validate()
                 await session.close()
                 assert session.auth == NOTHING

@@ -12,6 +12,7 @@ from mqis.config.monitoring import MonitoringSection
 from mqis.config.replication import ReplicationSection
 from mqis.config.sections import (
     Config,
+    ConfiguredRole,
     DiscoverySection,
     EnterpriseSection,
     Gss,
@@ -19,7 +20,6 @@ from mqis.config.sections import (
     LogFormat,
     LogLevel,
     LogSection,
-    Role,
     RpcSection,
     SecuritySection,
     ServerSection,
@@ -62,7 +62,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         '[log]\nlevel = "debug"\nformat = "json"\n',
     )
     assert load(path) == Config(
-        ServerSection("ams-dir1", Role.PEC, "Amsterdam"),
+        ServerSection("ams-dir1", ConfiguredRole.PEC, "Amsterdam"),
         StoreSection("postgresql://mqis@db/mqis", 99),
         EnterpriseSection("Meridian"),
         RpcSection("::1", 2879, False, 1135, 5),
@@ -111,7 +111,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
 
 def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
     config = load(written(tmp_path, ""))
-    assert config.server.role is Role.NONE
+    assert config.server.role is ConfiguredRole.NONE
     assert config.store.url == f"sqlite:{tmp_path / 'mqis.db'}"
 
 
@@ -212,7 +212,7 @@ def test_the_file_explains_every_key() -> None:
 
 def test_the_file_can_be_written_with_other_values(tmp_path: Path) -> None:
     config = Config(
-        ServerSection('a"b\\c\td', Role.BSC, "Zürich"),
+        ServerSection('a"b\\c\td', ConfiguredRole.BSC, "Zürich"),
         StoreSection("memory:"),
         EnterpriseSection("E"),
         RpcSection(port=5, mapper=False),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.enterprise.addresses import Place, Ports, assign, own_addresses_work
+from mqis.enterprise.addresses import Ports, ServerPorts, assign, own_addresses_work
 
 NAMES = ["a", "b", "c"]
 own_addresses = pytest.mark.skipif(not own_addresses_work(), reason="loopback has one address here")
@@ -57,7 +57,7 @@ def test_one_address_for_all_means_blocks_of_ports(tmp_path: Path) -> None:
 
 def test_a_udp_port_is_tried_as_one(tmp_path: Path) -> None:
     """Somebody else's TCP port of the same number is not in the way, a UDP port is."""
-    known = Place("127.0.0.1", assign(tmp_path, ["a"], own=False).places["a"].ports)
+    known = ServerPorts("127.0.0.1", assign(tmp_path, ["a"], own=False).places["a"].ports)
     with socket.create_server((known.address, known.ports.discovery)):
         assert assign(tmp_path, ["a"], {"a": known}).places["a"] == known
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:

@@ -14,7 +14,7 @@ from mqis.config.nodes import Nodes, save_nodes
 from mqis.config.processlocks import ProcessLock
 from mqis.enterprise.collect import Collector, collect
 from mqis.enterprise.roster import roster_of_nodes
-from mqis.enterprise.states import State, Supervised, Supervision, save_states
+from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.enterprise.status import EnterpriseStatus
 from mqis.protocol.directory.objects import Partition
 from mqis.runtime.freeports import free_port
@@ -85,8 +85,8 @@ def test_the_supervisor_knows_why_a_server_is_away(tmp_path: Path) -> None:
     nodes = Nodes("Acme", (node("a", free_port()), node("b", free_port())))
     save_nodes(tmp_path, nodes)
     states = {
-        "a": Supervised(State.FAILED, 1000.0, "status 1: no store"),
-        "b": Supervised(State.STARTING, 2000.0),
+        "a": Supervised(ProcessState.FAILED, 1000.0, "status 1: no store"),
+        "b": Supervised(ProcessState.STARTING, 2000.0),
     }
     save_states(tmp_path, Supervision("", False, states))
     lock = ProcessLock(tmp_path / "lock")
@@ -110,9 +110,9 @@ def test_a_server_without_its_directory_is_neither_up_nor_equal(fakes: Monitors)
         "Acme", (node("a", fakes.add(told("a", 5, authority=True))), node("b", fakes.add(empty)))
     )
     assert not look(nodes).converged
-    found = look(nodes, {"b": Supervised(State.STARTING, 1.0)})
+    found = look(nodes, {"b": Supervised(ProcessState.STARTING, 1.0)})
     assert [(s.up, s.state) for s in found.servers] == [(True, "ready"), (False, "starting")]
-    assert look(nodes, {"b": Supervised(State.READY, 1.0)}).servers[1].up
+    assert look(nodes, {"b": Supervised(ProcessState.READY, 1.0)}).servers[1].up
 
 
 # --- stores of servers that do not answer ---------------------------------------------------------
@@ -128,7 +128,7 @@ def with_store(path: Path) -> Nodes:
 
 def test_the_store_of_a_server_that_does_not_answer_is_read(tmp_path: Path) -> None:
     nodes = with_store(tmp_path / "a.db")
-    for supervised in ({}, {"a": Supervised(State.STOPPED, 1.0)}):
+    for supervised in ({}, {"a": Supervised(ProcessState.STOPPED, 1.0)}):
         (replica,) = look(nodes, supervised).servers[0].replicas
         assert (replica.last_seq, replica.authority) == ("0000000000000009", True)
     assert collect(roster_of_nodes(nodes), None).servers[0].partitions is None
@@ -136,7 +136,7 @@ def test_the_store_of_a_server_that_does_not_answer_is_read(tmp_path: Path) -> N
 
 def test_the_store_of_a_server_that_starts_is_left_alone(tmp_path: Path) -> None:
     nodes = with_store(tmp_path / "a.db")
-    for state in (State.WAITING, State.STARTING):
+    for state in (ProcessState.WAITING, ProcessState.STARTING):
         assert look(nodes, {"a": Supervised(state, 1.0)}).servers[0].partitions is None
 
 

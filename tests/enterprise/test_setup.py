@@ -11,12 +11,12 @@ import pytest
 
 from mqis.config.file import load
 from mqis.config.nodes import NodePlace, Nodes
-from mqis.config.sections import Role
+from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.first import found_pec, journal_local_changes
 from mqis.enterprise.launch import SERVERS
-from mqis.enterprise.plan import Plan, PlanError, parse_plan
+from mqis.enterprise.plan import PlanError, RunPlan, parse_plan
 from mqis.enterprise.setup import administrator, make_accounts
 from mqis.protocol.directory.objects import Scope
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
@@ -54,7 +54,7 @@ heartbeat_s = 17
 
 
 @pytest.fixture
-def plan() -> Plan:
+def plan() -> RunPlan:
     return parse_plan(tomllib.loads(PLAN))
 
 
@@ -70,7 +70,7 @@ def nodes_in(run: Path) -> Nodes:
     return Nodes("Acme", (node("del-dir1", "pec", 1), node("del-dir2", "bsc", 2)))
 
 
-def test_passwords_are_given_or_made_up(tmp_path: Path, plan: Plan) -> None:
+def test_passwords_are_given_or_made_up(tmp_path: Path, plan: RunPlan) -> None:
     (tmp_path / "secret.txt").write_text("correct horse\nbattery\n", encoding="utf-8")
     run = tmp_path / "run"
     run.mkdir()
@@ -86,7 +86,7 @@ def test_passwords_are_given_or_made_up(tmp_path: Path, plan: Plan) -> None:
     assert accounts.accounts() == (root, clerk)
 
 
-def test_a_password_that_cannot_be_read_is_told(tmp_path: Path, plan: Plan) -> None:
+def test_a_password_that_cannot_be_read_is_told(tmp_path: Path, plan: RunPlan) -> None:
     with pytest.raises(PlanError, match=r"secret\.txt: the password cannot be read"):
         make_accounts(tmp_path, plan, tmp_path)
     (tmp_path / "secret.txt").write_text("\n", encoding="utf-8")
@@ -95,7 +95,7 @@ def test_a_password_that_cannot_be_read_is_told(tmp_path: Path, plan: Plan) -> N
 
 
 def test_a_configuration_follows_the_plan_and_keeps_what_others_changed(
-    tmp_path: Path, plan: Plan
+    tmp_path: Path, plan: RunPlan
 ) -> None:
     nodes = nodes_in(tmp_path)
     place = nodes.named("del-dir2")
@@ -104,7 +104,7 @@ def test_a_configuration_follows_the_plan_and_keeps_what_others_changed(
     assert not is_member(place)
     path = Path(place.config)
     first = load(path)
-    assert first.server.role is Role.BSC
+    assert first.server.role is ConfiguredRole.BSC
     assert first.replication.heartbeat_s == 17
     assert dict(first.hosts.entries)["del-dir1"] == "127.77.1.1:1801"
     text = path.read_text(encoding="utf-8")
@@ -116,11 +116,11 @@ def test_a_configuration_follows_the_plan_and_keeps_what_others_changed(
     second = load(path)
     assert second.replication.port == 12_345
     assert dict(second.hosts.entries)["del-dir2"] == "127.77.1.2:12345"
-    assert second.server.role is Role.PSC
+    assert second.server.role is ConfiguredRole.PSC
     assert second.discovery.burst == 30
 
 
-def test_the_first_server_is_founded_once_and_written_down(tmp_path: Path, plan: Plan) -> None:
+def test_the_first_server_is_founded_once_and_written_down(tmp_path: Path, plan: RunPlan) -> None:
     """Every change of the founding is a record: without gaps, so that it can be rebuilt."""
     nodes = nodes_in(tmp_path)
     found_pec(plan, nodes)
@@ -148,7 +148,7 @@ def test_the_first_server_is_founded_once_and_written_down(tmp_path: Path, plan:
 
 
 def test_a_deletion_during_the_founding_is_written_down_with_scope_and_type(
-    tmp_path: Path, plan: Plan
+    tmp_path: Path, plan: RunPlan
 ) -> None:
     """As replication writes it: a deletion without them could not be rebuilt."""
     nodes = nodes_in(tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from mqis.enterprise.collect import Since, compare
 from mqis.enterprise.polling import Polled
 from mqis.enterprise.roster import Roster, RosterEntry
-from mqis.enterprise.states import State, Supervised
+from mqis.enterprise.states import ProcessState, Supervised
 from mqis.enterprise.status import EnterpriseStatus, Lag, MemberState, duration
 from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, ServerStatus
 
@@ -23,7 +23,7 @@ def polled(
     *,
     authority: bool = False,
     state: str = "normal",
-    supervised: State | None = None,
+    supervised: ProcessState | None = None,
 ) -> Polled:
     known = None if supervised is None else Supervised(supervised, 50.0, "why")
     entry = RosterEntry(name, monitor=MONITOR, supervised=known)
@@ -136,15 +136,15 @@ def test_a_server_without_a_replica_is_named() -> None:
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        (State.WAITING, "waiting"),
-        (State.STARTING, "starting"),
-        (State.PAUSING, "pausing"),
-        (State.STOPPING, "stopping"),
-        (State.STOPPED, "stopped"),
-        (State.FAILED, "failed"),
+        (ProcessState.WAITING, "waiting"),
+        (ProcessState.STARTING, "starting"),
+        (ProcessState.PAUSING, "pausing"),
+        (ProcessState.STOPPING, "stopping"),
+        (ProcessState.STOPPED, "stopped"),
+        (ProcessState.FAILED, "failed"),
     ],
 )
-def test_the_supervisor_has_the_word_of_a_silent_server(state: State, text: str) -> None:
+def test_the_supervisor_has_the_word_of_a_silent_server(state: ProcessState, text: str) -> None:
     found = status(A, polled("b", 20, supervised=state), polled("c", 20, supervised=state))
     server = found.servers[1]
     assert (server.state.text, server.since, server.reason, server.up) == (text, 50.0, "why", False)

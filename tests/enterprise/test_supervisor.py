@@ -16,7 +16,7 @@ from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes, save_nod
 from mqis.config.processlocks import ProcessLock, end, holder, send
 from mqis.enterprise.control import ControlServer, ask
 from mqis.enterprise.recovery import recover
-from mqis.enterprise.states import State, Supervised, load_states
+from mqis.enterprise.states import ProcessState, Supervised, load_states
 from mqis.enterprise.supervisor import Patience, Supervisor, lock_of
 from tests.waiting import DEADLINE_S, until
 
@@ -50,7 +50,7 @@ class Case:
             command=("/bin/sh", "-c", script),
         )
 
-    def state(self, name: str = "a") -> State:
+    def state(self, name: str = "a") -> ProcessState:
         return self.supervisor.children[name].state
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -61,13 +61,13 @@ def test_a_server_is_ready_when_it_says_so_and_ends_when_told(tmp_path: Path) ->
     async def scenario() -> None:
         case = Case(tmp_path, f"sleep 0.2; {SERVES}")
         case.supervisor.start("a")
-        assert case.state() is State.STARTING
+        assert case.state() is ProcessState.STARTING
         await case.supervisor.ready(["A"])
         pid = load_nodes(tmp_path).named("a").pid
         assert pid is not None
         assert holder(lock_of(load_nodes(tmp_path).named("a"))) == pid
         await case.supervisor.stop("a")
-        assert case.state() is State.STOPPED
+        assert case.state() is ProcessState.STOPPED
         assert load_nodes(tmp_path).named("a").pid is None
         assert holder(tmp_path / "a" / "lock") is None
         await case.supervisor.close()
@@ -84,7 +84,7 @@ def test_one_that_is_killed_comes_back_at_once_however_often(tmp_path: Path) -> 
             before = load_nodes(tmp_path).named("a")
             assert before.restarts == number
             assert await case.supervisor.kill("a") == before.pid
-            await case.until(lambda: case.state() is State.READY)
+            await case.until(lambda: case.state() is ProcessState.READY)
             assert load_nodes(tmp_path).named("a").pid != before.pid
         await case.supervisor.close()
 
@@ -97,7 +97,7 @@ def test_one_that_is_killed_to_stay_down_does(tmp_path: Path) -> None:
         case.supervisor.start("a")
         await case.supervisor.ready(["a"])
         await case.supervisor.kill("a", stay=True)
-        assert case.state() is State.STOPPED
+        assert case.state() is ProcessState.STOPPED
         with pytest.raises(NodesError, match="this server is not running, it is stopped"):
             await case.supervisor.kill("a")
         case.supervisor.start("a")
@@ -113,15 +113,15 @@ def test_one_that_keeps_dying_is_given_up_loudly_and_can_be_started_again(tmp_pa
         case.supervisor.start("a")
         with pytest.raises(NodesError, match="a did not start: status 3: no such store; see"):
             await case.supervisor.ready(["a"])
-        assert case.state() is State.FAILED
+        assert case.state() is ProcessState.FAILED
         assert len((tmp_path / "a" / "log").read_text().splitlines()) == QUICK.give_up_after
         assert "4 times in a row soon after its start and is given up: no such" in case.told[-1]
         states = load_states(tmp_path)
         assert states is not None
         known = states.servers["a"]
-        assert known == Supervised(State.FAILED, known.since, "status 3: no such store")
+        assert known == Supervised(ProcessState.FAILED, known.since, "status 3: no such store")
         case.supervisor.start("a")
-        await case.until(lambda: case.state() is State.FAILED)
+        await case.until(lambda: case.state() is ProcessState.FAILED)
         await case.supervisor.close()
 
     asyncio.run(scenario())
@@ -158,7 +158,7 @@ def test_haste_does_not_wait_for_one_that_does_not_end(tmp_path: Path) -> None:
         case.supervisor.start("a")
         await case.supervisor.ready(["a"])
         closing = asyncio.create_task(case.supervisor.close())
-        await case.until(lambda: case.state() is State.STOPPING)
+        await case.until(lambda: case.state() is ProcessState.STOPPING)
         case.supervisor.hasten()
         async with asyncio.timeout(QUICK.grace_s / 2):
             await closing
@@ -188,7 +188,7 @@ def test_commands_over_the_socket(tmp_path: Path) -> None:
         answer = await asked("start")
         assert answer == {"ok": True, "pid": case.supervisor.child("a").place.pid}
         await asked("stop")
-        assert case.state() is State.STOPPED
+        assert case.state() is ProcessState.STOPPED
         with pytest.raises(NodesError, match="b: no such server; there are a"):
             await asked("stop", "b")
         with pytest.raises(NodesError, match="not understood: explode"):
@@ -226,7 +226,7 @@ def test_a_change_of_mind_while_it_starts(tmp_path: Path) -> None:
         case.supervisor.start("a")
         await asyncio.sleep(0)  # its process is being made
         await case.supervisor.stop("a")
-        assert case.state() is State.STOPPED
+        assert case.state() is ProcessState.STOPPED
         assert holder(tmp_path / "a" / "lock") is None
         await case.supervisor.close()
         with pytest.raises(NodesError, match="the enterprise is being stopped"):

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows
-from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.limits import CaptureLimits
 from mqis.wire.pcap.captured import LinkType
 from mqis.wire.pcap.classic import write_pcap
 from mqis.wire.pcap.file import walk_capture
@@ -124,7 +124,7 @@ def test_a_small_capture_does_not_take_forever(
 @pytest.mark.req("SEC-10-04")
 def test_callbacks_within_callbacks_end_somewhere() -> None:
     """Twice as many took four times as long; now the nesting is bounded."""
-    decoder = CaptureDecoder(Limits(max_nested=4))
+    decoder = CaptureDecoder(CaptureLimits(max_nested=4))
     for each in walk_capture(capture(calls_within_calls(200))):
         decoder.receive(each)
     rows = decoder.take()
@@ -139,7 +139,7 @@ def _calls(decoder: CaptureDecoder) -> list[list[object]]:
 
 @pytest.mark.req("SEC-10-04")
 def test_overlapping_fragments_do_not_pile_up() -> None:
-    limits = Limits(max_fragment_bytes=1 << 20)
+    limits = CaptureLimits(max_fragment_bytes=1 << 20)
     decoder = CaptureDecoder(limits)
     for number in range(4):
         for at in range(8, 1600, 8):

@@ -34,12 +34,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from mqis.client.directory import DirectoryClient
-from mqis.client.remote import User, connect
+from mqis.client.remote import RemoteUser, connect
 from mqis.client.servers import ServerAddress
 from mqis.views.console.places import Places
 from mqis.web.connections import Bounded
 from mqis.web.serving import running_console
-from mqis.web.settings import Settings
+from mqis.web.settings import ConsoleSettings
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -118,7 +118,7 @@ def enterprise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enterprise]
 async def create(enterprise: Enterprise, path: str, label: str, sddl: str) -> str:
     address = ServerAddress("127.0.0.1", enterprise.servers[PEC].ready.port)
     properties: dict[int, PropVariant] = props({PropId.Q_LABEL: label})
-    async with await connect([address], User("alice", "LAB"), ALICES_PASSWORD) as client:
+    async with await connect([address], RemoteUser("alice", "LAB"), ALICES_PASSWORD) as client:
         descriptor = parse_sddl(sddl).to_bytes()
         made = await client.create(ObjectType.QUEUE, path, properties, descriptor)
     assert isinstance(made, Guid)
@@ -241,7 +241,7 @@ def test_a_file_that_lies_in_wait_does_not_get_the_token(
     trap = tmp_path / "trap"
     trap.touch(0o644)
     (run / f"console-{port}.url").symlink_to(trap)
-    with running_console(Settings(Places(run), port=port)):
+    with running_console(ConsoleSettings(Places(run), port=port)):
         assert trap.read_bytes() == b""
         assert (run / f"console-{port}.url").stat().st_mode & 0o777 == 0o600
 
@@ -300,7 +300,9 @@ def queues(visitor: Visitor) -> set[str]:
     raise AssertionError("there is no end to it")
 
 
-async def over_rpc(enterprise: Enterprise, user: User | None, password: str | None) -> set[str]:
+async def over_rpc(
+    enterprise: Enterprise, user: RemoteUser | None, password: str | None
+) -> set[str]:
     address = ServerAddress("127.0.0.1", enterprise.servers[PEC].ready.port)
     if user is None:
         client = await DirectoryClient.connect([address])
@@ -315,7 +317,7 @@ async def over_rpc(enterprise: Enterprise, user: User | None, password: str | No
     ("name", "password"), [("", ""), (BOB, BOBS_PASSWORD), (ALICE, ALICES_PASSWORD)]
 )
 def test_the_console_lists_what_rpc_lists(attacked: Attacked, name: str, password: str) -> None:
-    user = User(name.partition("\\")[2], "LAB") if name else None
+    user = RemoteUser(name.partition("\\")[2], "LAB") if name else None
     listed = attacked.enterprise.run(over_rpc(attacked.enterprise, user, password or None))
     assert queues(attacked.visitor(name, password)) == listed
     assert (SECRET_PATH in listed) is (name == ALICE)
@@ -463,7 +465,7 @@ def test_an_object_that_may_not_be_read_cannot_be_changed_by_its_identifier(
 @contextmanager
 def bounded(enterprise: Enterprise, **values: float) -> Iterator[str]:
     """A console in this process whose bounds a test can reach."""
-    settings = replace(Settings(Places(enterprise.home), port=0, live_every_s=0.2), **values)  # type: ignore[arg-type]
+    settings = replace(ConsoleSettings(Places(enterprise.home), port=0, live_every_s=0.2), **values)  # type: ignore[arg-type]
     with running_console(settings) as url:
         yield url
 
@@ -634,7 +636,9 @@ def test_silent_connections_count_before_tls_is_agreed_on(
     enterprise: Enterprise, certificate: tuple[Path, Path]
 ) -> None:
     file, key = certificate
-    settings = Settings(Places(enterprise.home), port=0, certificate=file, key=key, request_s=2)
+    settings = ConsoleSettings(
+        Places(enterprise.home), port=0, certificate=file, key=key, request_s=2
+    )
     settings = replace(settings, most_connections_per_address=4)
     context = ssl.create_default_context(cafile=file)
     context.check_hostname = False

@@ -13,7 +13,7 @@ from mqis.config.file import override
 from mqis.config.sections import Config
 from mqis.protocol.discovery.limiter import RateLimit
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.http import Answer, HttpServer
+from mqis.runtime.http import HttpAnswer, HttpServer
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.server import RpcServer
 from mqis.server.directory_server import DirectoryServer
@@ -90,8 +90,8 @@ def test_silent_connections_over_ipv6_are_bounded_at_the_queue_port(tmp_path: Pa
 @needs_ipv6
 @pytest.mark.req("SEC-10-02")
 def test_a_page_of_another_name_reads_nothing_over_ipv6() -> None:
-    async def document() -> Answer:
-        return Answer.text("the names of all queues")
+    async def document() -> HttpAnswer:
+        return HttpAnswer.text("the names of all queues")
 
     async def ask(port: int, host: str) -> bytes:
         reader, writer = await asyncio.open_connection("::1", port)

@@ -12,16 +12,16 @@ from shutil import copytree
 import pytest
 
 from mqis.admin.promote.plan import PromoteError
-from mqis.admin.promote.rebuilding import Wish, plan_rebuild
+from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import plan_takeover
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import Remote
 from mqis.client.servers import ServerAddress
 from mqis.config.file import read
-from mqis.config.sections import Role
+from mqis.config.sections import ConfiguredRole
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.authentication.initiator import Credentials as Account
+from mqis.runtime.authentication.initiator import LogonCredentials as Account
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.server.accounts import AccountsFile
@@ -141,7 +141,7 @@ def test_a_server_that_an_impostor_promoted_decides_nothing(site: Site, backup: 
     impostor = Impostor("nobody-there")
     plan_takeover(backup, impostor, force=True).carry_out(impostor)
     assert impostor.changes
-    assert read(backup).server.role is Role.PSC
+    assert read(backup).server.role is ConfiguredRole.PSC
 
     async def attack() -> None:
         async with site.serving("pec1") as pec, site.serving("bsc3") as server:
@@ -167,10 +167,10 @@ def test_a_plan_is_not_carried_out_against_somebody_else(backup: Path) -> None:
 @pytest.mark.req("SEC-10-06")
 def test_a_rebuilt_authority_still_believes_signatures_alone(backup: Path, tmp_path: Path) -> None:
     """It began with signatures off, and was to be believed unsigned: whoever was first was it."""
-    wish = Wish("psc2", tmp_path / "new")
+    wish = RebuildRequest("psc2", tmp_path / "new")
     plan_rebuild(backup, wish).carry_out()
     made = read(wish.to / "mqis.toml")
-    assert (made.server.role, made.replication.signing.value) == (Role.PSC, "require")
+    assert (made.server.role, made.replication.signing.value) == (ConfiguredRole.PSC, "require")
     assert (wish.to / "seed.txt").read_text().startswith(f"psc2 {made.replication.id} ")
     for path in wish.to.iterdir():
         assert path.is_dir() or not path.stat().st_mode & 0o077, path
@@ -186,5 +186,5 @@ def test_a_link_that_waits_for_the_new_configuration_is_not_followed(
     directory = Impostor("psc2")
     plan_takeover(backup, directory).carry_out(directory)
     assert victim.read_text() == "untouched"
-    assert read(backup).server.role is Role.PSC
+    assert read(backup).server.role is ConfiguredRole.PSC
     assert not backup.is_symlink()

@@ -16,7 +16,7 @@ import pytest
 from examples.capture.scene import DIRECTORY, OLETX
 from mqis.protocol.capture.decoder import decode_rows
 from mqis.protocol.capture.interfaces import INTERFACES
-from mqis.protocol.capture.row import Row
+from mqis.protocol.capture.row import DecodedRow
 from mqis.runtime.freeports import free_ports
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
@@ -67,7 +67,7 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> list[Frame]:
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
+def rows() -> list[DecodedRow]:
     return list(decode_rows(enterprise()))
 
 
@@ -88,7 +88,7 @@ def test_checksums_and_numbers_make_sense(frames: list[Frame]) -> None:
     assert [f for f in frames if any(int(n) >= ERROR for n in f["_ws.expert.severity"])] == []
 
 
-def test_streams(frames: list[Frame], rows: list[Row]) -> None:
+def test_streams(frames: list[Frame], rows: list[DecodedRow]) -> None:
     """The same packets begin those in which anything was said."""
     first: dict[str, int] = {}
     said: set[str] = set()
@@ -100,7 +100,7 @@ def test_streams(frames: list[Frame], rows: list[Row]) -> None:
     assert {row.stream for row in rows if row.transport == "tcp"} == {first[s] for s in said}
 
 
-def test_calls(frames: list[Frame], rows: list[Row]) -> None:
+def test_calls(frames: list[Frame], rows: list[DecodedRow]) -> None:
     """Every request and response by its port, number and call."""
     opnums = {
         (each.name, operation.name): operation.opnum

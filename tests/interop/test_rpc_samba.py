@@ -198,9 +198,9 @@ def mapper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]
 
 
 def test_our_client_reads_the_endpoint_map_of_samba(mapper: tuple[str, int]) -> None:
-    async def look() -> tuple[list[epmapper.Entry], int]:
+    async def look() -> tuple[list[epmapper.EndpointEntry], int]:
         async with await RpcClient.connect(*mapper, [epmapper.SYNTAX]) as client:
-            entries: list[epmapper.Entry] = []
+            entries: list[epmapper.EndpointEntry] = []
             handle, pages = ContextHandle.NULL, 0
             while pages == 0 or handle:
                 asked = epmapper.LookupAsked(0, None, None, 1, handle, 10)

@@ -11,7 +11,7 @@ from mqis.admin.transfer import export_store
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.protocol.directory.objects import Scope
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.wire.mqds.certificates import UserSignCerts, is_bare_certificate
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -34,7 +34,7 @@ def test_what_it_has() -> None:
         with store.read() as view:
             assert demo.is_demonstration(view)
             counts = {kind.label: view.count(kind) for kind in ObjectType}
-            roles = Counter(Service.of(m).role for m in view.objects(ObjectType.MACHINE))
+            roles = Counter(ServiceAttributes.of(m).role for m in view.objects(ObjectType.MACHINE))
             queues = list(view.objects(ObjectType.QUEUE))
             users = list(view.objects(ObjectType.USER))
             owners = {partition.owner for partition in view.partitions()}

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from mqis.lab.sending import QUEUE, Enterprise, Journey, Passing, SendingError, chain
+from mqis.lab.sending import QUEUE, Journey, Passing, SendingEnterprise, SendingError, chain
 from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import explain
-from mqis.protocol.routing.model import Link, QueueManager, RoutingObject, Site
+from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.properties import MessageClass
@@ -22,7 +22,7 @@ from tests.strategies.routing import named
 def travel(snapshot: Snapshot, source: Guid, queue: PrivateQueue | PublicQueue) -> Journey:
     async def body() -> Journey:
         owners = {queue.identifier: queue.queue_manager} if isinstance(queue, PublicQueue) else {}
-        async with Enterprise(snapshot, owners.get) as enterprise:
+        async with SendingEnterprise(snapshot, owners.get) as enterprise:
             return await enterprise.send(source, queue, b"hello", 20.0)
 
     return asyncio.run(body())
@@ -67,7 +67,10 @@ def test_the_hop_count_ends_it() -> None:
     objects: list[RoutingObject] = []
     for n, site in enumerate(sites):
         gate = named(f"gate{n}")
-        objects += [Site(site, "", (gate,)), QueueManager(gate, f"gate{n}", (site,), True)]
+        objects += [
+            RoutingSite(site, "", (gate,)),
+            RoutingQueueManager(gate, f"gate{n}", (site,), True),
+        ]
     for n, (first, second) in enumerate(pairwise(sites)):
         objects.append(Link(named(f"link{n}"), first, second, 1))
     snapshot = Snapshot.make(objects)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from mqis.lab.generate import Plan, generate
+from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.session import Engine, open_session
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 
 #: Three sites, five servers.
-PLAN = Plan(sites=3, machines=12, queues=60, changes=2000, seed=7, faults=2)
+PLAN = GeneratePlan(sites=3, machines=12, queues=60, changes=2000, seed=7, faults=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def enterprise(tmp_path_factory: pytest.TempPathFactory) -> Enterprise:
 @pytest.fixture(scope="session")
 def tables(
     spark: SparkSession, enterprise: Enterprise, tmp_path_factory: pytest.TempPathFactory
-) -> Tables:
+) -> TableDirectory:
     """Ingested once; who writes into it writes tables of names that nobody else does."""
-    made = Tables(spark, tmp_path_factory.mktemp("tables"))
+    made = TableDirectory(spark, tmp_path_factory.mktemp("tables"))
     ingest(made, enterprise.journals, enterprise.exports)
     return made

@@ -15,13 +15,13 @@ from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.progress import lag
 from mqis.pipeline.jobs.stream import follow, stream
 from mqis.pipeline.session import Engine, open_session
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 
 _FEW = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
 TOLD = ("divergence", "gaps", "lag", "rounds", "margins", "live", "live_divergence")
 
 
-def everything(tables: Tables, enterprise: Path) -> None:
+def everything(tables: TableDirectory, enterprise: Path) -> None:
     ingest(tables, str(enterprise / "journals"), str(enterprise / "exports"))
     audit(tables)
     lag(tables)
@@ -35,7 +35,7 @@ def everything(tables: Tables, enterprise: Path) -> None:
     print(json.dumps({"tables": rows, "divergence": found}))
 
 
-def watch(tables: Tables, enterprise: Path) -> None:
+def watch(tables: TableDirectory, enterprise: Path) -> None:
     query = stream(tables, str(enterprise / "journals"), every_s=0.2)
     follow(query, tables, lambda number, live: print(f"batch {number}", flush=True))
 
@@ -43,7 +43,7 @@ def watch(tables: Tables, enterprise: Path) -> None:
 def main(kind: str, url: str, enterprise: Path, tables: Path, *what: str) -> None:
     engine = Engine(settings=_FEW, **{kind: url})  # type: ignore[arg-type]
     session = open_session(engine, "mqis tests of engines")
-    (watch if what else everything)(Tables(session, tables), enterprise)
+    (watch if what else everything)(TableDirectory(session, tables), enterprise)
     session.stop()
 
 

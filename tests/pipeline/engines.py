@@ -21,14 +21,14 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from mqis.lab.generate import Plan, generate
+from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.java import java_home
 from mqis.runtime.freeports import free_port
 from mqis.wire.journal import RecordKind, RecordState, Whole, segment_header, walk
 from tests.waiting import DEADLINE_S, wait_until
 
 SCRIPT = Path(__file__).with_name("engine_script.py")
-SMALL = Plan(sites=3, machines=6, queues=20, changes=50, seed=11)
+SMALL = GeneratePlan(sites=3, machines=6, queues=20, changes=50, seed=11)
 COLUMNS = ("server", "difference", "cause", "type", "id", "partition", "seq", "source", "target")
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from mqis.pipeline.jobs.rebuild import rebuild
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.sim.mutations import mutated
 from mqis.sim.violation import Violation
 from tests.pipeline.test_sim import Run, audited, check_rebuilt, look, run, simulated
@@ -23,7 +23,7 @@ __all__ = ["run"]
 def test_a_healed_seed_differs_in_nothing(spark: SparkSession, run: Run, tmp_path: Path) -> None:
     assert not run.end.wrong
     assert audited(spark, run.retained, run.end, tmp_path) == (set(), set())
-    tables = Tables(spark, tmp_path)
+    tables = TableDirectory(spark, tmp_path)
     assert check_rebuilt(tables, run.end).snapshots
     with pytest.raises(PipelineError, match="neither reaches back"):
         rebuild(tables, tmp_path / "nothing.jsonl", at_time=run.begin)

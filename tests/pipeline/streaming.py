@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from mqis.pipeline.jobs import stream as jobs
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.wire.journal import RecordState
 from tests.pipeline.conftest import Enterprise
 from tests.pipeline.test_sources import whole_records
@@ -28,7 +28,7 @@ def test_a_stream_goes_on_where_it_ended(
     (behind,) = (journals / "s003-psc").glob("*.mqj")
     octets = behind.read_bytes()
     behind.write_bytes(octets[: len(octets) // 2])
-    tables = Tables(spark, tmp_path / "tables")
+    tables = TableDirectory(spark, tmp_path / "tables")
 
     def run() -> list[int]:
         batches: list[int] = []
@@ -59,11 +59,11 @@ def test_a_stream_goes_on_where_it_ended(
     check_divergence(tables, enterprise)
 
 
-def broken(tables: Tables, batches: Path) -> None:
+def broken(tables: TableDirectory, batches: Path) -> None:
     raise OSError("no room")
 
 
-def check_divergence(tables: Tables, enterprise: Enterprise) -> None:
+def check_divergence(tables: TableDirectory, enterprise: Enterprise) -> None:
     """What was passed over; what a journal does not show is for the audit, which sees exports."""
     damaged = {damage["server"] for damage in enterprise.manifest["damage"]}
     shown = ("lost", "never_sent", "refused", "expired")

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.audit import Audited, audit
 from mqis.pipeline.jobs.ingest import objects_of
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.causes import causes, journals
 from mqis.pipeline.transforms.divergence import Replicas, differences
 from mqis.pipeline.transforms.expressions import guid_text
@@ -43,12 +43,12 @@ def told(row: Any) -> tuple[object, ...]:
 
 
 @pytest.fixture(scope="module")
-def audited(tables: Tables) -> Audited:
+def audited(tables: TableDirectory) -> Audited:
     return audit(tables)
 
 
 def test_planted_faults_and_nothing_else(
-    audited: Audited, tables: Tables, enterprise: Enterprise
+    audited: Audited, tables: TableDirectory, enterprise: Enterprise
 ) -> None:
     planted = enterprise.manifest["faults"]
     found = [told(row) for row in tables.read("divergence").collect()]
@@ -100,7 +100,7 @@ def site_of(server: str, objects: list[DirectoryObject]) -> Guid:
 
 
 def test_differences_are_those_of_the_simulations_rule(
-    audited: Audited, tables: Tables, enterprise: Enterprise
+    audited: Audited, tables: TableDirectory, enterprise: Enterprise
 ) -> None:
     rows = tables.read("divergence").collect()
     found = {(r.server, r.partition, r.id, r.difference, tuple(r.properties)) for r in rows}
@@ -109,7 +109,7 @@ def test_differences_are_those_of_the_simulations_rule(
 
 
 def test_what_a_missing_journal_would_tell_is_unknown(
-    tables: Tables, enterprise: Enterprise
+    tables: TableDirectory, enterprise: Enterprise
 ) -> None:
     """Never lost: a server without a journal may have got everything."""
     lost = next(f for f in enterprise.manifest["faults"] if f["cause"] == "lost")

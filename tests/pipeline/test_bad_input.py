@@ -10,14 +10,14 @@ from struct import pack
 import pytest
 from pyspark.sql import SparkSession
 
-from mqis.lab.generate import Plan, generate
+from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.files import SourceError
-from mqis.pipeline.tables import TableError, Tables
+from mqis.pipeline.tables import TableDirectory, TableError
 from tests.disks import small_disk
 
-SMALL = Plan(sites=1, machines=2, queues=3, changes=10, faults=0)
+SMALL = GeneratePlan(sites=1, machines=2, queues=3, changes=10, faults=0)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_nothing_to_read(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    tables = Tables(spark, tmp_path / "tables")
+    tables = TableDirectory(spark, tmp_path / "tables")
     with pytest.raises(PipelineError, match="nothing to read"):
         ingest(tables)
     with pytest.raises(SourceError, match="there are no journal segments in it"):
@@ -55,7 +55,7 @@ def test_files_that_cannot_be_used_stop_nothing(
     (exports / "closed.jsonl").mkdir()
     header = '{"format":"mqis-directory","version":2,"enterprise":null,"partitions":[]}\n'
     (exports / "newer.jsonl").write_text(header, encoding="ascii")
-    tables = Tables(spark, tmp_path / "tables")
+    tables = TableDirectory(spark, tmp_path / "tables")
     both = [f"{made / name},{tmp_path / name}" for name in ("journals", "exports")]
     done = ingest(tables, *both)
     assert done.records > 10
@@ -76,7 +76,7 @@ def test_a_full_disk_leaves_the_tables_as_they_were(
     place = tmp_path / "tables"
     place.mkdir()
     with small_disk(place, "200k"):
-        tables = Tables(spark, place)
+        tables = TableDirectory(spark, place)
         tables.write("numbers", spark.range(3))
         with (place / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
             while ballast.write(bytes(4096)):

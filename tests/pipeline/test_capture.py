@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from mqis.pipeline.schemas import CAPTURE
 from mqis.pipeline.sources.capture import CaptureReader, capture_files, option_choice
 from mqis.pipeline.sources.files import Share, SourceError
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.protocol.capture.conversations import Summary
 from mqis.protocol.capture.decoder import decode_rows
-from mqis.protocol.capture.row import Row
+from mqis.protocol.capture.row import DecodedRow
 from mqis.wire.mqdsrp import messages as m
 from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.seqnum import SequenceNumber
@@ -46,7 +46,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def decoded(captures: Path) -> list[tuple[str, Row]]:
+def decoded(captures: Path) -> list[tuple[str, DecodedRow]]:
     paths = capture_files({"path": str(captures)})
     return [(str(path), row) for path in paths for row in decode_rows(path.read_bytes())]
 
@@ -142,7 +142,7 @@ def test_ingested_packets_and_conversations(
     result = run("pipeline", "run", "--captures", str(captures), "--tables", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "captured messages: " in result.stdout
-    tables, wanted = Tables(spark, tmp_path), decoded(captures)
+    tables, wanted = TableDirectory(spark, tmp_path), decoded(captures)
     assert tables.names() == ["conversations", "errors", "packets"]
     assert tables.read("packets").count() == len(wanted)
     errors = tables.read("errors").collect()

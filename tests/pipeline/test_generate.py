@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.lab.generate import GenerateError, Plan, generate
+from mqis.lab.generate import GenerateError, GeneratePlan, generate
 from mqis.storage.journal.reader import journal_faults
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
@@ -21,11 +21,11 @@ from mqis.wire.journal import (
 )
 from mqis.wire.journal.body import decode_body
 from mqis.wire.journal.patterns import RecordPattern, fixed_of
-from mqis.wire.mqdsrp.messages import Operation, SyncReply
+from mqis.wire.mqdsrp.messages import MessageOperation, SyncReply
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
 
-SMALL = Plan(sites=3, machines=4, queues=10, changes=60, seed=5)
+SMALL = GeneratePlan(sites=3, machines=4, queues=10, changes=60, seed=5)
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -51,7 +51,7 @@ def test_journals_are_whole_but_for_the_damage(tmp_path: Path) -> None:
 
 
 def test_every_change_is_made_once_and_applied_everywhere_else(tmp_path: Path) -> None:
-    plan = Plan(sites=2, machines=2, queues=5, changes=40, seed=2, faults=0)
+    plan = GeneratePlan(sites=2, machines=2, queues=5, changes=40, seed=2, faults=0)
     made = generate(plan, tmp_path / "made")
     local: list[tuple[bytes, int]] = []
     applied: list[tuple[bytes, int]] = []
@@ -72,7 +72,7 @@ def test_every_change_is_made_once_and_applied_everywhere_else(tmp_path: Path) -
 
 def test_servers_that_were_away_synchronise(tmp_path: Path) -> None:
     """Everybody reaches every authority's last number, most of them without every change."""
-    plan = Plan(sites=4, machines=4, queues=8, changes=200, seed=3, faults=0, live=20)
+    plan = GeneratePlan(sites=4, machines=4, queues=8, changes=200, seed=3, faults=0, live=20)
     made = generate(plan, tmp_path / "made")
     assert made.rounds > 0
     local: dict[bytes, int] = {}
@@ -89,7 +89,10 @@ def test_servers_that_were_away_synchronise(tmp_path: Path) -> None:
                 local[record.partition.raw] = max(seq, local.get(record.partition.raw, 0))
             elif record.state is RecordState.APPLIED:
                 applied.setdefault(key, []).append(seq)
-            elif record.state is RecordState.RECEIVED and record.operation == Operation.SYNC_REPLY:
+            elif (
+                record.state is RecordState.RECEIVED
+                and record.operation == MessageOperation.SYNC_REPLY
+            ):
                 reply = decode_body(record)
                 assert isinstance(reply, SyncReply)
                 synced[header.server, reply.partition.raw] = reply.to_seq.value
@@ -123,8 +126,8 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(GenerateError, match="not empty"):
         generate(SMALL, tmp_path)
     with pytest.raises(GenerateError, match="--faults 0"):
-        Plan(sites=1, machines=1)
+        GeneratePlan(sites=1, machines=1)
     with pytest.raises(GenerateError, match="a site has one or none"):
-        Plan(sites=2, backups=5)
+        GeneratePlan(sites=2, backups=5)
     with pytest.raises(GenerateError, match="churn"):
-        Plan(churn=0.9)
+        GeneratePlan(churn=0.9)

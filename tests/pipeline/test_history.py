@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqis.pipeline.jobs.history import history
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.wire.journal import JournalRecord, RecordState
 from mqis.wire.journal.body import decode_body
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
@@ -11,7 +11,7 @@ from tests.pipeline.conftest import Enterprise
 from tests.pipeline.test_sources import whole_records
 
 
-def test_changes_and_versions(tables: Tables, enterprise: Enterprise) -> None:
+def test_changes_and_versions(tables: TableDirectory, enterprise: Enterprise) -> None:
     done = history(tables)
     local: dict[tuple[str, int], tuple[str, JournalRecord]] = {}
     had: dict[tuple[str, int], set[str]] = {}

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mqis.pipeline import sources
 from mqis.pipeline.jobs.ingest import objects_of
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.bodies import NEEDED, carried
 from mqis.pipeline.transforms.divergence import grouped
 from tests.pipeline.conftest import Enterprise
@@ -31,7 +31,7 @@ def documented() -> list[list[str]]:
 
 
 def test_the_documents_plans_are_true(
-    spark: SparkSession, tables: Tables, enterprise: Enterprise
+    spark: SparkSession, tables: TableDirectory, enterprise: Enterprise
 ) -> None:
     audit = plan_of(grouped(objects_of(tables).filter("not deleted")))
     chosen = sources.journal(spark, enterprise.journals, NEEDED).filter("kind = 2 and state = 1")

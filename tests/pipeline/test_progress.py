@@ -7,19 +7,19 @@ from statistics import median
 import pytest
 
 from mqis.pipeline.jobs.progress import Progressed, lag
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.wire.journal import RecordState
 from tests.pipeline.conftest import Enterprise
 from tests.pipeline.test_sources import whole_records
 
 
 @pytest.fixture(scope="module")
-def progressed(tables: Tables) -> Progressed:
+def progressed(tables: TableDirectory) -> Progressed:
     return lag(tables)
 
 
 def test_gaps_and_duplicates_are_the_planted(
-    progressed: Progressed, tables: Tables, enterprise: Enterprise
+    progressed: Progressed, tables: TableDirectory, enterprise: Enterprise
 ) -> None:
     rows = tables.read("gaps").filter("certain").collect()
     gaps = {(r.server, r.partition, r.first_seq, r.last_seq) for r in rows if r.kind == "gap"}
@@ -34,7 +34,7 @@ def test_gaps_and_duplicates_are_the_planted(
 
 
 def test_lag_is_the_time_between_the_records(
-    progressed: Progressed, tables: Tables, enterprise: Enterprise
+    progressed: Progressed, tables: TableDirectory, enterprise: Enterprise
 ) -> None:
     made: dict[tuple[object, int], tuple[str, int]] = {}
     had: dict[tuple[str, object, int], int] = {}
@@ -58,7 +58,7 @@ def test_lag_is_the_time_between_the_records(
         assert rows[way].p50_ms <= rows[way].p95_ms <= rows[way].p99_ms <= rows[way].max_ms
 
 
-def test_messages_are_counted(progressed: Progressed, tables: Tables) -> None:
+def test_messages_are_counted(progressed: Progressed, tables: TableDirectory) -> None:
     rounds = tables.read("rounds").collect()
     records = tables.read("records").filter("kind = 1 and state = 2")
     assert sum(row.change_propagation for row in rounds) == records.count()

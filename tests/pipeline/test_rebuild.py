@@ -10,13 +10,13 @@ from pyspark.sql import SparkSession
 
 from mqis.admin.transfer import import_file
 from mqis.lab.generate.delivery import Delivery
-from mqis.lab.generate.history import History
-from mqis.lab.generate.plan import Plan
+from mqis.lab.generate.history import ChangeHistory
+from mqis.lab.generate.plan import GeneratePlan
 from mqis.pipeline import sources
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.rebuild import rebuild
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes
 from mqis.protocol.directory.export_lines import exported_lines
 from mqis.storage.memory import MemoryStore
@@ -34,7 +34,9 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, States, lis
     store = MemoryStore()
     states: States = {}
     with store.write() as tx:
-        made = History(Plan(sites=1, machines=3, queues=5, backups=0, faults=0, seed=3), tx)
+        made = ChangeHistory(
+            GeneratePlan(sites=1, machines=3, queues=5, backups=0, faults=0, seed=3), tx
+        )
         delivery = Delivery(made.members, directory, made.random)
         made.now_us = delivery.now_us = START
         made.build()
@@ -75,7 +77,7 @@ def test_a_whole_directory_is_an_export(
     spark: SparkSession, history: tuple[Path, States, list[str]], tmp_path: Path
 ) -> None:
     directory, states, end = history
-    tables = Tables(spark, tmp_path / "tables")
+    tables = TableDirectory(spark, tmp_path / "tables")
     ingest(tables, str(directory))
     out = tmp_path / "rebuilt.jsonl"
     done = rebuild(tables, out, at_time=datetime(2100, 1, 1, tzinfo=UTC))
@@ -95,7 +97,7 @@ def test_a_whole_directory_is_an_export(
     assert [line for line in kept if site in line] == states[partition, number]
 
 
-def test_points_that_are_none_are_refused(tables: Tables) -> None:
+def test_points_that_are_none_are_refused(tables: TableDirectory) -> None:
     with pytest.raises(PipelineError, match="needs either a time, or a partition"):
         rebuild(tables, Path("nowhere"))
     early = datetime(2000, 1, 1, tzinfo=UTC)

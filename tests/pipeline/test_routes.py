@@ -15,9 +15,9 @@ from mqis.pipeline.jobs.routes import Failed, Routed, routes, what_if
 from mqis.pipeline.jobs.traffic import traffic
 from mqis.pipeline.report import report
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.hygiene import Check
-from mqis.protocol.directory.export_format import Header, format_entry, format_header
+from mqis.protocol.directory.export_format import ExportHeader, format_entry, format_header
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.routing.snapshot import Snapshot
@@ -86,18 +86,18 @@ def queue(number: int, path: str, owner: int, sddl: str) -> DirectoryObject:
 
 
 @pytest.fixture(scope="module")
-def routed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def routed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TableDirectory:
     directory: Path = tmp_path_factory.mktemp("routed")
     parts = tuple(Partition(id_, "gA") for id_ in (ENTERPRISE_PARTITION, guid(SITES["A"])))
-    lines = [format_header(Header("Routed", parts)), *map(format_entry, objects())]
+    lines = [format_header(ExportHeader("Routed", parts)), *map(format_entry, objects())]
     (directory / "gA.jsonl").write_text("\n".join([*lines, ""]), encoding="ascii")
-    tables = Tables(spark, directory / "tables")
+    tables = TableDirectory(spark, directory / "tables")
     done = ingest(tables, exports=str(directory / "gA.jsonl"))
     assert done.errors == 0
     return tables
 
 
-def test_every_pair_as_a_server_routes_it(routed: Tables) -> None:
+def test_every_pair_as_a_server_routes_it(routed: TableDirectory) -> None:
     done = routes(routed)
     found = {(row.source, row.destination): row for row in routed.read("routes").collect()}
     snapshot = Snapshot.of(objects())
@@ -123,7 +123,7 @@ def test_every_pair_as_a_server_routes_it(routed: Tables) -> None:
     assert done == Routed(6, 30, 10)
 
 
-def test_every_failure(routed: Tables) -> None:
+def test_every_failure(routed: TableDirectory) -> None:
     done = what_if(routed)
     rows = {(row.kind, row.name): row for row in routed.read("what_if").collect()}
     assert done.failures == len(rows) == len(LINKS) + 5
@@ -136,7 +136,7 @@ def test_every_failure(routed: Tables) -> None:
     assert isinstance(done, Failed)
 
 
-def test_hygiene(routed: Tables) -> None:
+def test_hygiene(routed: TableDirectory) -> None:
     counted = hygiene(routed)
     found = {(row.check, row.path or row.id) for row in routed.read("hygiene").collect()}
     assert found == {
@@ -152,7 +152,7 @@ def test_hygiene(routed: Tables) -> None:
     assert routed.read("directory").count() == len(objects())
 
 
-def test_hygiene_findings_are_explained(routed: Tables, tmp_path: Path) -> None:
+def test_hygiene_findings_are_explained(routed: TableDirectory, tmp_path: Path) -> None:
     hygiene(routed)
     rows = routed.read("hygiene").select("check", "explanation").collect()
     assert {row.explanation for row in rows} == {Check[row.check.upper()].value for row in rows}
@@ -166,7 +166,7 @@ def test_hygiene_findings_are_explained(routed: Tables, tmp_path: Path) -> None:
         assert f": {row.explanation}" in said
 
 
-def test_traffic_with_and_without_a_link(routed: Tables, tmp_path: Path) -> None:
+def test_traffic_with_and_without_a_link(routed: TableDirectory, tmp_path: Path) -> None:
     csv = tmp_path / "messages.csv"
     csv.write_text(
         "source,destination,messages\n"
@@ -188,5 +188,5 @@ def test_traffic_with_and_without_a_link(routed: Tables, tmp_path: Path) -> None
     assert done.undeliverable == 3
 
 
-def test_traffic_can_be_made_up(routed: Tables) -> None:
+def test_traffic_can_be_made_up(routed: TableDirectory) -> None:
     assert traffic(routed).messages > 0

@@ -18,13 +18,13 @@ from mqis.pipeline.jobs.audit import audit
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.progress import lag
 from mqis.pipeline.jobs.rebuild import Rebuilt, rebuild
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.replication.convergence import differences
 from mqis.sim.checkers import Picture, _is_authority
 from mqis.sim.scenario import Scenario, draw
 from mqis.sim.steps import Backup, Restore
-from mqis.sim.trace import Trace
+from mqis.sim.trace import SimTrace
 from mqis.sim.world import _EPOCH, World
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.keeping import retain
@@ -69,7 +69,7 @@ def scenario(seed: int) -> Scenario:
 
 @contextmanager
 def simulated(seed: int, directory: Path) -> Iterator[World]:
-    world = World(scenario(seed), Trace(keep=False), directory, directory / "journals")
+    world = World(scenario(seed), SimTrace(keep=False), directory, directory / "journals")
     with closing(world):
         world._build_enterprise()
         yield world
@@ -106,7 +106,7 @@ def until_it_differs(world: World) -> None:
 
 def audited(spark: SparkSession, journals: Path, seen: Seen, place: Path) -> tuple[Wrong, set[str]]:
     """What the audit finds, and the causes that it gives."""
-    tables = Tables(spark, place)
+    tables = TableDirectory(spark, place)
     ingest(tables, str(journals), str(seen.exports))
     audit(tables)
     rows = tables.read("divergence").collect()
@@ -156,7 +156,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(directory / "then", middle, directory / "journals", end, begin)
 
 
-def check_rebuilt(tables: Tables, seen: Seen) -> Rebuilt:
+def check_rebuilt(tables: TableDirectory, seen: Seen) -> Rebuilt:
     """What the authorities had, in a form that restores it."""
     out = tables.directory / "rebuilt.jsonl"
     done = rebuild(tables, out, at_time=seen.time)
@@ -171,7 +171,7 @@ def check_rebuilt(tables: Tables, seen: Seen) -> Rebuilt:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    tables: Tables
+    tables: TableDirectory
     found: Wrong
     causes: set[str]
 
@@ -180,7 +180,7 @@ class Stopped:
 def stopped(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
     place = tmp_path_factory.mktemp("stopped")
     found, causes = audited(spark, run.then, run.middle, place)
-    return Stopped(Tables(spark, place), found, causes)
+    return Stopped(TableDirectory(spark, place), found, causes)
 
 
 def test_a_seed_that_is_stopped_differs_where_the_rule_says(run: Run, stopped: Stopped) -> None:

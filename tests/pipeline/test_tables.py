@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.tables import TableError, Tables
+from mqis.pipeline.tables import TableDirectory, TableError
 
 
 def test_versions(spark: SparkSession, tmp_path: Path) -> None:
-    tables = Tables(spark, tmp_path)
+    tables = TableDirectory(spark, tmp_path)
     with pytest.raises(TableError, match="no table 'numbers'"):
         tables.read("numbers")
     for count in (3, 4, 5):
@@ -27,7 +27,7 @@ def test_versions(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_failed_write_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    tables = Tables(spark, tmp_path)
+    tables = TableDirectory(spark, tmp_path)
     tables.write("numbers", spark.range(3))
     broken = spark.range(3).select(F.raise_error(F.lit("No space left on device")).alias("id"))
     with pytest.raises(TableError, match="free some space"):
@@ -41,5 +41,5 @@ def test_a_failed_write_changes_nothing(spark: SparkSession, tmp_path: Path) -> 
 
 def test_names_stay_names(spark: SparkSession, tmp_path: Path) -> None:
     named = spark.createDataFrame([("007", 1), ("a/b", 2)], "server string, lsn long")
-    read = Tables(spark, tmp_path).write("records", named, by=["server"])
+    read = TableDirectory(spark, tmp_path).write("records", named, by=["server"])
     assert sorted((row.server, row.lsn) for row in read.collect()) == [("007", 1), ("a/b", 2)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.security.access import AccessResult, Reason, Token, access_check
+from mqis.protocol.security.access import AccessReason, AccessResult, Token, access_check
 from mqis.protocol.security.masks import Rights, generic_mapping
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security import sid as well_known
@@ -23,7 +23,7 @@ EVERYTHING = 0xF003F
 IMPLIED = 0x60000  # READ_CONTROL and WRITE_DAC
 SYSTEM_SECURITY = int(Rights.ACCESS_SYSTEM_SECURITY)
 MAXIMUM = int(Rights.MAXIMUM_ALLOWED)
-NO_ACE_HERE = Reason.NOT_GRANTED
+NO_ACE_HERE = AccessReason.NOT_GRANTED
 
 
 def check(sddl: str | SecurityDescriptor, desired: int, token: Token | None = None) -> AccessResult:
@@ -37,7 +37,7 @@ def check(sddl: str | SecurityDescriptor, desired: int, token: Token | None = No
 def test_allowed() -> None:
     result = check("D:(A;;0x7;;;{alice})", 0x5)
     assert result
-    assert result == AccessResult(0x5, 0, Reason.GRANTED)
+    assert result == AccessResult(0x5, 0, AccessReason.GRANTED)
 
 
 def test_rights_add_up_over_entries() -> None:
@@ -47,16 +47,16 @@ def test_rights_add_up_over_entries() -> None:
 def test_what_no_entry_grants_is_denied() -> None:
     result = check("D:(A;;0x1;;;{alice})(A;;0x6;;;{bob})", 0x7)
     assert not result
-    assert result == AccessResult(0, 0x6, Reason.NOT_GRANTED)
+    assert result == AccessResult(0, 0x6, AccessReason.NOT_GRANTED)
 
 
 def test_the_first_entry_about_a_right_decides() -> None:
     assert check("D:(D;;0x1;;;{staff})(A;;0x3;;;{alice})", 0x3) == AccessResult(
-        0, 0x1, Reason.DENIED_BY_ACE, 0
+        0, 0x1, AccessReason.DENIED_BY_ACE, 0
     )
     assert check("D:(A;;0x3;;;{alice})(D;;0x1;;;{staff})", 0x3).granted == 0x3
     assert check("D:(A;;0x1;;;{alice})(D;;0x3;;;WD)(A;;0x2;;;{alice})", 0x3) == AccessResult(
-        0, 0x2, Reason.DENIED_BY_ACE, 1
+        0, 0x2, AccessReason.DENIED_BY_ACE, 1
     )
     assert check("D:(D;;0x8;;;{alice})(A;;0x1;;;{alice})", 0x1)
 
@@ -68,7 +68,7 @@ def test_denial_for_others_does_not_count() -> None:
 def test_null_and_absent_lists_withhold_nothing() -> None:
     for sddl in ("D:NO_ACCESS_CONTROL", "O:BA"):
         nobody = Token(None)
-        assert check(sddl, EVERYTHING, nobody) == AccessResult(EVERYTHING, 0, Reason.NO_DACL)
+        assert check(sddl, EVERYTHING, nobody) == AccessResult(EVERYTHING, 0, AccessReason.NO_DACL)
         assert check(sddl, MAXIMUM, nobody).granted == EVERYTHING
         assert check(sddl, MAXIMUM | 0x100000, nobody).granted == EVERYTHING | 0x100000
         assert not check(sddl, SYSTEM_SECURITY, nobody)
@@ -134,7 +134,7 @@ def test_the_sacl_decides_nothing() -> None:
 
 def test_generic_request_is_mapped() -> None:
     assert check("D:(A;;0x2002b;;;WD)", 0x80000000).granted == 0x2002B
-    assert check("D:(A;;0xf003e;;;WD)", 0x10000000) == AccessResult(0, 1, Reason.NOT_GRANTED)
+    assert check("D:(A;;0xf003e;;;WD)", 0x10000000) == AccessResult(0, 1, AccessReason.NOT_GRANTED)
 
 
 def test_generic_bits_of_an_entry_are_not_mapped() -> None:
@@ -145,7 +145,7 @@ def test_generic_bits_of_an_entry_are_not_mapped() -> None:
 
 def test_system_security_takes_the_privilege_and_nothing_else() -> None:
     assert check("D:(A;;0xffffffff;;;WD)", SYSTEM_SECURITY) == AccessResult(
-        0, SYSTEM_SECURITY, Reason.PRIVILEGE_MISSING
+        0, SYSTEM_SECURITY, AccessReason.PRIVILEGE_MISSING
     )
     privileged = Token(ALICE, security_privilege=True)
     assert check("D:", SYSTEM_SECURITY, privileged).granted == SYSTEM_SECURITY
@@ -167,15 +167,17 @@ def test_take_ownership_privilege() -> None:
 
 def test_maximum_allowed() -> None:
     assert check("O:{alice}D:(D;;0x1;;;{staff})(A;;0x7;;;WD)(D;;0x2;;;WD)", MAXIMUM) == (
-        AccessResult(IMPLIED | 0x6, 0, Reason.GRANTED)
+        AccessResult(IMPLIED | 0x6, 0, AccessReason.GRANTED)
     )
-    assert check("D:(A;;0x7;;;{bob})", MAXIMUM) == AccessResult(0, MAXIMUM, Reason.NOT_GRANTED)
+    assert check("D:(A;;0x7;;;{bob})", MAXIMUM) == AccessResult(
+        0, MAXIMUM, AccessReason.NOT_GRANTED
+    )
     assert check("D:(A;;0x7;;;WD)", MAXIMUM | 0x1).granted == 0x7
-    assert check("D:(A;;0x7;;;WD)", MAXIMUM | 0x9) == AccessResult(0, 0x8, Reason.NOT_GRANTED)
+    assert check("D:(A;;0x7;;;WD)", MAXIMUM | 0x9) == AccessResult(0, 0x8, AccessReason.NOT_GRANTED)
 
 
 def test_nothing_asked_for_is_granted() -> None:
-    assert check("D:", 0) == AccessResult(0, 0, Reason.GRANTED)
+    assert check("D:", 0) == AccessResult(0, 0, AccessReason.GRANTED)
 
 
 def by_object(ace_type: AceType, *guid: str) -> str:
@@ -189,7 +191,9 @@ def test_object_entries() -> None:
     assert not check("D:" + by_object(allowing, guid), 1)
     assert not check("D:" + by_object(allowing), 1)
     assert check("D:" + by_object(denying, guid) + "(A;;0x1;;;WD)", 1)
-    assert check("D:" + by_object(denying) + "(A;;0x1;;;WD)", 1).reason is Reason.DENIED_BY_ACE
+    assert (
+        check("D:" + by_object(denying) + "(A;;0x1;;;WD)", 1).reason is AccessReason.DENIED_BY_ACE
+    )
     inherited = f"D:(OD;;0x1;;{guid};WD)(A;;0x1;;;WD)"  # a kind of heir is named, not an object
     assert not check(inherited, 1)
     assert check("D:(OD;;0x1;;;{bob})(A;;0x1;;;WD)", 1)
@@ -209,14 +213,16 @@ def test_conditional_entries_grant_nothing_but_deny() -> None:
 
     for_alice, for_bob = deny(ALICE, 0x1), deny(BOB, 0x1)
     assert verdict(conditional(0x09, allow(ALICE, 0x4)), desired=0x4).reason is NO_ACE_HERE
-    assert verdict(conditional(0x0A, for_alice)) == AccessResult(0, 1, Reason.DENIED_BY_ACE, 0)
+    assert verdict(conditional(0x0A, for_alice)) == AccessResult(
+        0, 1, AccessReason.DENIED_BY_ACE, 0
+    )
     assert verdict(conditional(0x0A, for_alice), desired=0x2)
     assert verdict(conditional(0x0A, for_bob))
     whole = ObjectAce(AceType.ACCESS_DENIED_OBJECT, 0x1, ALICE)
     assert not verdict(conditional(0x0C, whole))
     allowing = ObjectAce(AceType.ACCESS_ALLOWED_OBJECT, 0x4, ALICE)
     assert not verdict(conditional(0x0B, allowing), desired=0x4)
-    assert verdict(OpaqueAce(0x0A, b"????")) == AccessResult(0, 1, Reason.DENIED_BY_ACE, 0)
+    assert verdict(OpaqueAce(0x0A, b"????")) == AccessResult(0, 1, AccessReason.DENIED_BY_ACE, 0)
     assert not verdict(OpaqueAce(0x0C, b""), desired=0x2)
     assert verdict(conditional(0x0A, deny(BOB, 1)), owner=ALICE, desired=IMPLIED)
     owner_rights = conditional(0x09, allow(well_known.OWNER_RIGHTS, 0x1))

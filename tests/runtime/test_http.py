@@ -10,23 +10,23 @@ from http import HTTPStatus
 
 import pytest
 
-from mqis.runtime.http import MAX_REQUEST, Answer, HttpServer
+from mqis.runtime.http import MAX_REQUEST, HttpAnswer, HttpServer
 from tests.waiting import DEADLINE_S, until
 
 Work = Callable[[int], Awaitable[None]]
 
 
-async def page() -> Answer:
-    return Answer.json({"a": 1})
+async def page() -> HttpAnswer:
+    return HttpAnswer.json({"a": 1})
 
 
-async def broken() -> Answer:
+async def broken() -> HttpAnswer:
     raise RuntimeError("secret-of-the-server")
 
 
-async def endless() -> Answer:
+async def endless() -> HttpAnswer:
     await asyncio.sleep(3600)
-    return Answer(b"")
+    return HttpAnswer(b"")
 
 
 def serving(work: Work, *, max_connections: int = 4, timeout_s: float = DEADLINE_S) -> None:
@@ -72,7 +72,7 @@ def test_its_head_alone() -> None:
     async def work(port: int) -> None:
         status, headers, body = await ask(port, "/page", "HEAD")
         assert (status, body) == (HTTPStatus.OK, b"")
-        assert headers["Content-Length"] == str(len(Answer.json({"a": 1}).body))
+        assert headers["Content-Length"] == str(len(HttpAnswer.json({"a": 1}).body))
 
     serving(work)
 

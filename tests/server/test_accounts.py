@@ -14,7 +14,7 @@ from mqis.config.file import ConfigError
 from mqis.protocol.authentication import AuthenticationError, AuthType
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, nt_hash
-from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.server.accounts import AccountsError, AccountsFile
 from mqis.wire.security.sid import ADMINISTRATORS, USERS, Sid
 from tests.runtime.authentication.pairs import connect
@@ -254,7 +254,7 @@ def test_a_hash_is_not_shown_even_if_it_is_wrong(file: AccountsFile, value: str)
 
 def test_a_running_server_sees_changes(file: AccountsFile) -> None:
     server = PyspnegoAuthenticator(AccountsFile(file.path), "SRV1", "LAB", names=["srv1.lab.test"])
-    client = PyspnegoInitiator(Credentials("alice", "LAB", password="pw"))
+    client = PyspnegoInitiator(LogonCredentials("alice", "LAB", password="pw"))
 
     def log_on() -> Account | None:
         acceptor = connect(AuthType.NTLM, 6, client, server)[1]

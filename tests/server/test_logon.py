@@ -9,7 +9,7 @@ import pytest
 from mqis.protocol.authentication import Addresses, AuthenticationError, AuthLevel, AuthType
 from mqis.protocol.logons import LogonLimits
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
-from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.server.logon import AuditedAuthenticator
 from tests.runtime.authentication.pairs import ACCOUNTS, PASSWORD, exchange
 
@@ -36,7 +36,7 @@ class Door:
         auth_type: int = AuthType.NTLM,
     ) -> bool:
         """Whether a logon gets in."""
-        client = PyspnegoInitiator(Credentials(name, domain, password))
+        client = PyspnegoInitiator(LogonCredentials(name, domain, password))
         acceptor = self.authenticator.acceptor(auth_type, level, Addresses(peer, "10.0.0.1"))
         try:
             exchange(client.initiator(auth_type, level, "host/srv1"), acceptor)
@@ -173,7 +173,7 @@ def test_a_logon_below_the_minimum_is_told(door: Door, audit: pytest.LogCaptureF
 def test_a_message_that_is_not_the_callers_is_told_once(
     door: Door, audit: pytest.LogCaptureFixture
 ) -> None:
-    client = PyspnegoInitiator(Credentials("alice", "LAB", PASSWORD))
+    client = PyspnegoInitiator(LogonCredentials("alice", "LAB", PASSWORD))
     initiator = client.initiator(AuthType.NTLM, AuthLevel.INTEGRITY, "host/srv1")
     acceptor = door.authenticator.acceptor(
         AuthType.NTLM, AuthLevel.INTEGRITY, Addresses(HERE, "10.0.0.1")

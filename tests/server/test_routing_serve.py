@@ -15,10 +15,10 @@ from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import Arrived, SessionClosed, SessionOpened
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.manager import Statistics as Transport
-from mqis.protocol.queueing.message import Message, PrivateQueue
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.manager import QueueStatistics as Transport
+from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
 from mqis.protocol.queueing.names import canonical
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.routing.breakage import NoRouteError
@@ -188,8 +188,8 @@ async def plain_machine(
         return HOST, ports[canonical(machine)]
 
     ids = MessageIdCounter(0)
-    limits = Limits(retry_s=0.2, retry_max_s=0.2)
-    manager = QueueManager(me, name, ids, limits=limits, peers=router, router=router)
+    limits = QueueingLimits(retry_s=0.2, retry_max_s=0.2)
+    manager = QueueingMachine(me, name, ids, limits=limits, peers=router, router=router)
     async with QueueingEndpoint(manager, resolve) as endpoint:
         await endpoint.listen(HOST, ports[name])
         yield endpoint
@@ -215,7 +215,7 @@ def test_a_message_is_relayed_until_the_directory_has_no_link(
             await row.start()
             target = find(row.a, MACHINE, "psc3")
             before = refused(row.c)
-            message = Message(b"hello", queue=PrivateQueue(target, QUEUE))
+            message = QueuedMessage(b"hello", queue=PrivateQueue(target, QUEUE))
             sent = service_of(row.a).driver.endpoint.send_routed(message)
             await until(lambda: refused(row.c) > before)
             assert transport(row.b).relayed == 1
@@ -256,7 +256,7 @@ def test_plain_machines_send_through_servers_and_do_not_replicate(
                     await until(partial(knows, server, name))
             desk1 = await stack.enter_async_context(plain_machine(row.a, "desk1", row.ports))
             desk3 = await stack.enter_async_context(plain_machine(row.a, "desk3", row.ports))
-            desk1.send_routed(Message(b"hello", queue=PrivateQueue(target, QUEUE)))
+            desk1.send_routed(QueuedMessage(b"hello", queue=PrivateQueue(target, QUEUE)))
             async with asyncio.timeout(DEADLINE_S):
                 while not isinstance(event := await desk3.next_event(), Arrived):
                     pass
@@ -270,9 +270,9 @@ def test_plain_machines_send_through_servers_and_do_not_replicate(
             site = find(row.a, SITE, "Delft")
             asking = SyncRequest(site, Guid.NULL, zero, much, zero, False, 1, "desk1")
             body = encode_message(asking)
-            desk1.send("pec1", Message(body))
+            desk1.send("pec1", QueuedMessage(body))
             notice = PrivateQueue(find(row.a, MACHINE, "pec1"), NOTIFY_QUEUE_ID)
-            desk1.send("pec1", Message(b"", queue=notice))
+            desk1.send("pec1", QueuedMessage(b"", queue=notice))
             await until(lambda: refused(row.a) == before + 2)
             assert (driver.statistics.notices, driver.statistics.restarts) == (0, 0)
             assert driver.statistics.refusals == seen, "replication did not even see it"
@@ -295,7 +295,7 @@ def knows(server: DirectoryServer, name: str) -> bool:
 async def greeted(server: DirectoryServer, ports: dict[str, int]) -> bool:
     """Whether a plain machine gets a session."""
     async with asyncio.timeout(DEADLINE_S), plain_machine(server, "desk1", ports) as desk:
-        desk.send("pec1", Message(b"let me in"))
+        desk.send("pec1", QueuedMessage(b"let me in"))
         while True:
             event = await desk.next_event()
             if isinstance(event, (SessionOpened, SessionClosed)):

@@ -9,10 +9,10 @@ import pytest
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
-from mqis.sim.history import History, Made, Version
+from mqis.sim.history import Made, NumberHistory, Version
 from mqis.sim.ledger import Ledger
 from mqis.sim.minimise import fewest
-from mqis.sim.traffic import Traffic
+from mqis.sim.traffic import SyncTraffic
 from mqis.sim.violation import Violation
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
@@ -41,14 +41,14 @@ def store(*changes: object, last_seq: int = 10, purged_seq: int = 0) -> MemorySt
     return made
 
 
-def look(history: History, at: MemoryStore, me: Server) -> None:
+def look(history: NumberHistory, at: MemoryStore, me: Server) -> None:
     with at.read() as view:
         history.observe(view, me)
     history.keep()
 
 
-def known(*changes: object) -> History:
-    history = History()
+def known(*changes: object) -> NumberHistory:
+    history = NumberHistory()
     look(history, store(*changes), PSC)
     return history
 
@@ -81,7 +81,7 @@ def test_a_number_that_is_made_twice() -> None:
 
 
 def test_what_was_not_committed_does_not_count() -> None:
-    history = History()
+    history = NumberHistory()
     at = store(queue(7, seq=5))
     with at.read() as view:
         history.observe(view, PSC)
@@ -130,7 +130,7 @@ def test_a_request_that_is_repeated_without_end() -> None:
             False, 0, "BSC",
         )
     )  # fmt: skip
-    traffic = Traffic()
+    traffic = SyncTraffic()
     for second in range(1000):  # one every ten seconds is no storm
         traffic.sent("BSC", "PSC", body, second * 10.0)
     traffic.progressed("BSC")
@@ -145,7 +145,7 @@ def test_a_copy_in_many_parts_is_no_storm_and_asking_for_them_again_is() -> None
         seq, last = SequenceNumber(from_seq), SequenceNumber.MAX
         return encode_message(SyncRequest(SITE, SITE, seq, last, last, True, 0, "PEC"))
 
-    traffic = Traffic()
+    traffic = SyncTraffic()
 
     def ask_for_all(at: float) -> None:
         for body in (asking(1 << 63), *(asking(2 * part) for part in range(50))):

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.sim.mutations import MUTATIONS
-from mqis.sim.runner import Options, Result, run
-from mqis.sim.scenario import Scenario, ServerPlan, enterprise
+from mqis.sim.runner import Options, RunResult, run
+from mqis.sim.scenario import Scenario, ScenarioServer, enterprise
 from mqis.sim.steps import (
     Backup,
     Change,
@@ -30,7 +30,7 @@ from mqis.sim.steps import (
 SERVERS = enterprise((1, 1, 0))
 LIAR = 4
 #: Answers are forgotten and tombstones purged within a run.
-SETTINGS = Settings(
+SETTINGS = ReplicationSettings(
     reply_memory_s=60.0, forget_step=1, purge_buffer=2, purge_step=2, ack_step=4, max_changes=5
 )
 LASTS_S = 1200.0
@@ -75,11 +75,11 @@ def tricks(random: Random, *kinds: Trick, count: int = 30) -> list[Stranger]:
 def attacked(
     seed: int,
     *hostile: Step,
-    servers: tuple[ServerPlan, ...] = SERVERS,
+    servers: tuple[ScenarioServer, ...] = SERVERS,
     mutation: str | None = None,
     skew_s: float = 0.0,
     streams: bool = False,
-) -> Result:
+) -> RunResult:
     steps = sorted((*work(Random(seed)), *hostile), key=lambda step: step.at)
     scenario = Scenario(
         seed,
@@ -173,7 +173,7 @@ def test_a_request_from_before_a_restore_is_not_executed_again(skew_s: float) ->
     scenario = Scenario(
         1,
         enterprise((0, 0)),
-        Settings(clock_skew_s=300.0),
+        ReplicationSettings(clock_skew_s=300.0),
         steps=steps,
         fault_s=900.0,
         signed=True,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from random import Random
 
 from mqis.protocol.directory.objects import Scope
-from mqis.protocol.replication.settings import Settings
-from mqis.sim.runner import Result, run
+from mqis.protocol.replication.settings import ReplicationSettings
+from mqis.sim.runner import RunResult, run
 from mqis.sim.scenario import Scenario, enterprise
 from mqis.sim.steps import Backup, Change, Cut, Isolate, Join, Operate, Restore, Step
 from mqis.sim.workload import queue_properties, roamer
 from mqis.wire.mqds.propid import PropId
 
-QUICK = Settings(max_changes=2)
+QUICK = ReplicationSettings(max_changes=2)
 
 
-def suffered(servers: tuple[int, ...], *steps: Step, signed: bool = False) -> Result:
+def suffered(servers: tuple[int, ...], *steps: Step, signed: bool = False) -> RunResult:
     """Nothing goes wrong but the steps."""
     ordered = tuple(sorted(steps, key=lambda step: step.at))
     until = max((step.at for step in ordered), default=0.0) + 300

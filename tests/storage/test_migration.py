@@ -12,7 +12,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.storage import schema
 from mqis.storage.records import object_row, partition_row
-from mqis.storage.session import Connection
+from mqis.storage.session import DatabaseConnection
 from mqis.storage.sql import PAGE
 from mqis.storage.sqlite import APPLICATION_ID
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -156,7 +156,7 @@ def test_a_second_opening_migrates_nothing(
 ) -> None:
     database.open().close()
 
-    def never(_connection: Connection, _blob: str) -> None:
+    def never(_connection: DatabaseConnection, _blob: str) -> None:
         raise AssertionError("migrated again")
 
     monkeypatch.setattr(schema, "STEPS", (never,) * schema.VERSION)
@@ -169,7 +169,7 @@ def test_an_interrupted_migration_leaves_the_old_version(
     make_version_1(database)
     before = tables_of(database)
 
-    def interrupted(connection: Connection, blob: str) -> None:
+    def interrupted(connection: DatabaseConnection, blob: str) -> None:
         schema._lookup_keys(connection, blob)
         raise RuntimeError("the power went")
 
@@ -188,7 +188,7 @@ def test_an_interrupted_migration_leaves_the_old_version(
 def test_an_interrupted_creation_leaves_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(_connection: Connection, _blob: str) -> None:
+    def interrupted(_connection: DatabaseConnection, _blob: str) -> None:
         raise RuntimeError("the power went")
 
     with monkeypatch.context() as patch:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.routing.model import Link, QueueManager, RoutingObject, Site
+from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
@@ -72,14 +72,16 @@ def enterprises(draw: st.DrawFn, *, sound: bool = False, max_sites: int = 8) -> 
         else st.just(())
     )
     clients = [
-        QueueManager(m.id, m.name, m.sites, m.routing_server, draw(some), draw(some))
+        RoutingQueueManager(m.id, m.name, m.sites, m.routing_server, draw(some), draw(some))
         for m in machines
     ]
     gates = [] if sound else draw(st.lists(st.sampled_from([m.id for m in machines])))
     objects: list[RoutingObject] = [*clients]
     for site in sites:
         own = tuple(m.id for m in machines if m.routing_server and m.sites[0] == site)
-        objects.append(Site(site, str(site)[:4], own if sound or draw(st.booleans()) else ()))
+        objects.append(
+            RoutingSite(site, str(site)[:4], own if sound or draw(st.booleans()) else ())
+        )
     objects += [Link(k.id, k.site1, k.site2, k.cost, tuple(draw(_some(gates)))) for k in links]
     return Snapshot.make(objects)
 
@@ -89,7 +91,7 @@ def _some(ids: Sequence[Guid]) -> st.SearchStrategy[list[Guid]]:
 
 
 @st.composite
-def _machines(draw: st.DrawFn, sites: Sequence[Guid], *, sound: bool) -> list[QueueManager]:
+def _machines(draw: st.DrawFn, sites: Sequence[Guid], *, sound: bool) -> list[RoutingQueueManager]:
     found = []
     for number, site in enumerate(sites):
         for serial in range(draw(st.integers(1, 3))):
@@ -97,7 +99,7 @@ def _machines(draw: st.DrawFn, sites: Sequence[Guid], *, sound: bool) -> list[Qu
             routing = (sound and serial == 0) or draw(st.booleans())
             homes = tuple(dict.fromkeys((site, *others)))
             name = f"machine{number}-{serial}"
-            found.append(QueueManager(named(name), name, homes, routing))
+            found.append(RoutingQueueManager(named(name), name, homes, routing))
     return found
 
 
@@ -107,7 +109,7 @@ def as_directory(objects: Iterable[RoutingObject]) -> list[DirectoryObject]:
 
 
 def as_stored(obj: RoutingObject) -> DirectoryObject:
-    if isinstance(obj, Site):
+    if isinstance(obj, RoutingSite):
         made = builders.site(1, obj.name, gates=obj.gates)
     elif isinstance(obj, Link):
         ends = obj.site1, obj.site2

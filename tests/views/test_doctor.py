@@ -22,7 +22,7 @@ from mqis.server.identity import identify
 from mqis.views.doctor import peers
 from mqis.views.doctor.examination import examine, examine_run
 from mqis.views.doctor.findings import Finding, Severity
-from mqis.views.doctor.neighbours import Neighbour
+from mqis.views.doctor.neighbours import KnownNeighbour
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.security.sid import ADMINISTRATORS
@@ -76,10 +76,10 @@ def test_two_servers_that_run(tmp_path: Path) -> None:
                 me = who(site, "psc2")
                 stranger = Server("x", Guid(b"x" * 16), me.site, Role.PSC, "pec1")
                 port = pec.ready.queue_port or 0
-                other = Neighbour("pec1", who(site, "pec1").id, "pec")
+                other = KnownNeighbour("pec1", who(site, "pec1").id, "pec")
                 refused = await peers._session(stranger, other, "127.0.0.1", port)
                 assert "refuses a session" in refused.what
-                wrong = Neighbour("pec1", Guid(b"y" * 16), "pec")
+                wrong = KnownNeighbour("pec1", Guid(b"y" * 16), "pec")
                 assert "session" in (await peers._session(me, wrong, "127.0.0.1", port)).what
             apart = await clock_difference_s("127.0.0.1", pec.ready.port, dscomm.SYNTAX, 3)
             assert apart is not None
@@ -177,7 +177,7 @@ def test_servers_that_cannot_be_reached_and_keys_that_are_missing(tmp_path: Path
 
 
 def test_a_clock_that_is_far_off_is_an_error() -> None:
-    other = Neighbour("pec1", Guid(b"y" * 16), "pec")
+    other = KnownNeighbour("pec1", Guid(b"y" * 16), "pec")
     levels = [peers._clock(other, apart).severity for apart in (0.1, -20.0, 400.0)]
     assert levels == [Severity.OK, Severity.WARNING, Severity.ERROR]
 

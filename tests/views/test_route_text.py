@@ -8,7 +8,7 @@ import pytest
 
 from mqis.protocol.routing.explain import explain
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import Names
+from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.text import summary
 from tests.protocol.routing.worlds import World, guid
 
@@ -33,5 +33,5 @@ def test_parentheses_in_names_and_descriptions(site: str, description: str, over
         ]
     )
     found = explain(snapshot, guid("a"), guid("b"))
-    _title, hop = summary(found, Names(snapshot))
+    _title, hop = summary(found, ObjectNames(snapshot))
     assert hop == (f"  a -> b  over {over}",)

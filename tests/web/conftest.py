@@ -9,7 +9,7 @@ import pytest
 
 from mqis.views.console.places import Places
 from mqis.web.serving import running_console
-from mqis.web.settings import Settings
+from mqis.web.settings import ConsoleSettings
 from tests.web.asking import Visitor
 from tests.web.enterprise import Enterprise
 
@@ -56,9 +56,9 @@ def _table(directory: Path, name: str, columns: dict[str, list[object]]) -> None
 
 
 @pytest.fixture(scope="session")
-def settings(enterprise: Enterprise, tables: Path) -> Settings:
+def settings(enterprise: Enterprise, tables: Path) -> ConsoleSettings:
     """As ``mqis console --run`` has them; tests change what they are about."""
-    return Settings(
+    return ConsoleSettings(
         Places(enterprise.home),
         tables,
         port=0,
@@ -70,7 +70,7 @@ def settings(enterprise: Enterprise, tables: Path) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def console(settings: Settings) -> Iterator[str]:
+def console(settings: ConsoleSettings) -> Iterator[str]:
     with running_console(settings) as url:
         yield url
 

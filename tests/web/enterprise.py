@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from mqis.client.directory import DirectoryClient
-from mqis.client.remote import User, connect
+from mqis.client.remote import RemoteUser, connect
 from mqis.client.servers import ServerAddress
 from mqis.config.file import default_toml, override
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
@@ -81,7 +81,7 @@ class Enterprise:
     async def create_queue(self, path: str, label: str) -> str:
         """As an administrator somewhere else would, over RPC; its identifier."""
         properties: dict[int, PropVariant] = props({PropId.Q_LABEL: label})
-        user = User("alice", "LAB")
+        user = RemoteUser("alice", "LAB")
         async with await connect([self._address(PEC)], user, ALICES_PASSWORD) as client:
             made = await client.create(ObjectType.QUEUE, path, properties)
         assert made is not None

@@ -20,7 +20,7 @@ from mqis.config.nodes import Nodes, NodesError, save_nodes
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 from mqis.views.console.places import Places
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleError, Settings
+from mqis.web.settings import ConsoleError, ConsoleSettings
 from tests.waiting import DEADLINE_S
 from tests.web.asking import Visitor, eventually
 from tests.web.enterprise import ALICE, PEC
@@ -87,7 +87,7 @@ def test_another_name_gets_nothing(visitor: Visitor, host: str) -> None:
     assert "ams-app1" not in answer.html
 
 
-def test_names_that_are_allowed(settings: Settings, visitor: Visitor) -> None:
+def test_names_that_are_allowed(settings: ConsoleSettings, visitor: Visitor) -> None:
     assert visitor.get("/login", Host="localhost:1").status == 200
     with running_console(replace(settings, hosts=("console.example",))) as url:
         assert Visitor(url).get("/login", Host="console.example").status == 200
@@ -144,12 +144,14 @@ def test_cookies_that_are_none_of_ours(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0", "10.1.2.3", "::", "localhost"])
-def test_others_can_connect_only_if_somebody_says_so(settings: Settings, listen: str) -> None:
+def test_others_can_connect_only_if_somebody_says_so(
+    settings: ConsoleSettings, listen: str
+) -> None:
     with pytest.raises(ConsoleError, match="--allow-remote"):
         replace(settings, listen=listen)
 
 
-def test_others_have_to_log_in_to_read(settings: Settings) -> None:
+def test_others_have_to_log_in_to_read(settings: ConsoleSettings) -> None:
     open_to_all = replace(settings, listen="0.0.0.0", allow_remote=True, hosts=("127.0.0.1",))
     with running_console(open_to_all) as url:
         visitor = Visitor(url.replace("0.0.0.0", "127.0.0.1"))
@@ -161,7 +163,7 @@ def test_others_have_to_log_in_to_read(settings: Settings) -> None:
         assert visitor.get("/map").status == 200
 
 
-def test_a_busy_port_is_told(settings: Settings, visitor: Visitor) -> None:
+def test_a_busy_port_is_told(settings: ConsoleSettings, visitor: Visitor) -> None:
     assert visitor.port is not None
     with (
         pytest.raises(ConsoleError, match="--port N"),
@@ -172,7 +174,7 @@ def test_a_busy_port_is_told(settings: Settings, visitor: Visitor) -> None:
         assert Visitor(url).port != visitor.port
 
 
-def test_an_enterprise_without_servers(settings: Settings, tmp_path: Path) -> None:
+def test_an_enterprise_without_servers(settings: ConsoleSettings, tmp_path: Path) -> None:
     save_nodes(tmp_path, Nodes("Empty", ()))
     with running_console(replace(settings, places=Places(tmp_path))) as url:
         for path, expected in (("/", 200), ("/map", 404), ("/directory", 404), ("/login", 200)):
@@ -187,7 +189,7 @@ def test_a_run_directory_that_is_not_there(tmp_path: Path) -> None:
         Places(tmp_path)
 
 
-def test_a_run_directory_that_breaks_meanwhile(settings: Settings, tmp_path: Path) -> None:
+def test_a_run_directory_that_breaks_meanwhile(settings: ConsoleSettings, tmp_path: Path) -> None:
     source = settings.places.run
     assert source is not None
     nodes = tmp_path / "nodes.json"
@@ -202,7 +204,7 @@ def test_a_run_directory_that_breaks_meanwhile(settings: Settings, tmp_path: Pat
         assert visitor.get("/login").status == 503
 
 
-def test_a_store_that_is_no_store(settings: Settings, tmp_path: Path) -> None:
+def test_a_store_that_is_no_store(settings: ConsoleSettings, tmp_path: Path) -> None:
     (tmp_path / "odd.db").write_bytes(b"this is no database" * 100)
     with running_console(
         replace(settings, places=Places(stores=(str(tmp_path / "odd.db"),)))
@@ -213,7 +215,9 @@ def test_a_store_that_is_no_store(settings: Settings, tmp_path: Path) -> None:
         assert visitor.get("/replication").status == 200
 
 
-def test_a_damaged_journal_is_shown_as_far_as_it_goes(settings: Settings, tmp_path: Path) -> None:
+def test_a_damaged_journal_is_shown_as_far_as_it_goes(
+    settings: ConsoleSettings, tmp_path: Path
+) -> None:
     journal = settings.places.named(PEC).journal
     assert journal is not None
     segment = sorted(journal.glob("segment-*.mqj"))[0]
@@ -228,7 +232,7 @@ def test_a_damaged_journal_is_shown_as_far_as_it_goes(settings: Settings, tmp_pa
         assert Visitor(url).get("/journal").status == 503
 
 
-def test_a_server_that_is_not_there(settings: Settings) -> None:
+def test_a_server_that_is_not_there(settings: ConsoleSettings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with running_console(replace(settings, places=Places(servers=(f"127.0.0.1:{port}",)))) as url:
@@ -239,7 +243,7 @@ def test_a_server_that_is_not_there(settings: Settings) -> None:
         assert "no directory server answers" in answer.text
 
 
-def test_a_server_alone_shows_itself_to_who_logs_in(settings: Settings) -> None:
+def test_a_server_alone_shows_itself_to_who_logs_in(settings: ConsoleSettings) -> None:
     rpc = settings.places.named(PEC).rpc
     assert rpc is not None
     with running_console(replace(settings, places=Places(servers=(rpc,)))) as url:
@@ -307,7 +311,7 @@ def until(answer: HTTPResponse, text: str) -> None:
     raise AssertionError(f"no {text!r}")
 
 
-def test_a_server_that_dies_while_somebody_looks(settings: Settings) -> None:
+def test_a_server_that_dies_while_somebody_looks(settings: ConsoleSettings) -> None:
     with monitored(status(5)) as server:
         monitor = f"http://127.0.0.1:{server.server_address[1]}"
         places = Places(monitors=(monitor,))
@@ -343,7 +347,7 @@ def test_a_server_that_dies_while_somebody_looks(settings: Settings) -> None:
         b"[" * 200_000,
     ],
 )
-def test_a_monitor_that_talks_rubbish(settings: Settings, body: bytes) -> None:
+def test_a_monitor_that_talks_rubbish(settings: ConsoleSettings, body: bytes) -> None:
     with monitored(body) as server:
         places = Places(monitors=(f"http://127.0.0.1:{server.server_address[1]}",))
         with running_console(replace(settings, places=places)) as url:
@@ -353,7 +357,7 @@ def test_a_monitor_that_talks_rubbish(settings: Settings, body: bytes) -> None:
                 assert "not answer" in answer.text
 
 
-def test_so_many_may_listen(settings: Settings) -> None:
+def test_so_many_may_listen(settings: ConsoleSettings) -> None:
     with running_console(replace(settings, most_live=2)) as url:
         listening = [stream(url) for _ in range(2)]
         connection, refused = stream(url)

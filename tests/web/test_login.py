@@ -13,7 +13,7 @@ from mqis.views.presentation.properties import PropertyError, parse_value
 from mqis.web.limiting import Limiter
 from mqis.web.serving import running_console
 from mqis.web.sessions import COOKIE
-from mqis.web.settings import Settings
+from mqis.web.settings import ConsoleSettings
 from mqis.wire.mqds.propid import PropId
 from tests.web.asking import Visitor
 from tests.web.enterprise import ALICE, BOB, BOBS_PASSWORD, PEC, PSC, Enterprise
@@ -198,7 +198,7 @@ def test_a_value_from_a_browser_never_names_a_file_here() -> None:
         parse_value(PropId.U_SIGN_CERT, "@/dev/null", Nobody(), files=False)
 
 
-def test_who_tries_too_often_has_to_wait(settings: Settings) -> None:
+def test_who_tries_too_often_has_to_wait(settings: ConsoleSettings) -> None:
     with running_console(replace(settings, logins_per_name=2)) as url:
         visitor = Visitor(url)
         for _ in range(2):
@@ -211,7 +211,7 @@ def test_who_tries_too_often_has_to_wait(settings: Settings) -> None:
         assert visitor.log_in(BOB, BOBS_PASSWORD).status == 303, "another name may"
 
 
-def test_an_idle_session_ends(settings: Settings) -> None:
+def test_an_idle_session_ends(settings: ConsoleSettings) -> None:
     with running_console(replace(settings, idle_s=0.0)) as url:
         visitor = Visitor(url)
         assert visitor.log_in().status == 303
@@ -220,7 +220,7 @@ def test_an_idle_session_ends(settings: Settings) -> None:
         assert any("session ended" in line and "idle" in line for line in lines)
 
 
-def test_sessions_are_bounded(settings: Settings) -> None:
+def test_sessions_are_bounded(settings: ConsoleSettings) -> None:
     with running_console(replace(settings, most_sessions=1)) as url:
         first, second = Visitor(url), Visitor(url)
         first.log_in()

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 from mqis.cli.main import app
 from mqis.config.nodes import Nodes, save_nodes
-from mqis.enterprise.states import State, Supervised, Supervision, save_states
+from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.storage.sqlite import SqliteStore
 from mqis.views.console.places import Places
 from mqis.web.serving import running_console
-from mqis.web.settings import Settings
+from mqis.web.settings import ConsoleSettings
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
 from tests.enterprise.monitors import PARTITION, closing_monitors, node, told
@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> Iterator[Path]:
         nodes = [node(name, monitors.add(answer)) for name, answer in answers.items()]
         nodes += [node("e", 1, stopped(tmp_path / "e.db")), node("f", 1)]
         save_nodes(tmp_path, Nodes("Acme", tuple(nodes)))
-        states = {"e": Supervised(State.STOPPED, 1000.0)}
+        states = {"e": Supervised(ProcessState.STOPPED, 1000.0)}
         save_states(tmp_path, Supervision("", True, states))
         yield tmp_path
 
@@ -99,7 +99,7 @@ def _table(lines: list[str], first: str, rows: int) -> list[dict[str, str]]:
 
 def by_console(run: Path) -> Shown:
     """As the pages of ``mqis console`` show it."""
-    with running_console(Settings(Places(run), port=0)) as url:
+    with running_console(ConsoleSettings(Places(run), port=0)) as url:
         visitor = Visitor(url)
         overview, replication = visitor.get("/").html, visitor.get("/replication").html
     summary = re.search(r'data-live="sentence">([^<]*)<', replication)
@@ -130,7 +130,7 @@ def test_in_step_is_the_same_sentence(tmp_path: Path) -> None:
         shown = CliRunner(env={"COLUMNS": "250"}).invoke(
             app, ["status", "--once", "--run", str(tmp_path)]
         )
-        with running_console(Settings(Places(tmp_path), port=0)) as url:
+        with running_console(ConsoleSettings(Places(tmp_path), port=0)) as url:
             page = Visitor(url).get("/replication")
     assert shown.exit_code == 0
     sentence = "Every replica is in step with its authority"

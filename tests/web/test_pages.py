@@ -14,7 +14,7 @@ from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.views.console.places import Places, PlacesError
 from mqis.web.serving import running_console
-from mqis.web.settings import Settings
+from mqis.web.settings import ConsoleSettings
 from tests.web.asking import Answer, Visitor, eventually
 from tests.web.enterprise import PEC, PSC, Enterprise
 
@@ -267,7 +267,7 @@ def of_a_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
     path = tmp_path_factory.mktemp("store") / "meridian.db"
     with closing(open_store(str(path), create=True)) as store:
         demo.build(store)
-    with running_console(Settings(Places(stores=(str(path),)), port=0)) as url:
+    with running_console(ConsoleSettings(Places(stores=(str(path),)), port=0)) as url:
         yield Visitor(url)
 
 

@@ -17,11 +17,18 @@ from mqis.server.accounts import AccountsFile
 from mqis.views.console import guarded
 from mqis.views.console.directory import counts, listing
 from mqis.views.console.guarded import GuardedSource, Remembered
-from mqis.views.console.places import Place, Places
-from mqis.views.console.rights import EVERYTHING, Guest, GuestError, Proof, Rights, RightsBook
+from mqis.views.console.places import Places, ServerPlace
+from mqis.views.console.rights import (
+    EVERYTHING,
+    Guest,
+    GuestError,
+    Proof,
+    RightsBook,
+    VisitorRights,
+)
 from mqis.views.console.sight import ObjectJudge, Sight
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleError, Settings
+from mqis.web.settings import ConsoleError, ConsoleSettings
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
@@ -33,10 +40,10 @@ BOB = Proof.of("LAB", "bob", "dir1", "builder")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> ServerPlace:
     (tmp_path / "mqis.toml").write_text(CONFIG, encoding="utf-8")
     AccountsFile(tmp_path / "accounts.toml").add("bob", "builder", domain="LAB")
-    return Place("dir1", store="x", rpc="127.0.0.1:1", config=tmp_path / "mqis.toml")
+    return ServerPlace("dir1", store="x", rpc="127.0.0.1:1", config=tmp_path / "mqis.toml")
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +65,7 @@ def source(store: Path) -> Iterator[GuardedSource]:
 
 
 @pytest.mark.req("SEC-9-01")
-def test_an_account_counts_with_its_password_only(place: Place) -> None:
+def test_an_account_counts_with_its_password_only(place: ServerPlace) -> None:
     book = RightsBook(Guest())
     bob = book.rights(place, BOB)
     assert bob is not None
@@ -73,7 +80,7 @@ def test_an_account_counts_with_its_password_only(place: Place) -> None:
 
 
 @pytest.mark.req("SEC-9-01")
-def test_an_account_that_is_removed_reads_no_more(place: Place, tmp_path: Path) -> None:
+def test_an_account_that_is_removed_reads_no_more(place: ServerPlace, tmp_path: Path) -> None:
     book = RightsBook(Guest())
     elsewhere = replace(place, name="dir2")
     before = book.rights(elsewhere, BOB)
@@ -84,7 +91,7 @@ def test_an_account_that_is_removed_reads_no_more(place: Place, tmp_path: Path) 
 
 
 @pytest.mark.req("SEC-9-01")
-def test_the_configuration_says_who_administrators_are(place: Place, tmp_path: Path) -> None:
+def test_the_configuration_says_who_administrators_are(place: ServerPlace, tmp_path: Path) -> None:
     book = RightsBook(Guest())
     bob = book.rights(place, BOB)
     assert bob is not None
@@ -98,7 +105,7 @@ def test_the_configuration_says_who_administrators_are(place: Place, tmp_path: P
 @pytest.mark.req("SEC-9-01")
 @pytest.mark.parametrize("anonymous", ["true", "false"])
 def test_anonymous_is_one_of_everyone_where_the_server_says_so(
-    place: Place, tmp_path: Path, anonymous: str
+    place: ServerPlace, tmp_path: Path, anonymous: str
 ) -> None:
     (tmp_path / "mqis.toml").write_text(f"{CONFIG}anonymous = {anonymous}\n", encoding="utf-8")
     guest = RightsBook(Guest()).rights(place, None)
@@ -121,7 +128,7 @@ def test_whom_guests_can_be() -> None:
 
 
 @pytest.mark.req("SEC-9-01")
-def test_only_the_server_knows_what_guests_may_read_of_it(place: Place) -> None:
+def test_only_the_server_knows_what_guests_may_read_of_it(place: ServerPlace) -> None:
     """A store and a server whose configuration is not here: it may know no anonymous callers."""
     unknown = replace(place, config=None)
     assert RightsBook(Guest()).rights(unknown, None) is None
@@ -135,7 +142,7 @@ def test_only_the_server_knows_what_guests_may_read_of_it(place: Place) -> None:
 @pytest.mark.req("SEC-9-01")
 def test_who_comes_from_elsewhere_is_never_made_an_administrator(store: Path) -> None:
     with pytest.raises(ConsoleError, match="--as"):
-        Settings(
+        ConsoleSettings(
             Places(stores=(str(store),)),
             listen="0.0.0.0",
             allow_remote=True,
@@ -145,7 +152,7 @@ def test_who_comes_from_elsewhere_is_never_made_an_administrator(store: Path) ->
 
 @pytest.mark.req("SEC-9-01")
 def test_a_store_alone_shows_what_the_command_line_says(store: Path) -> None:
-    settings = Settings(Places(stores=(str(store),)), port=0)
+    settings = ConsoleSettings(Places(stores=(str(store),)), port=0)
     with running_console(settings) as url:
         anonymous = Visitor(url)
         assert "54 queues" in anonymous.get("/").text
@@ -161,7 +168,7 @@ def test_without_a_run_directory_the_token_is_in_a_private_one(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with running_console(Settings(Places(stores=(str(store),)), port=0)) as url:
+    with running_console(ConsoleSettings(Places(stores=(str(store),)), port=0)) as url:
         (file,) = tmp_path.rglob("console-*.url")
         assert file.read_text(encoding="ascii").strip() == url
         assert file.stat().st_mode & 0o777 == 0o600
@@ -229,7 +236,9 @@ def test_what_is_seen_of_a_journal(source: GuardedSource) -> None:
 def test_rights_that_are_equal_judge_alike(store: Path) -> None:
     """They are keys of what is remembered: nobody gets a list of somebody else."""
     anonymous = Guest().rights(SecuritySection())
-    bob = Rights(Guest.parse("S-1-5-21-1-2-3-1000").rights(SecuritySection()).token, frozenset())
+    bob = VisitorRights(
+        Guest.parse("S-1-5-21-1-2-3-1000").rights(SecuritySection()).token, frozenset()
+    )
     lists: Remembered[guarded.Found] = Remembered(8)
     with closing(open_store(str(store))) as opened, opened.read() as view:
         numbers = [

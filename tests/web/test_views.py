@@ -10,7 +10,7 @@ import pytest
 
 from mqis.storage.journal.files import segment_name
 from mqis.views.console import journal
-from mqis.views.console.journal import Filter, journal_page, record_page
+from mqis.views.console.journal import RecordFilter, journal_page, record_page
 from mqis.views.console.places import PlacesError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
@@ -49,17 +49,17 @@ def written(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "wanted",
     [
-        Filter(),
-        Filter(kind="message"),
-        Filter(state="refused"),
-        Filter(what="update"),
-        Filter(peer="BER"),
-        Filter(object=str(OBJECT)),
-        Filter(kind="change", state="local", peer="chi"),
+        RecordFilter(),
+        RecordFilter(kind="message"),
+        RecordFilter(state="refused"),
+        RecordFilter(what="update"),
+        RecordFilter(peer="BER"),
+        RecordFilter(object=str(OBJECT)),
+        RecordFilter(kind="change", state="local", peer="chi"),
     ],
 )
 def test_pages_have_every_record_once(
-    written: Path, wanted: Filter, monkeypatch: pytest.MonkeyPatch
+    written: Path, wanted: RecordFilter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However soon a search stops, whoever goes on where it stopped misses nothing."""
     monkeypatch.setattr(journal, "MOST_DECODED", 9)
@@ -89,6 +89,6 @@ def test_one_record_is_found_in_any_segment(written: Path) -> None:
 def test_a_record_that_is_being_written_is_no_damage(written: Path) -> None:
     last = written / segment_name(4)
     last.write_bytes(last.read_bytes()[:-5])
-    page = journal_page(written, Filter())
+    page = journal_page(written, RecordFilter())
     assert page.damage == ()
     assert page.lines[0].lsn == 99

@@ -15,7 +15,7 @@ from time import sleep
 from typing import Protocol
 
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.server import Role
 from mqis.protocol.security.information import SecurityInformation
@@ -49,7 +49,7 @@ class JoinError(MqisError):
     """A server cannot become a member; the message says why and what to do."""
 
 
-class Found(Protocol):
+class FoundObject(Protocol):
     """An object as a directory server shows it."""
 
     @property
@@ -64,7 +64,7 @@ class Directory(Protocol):
 
     def id_of(self, object_type: ObjectType, name: str) -> Guid | None: ...
 
-    def get(self, object_type: ObjectType, name: str, chosen: Sequence[PropId]) -> Found: ...
+    def get(self, object_type: ObjectType, name: str, chosen: Sequence[PropId]) -> FoundObject: ...
 
     def create(
         self,
@@ -167,7 +167,7 @@ def _key_of(directory: Directory, name: str) -> RsaPublicKey | None:
     return RsaPublicKey.from_bytes(blob)
 
 
-def _address(machine: Found) -> str | None:
+def _address(machine: FoundObject) -> str | None:
     value = machine.values.get(PropId.QM_ADDRESS)
     data = None if value is None else value.value
     try:
@@ -228,7 +228,7 @@ def _machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
     bits = found.values.get(PropId.QM_SERVICE)
     number = bits.value if bits is not None and isinstance(bits.value, int) else 0
     stands_in = found.values.get(PropId.QM_SITE_ID)
-    if Service.from_bits(number).role is not _BITS[wanted.role]:
+    if ServiceAttributes.from_bits(number).role is not _BITS[wanted.role]:
         raise JoinError(
             f"the directory has a machine {wanted.name}, but not as a {wanted.role.value}: delete "
             "it, or choose another --name"
@@ -298,7 +298,7 @@ def publish_key(directory: Directory, kind: ObjectType, name: str, key: RsaPubli
 
 def _find(
     directory: Directory, kind: ObjectType, name: str, chosen: Sequence[PropId]
-) -> Found | None:
+) -> FoundObject | None:
     try:
         return directory.get(kind, name, chosen)
     except DirectoryError as error:
@@ -307,6 +307,6 @@ def _find(
         raise
 
 
-def _text(found: Found, propid: PropId) -> str:
+def _text(found: FoundObject, propid: PropId) -> str:
     value = found.values.get(propid)
     return value.value if value is not None and isinstance(value.value, str) else ""

@@ -27,7 +27,7 @@ from mqis.protocol.directory.export_format import (
     ORDER,
     TOO_LONG,
     ExportError,
-    Header,
+    ExportHeader,
     check_against_catalogue,
     parse_entry,
     parse_header,
@@ -214,7 +214,7 @@ class _Seen:
 class _Create:
     """Creates the objects through the directory's events, with new numbers."""
 
-    def __init__(self, tx: Transaction, header: Header) -> None:
+    def __init__(self, tx: Transaction, header: ExportHeader) -> None:
         self.result = ImportResult()
         self._tx = tx
         self._events = DirectoryEvents(tx, int(time()), SystemEntropy())
@@ -261,7 +261,7 @@ def _as_created(obj: DirectoryObject) -> dict[int, PropVariant]:
 class _Restore:
     """Restores the objects with their numbers."""
 
-    def __init__(self, tx: Transaction, header: Header) -> None:
+    def __init__(self, tx: Transaction, header: ExportHeader) -> None:
         self.result = ImportResult()
         self._tx = tx
         self._seen = _Seen()

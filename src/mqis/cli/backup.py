@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mqis.admin.backup.manifest import Manifest
-from mqis.admin.backup.restoring import Plan, Wish, plan_restore
+from mqis.admin.backup.restoring import RestorePlan, RestoreRequest, plan_restore
 from mqis.admin.backup.restoring import restore as put_back
 from mqis.admin.backup.taking import take_backup
 from mqis.cli.options import ConfigOption, JsonOption, configuration
@@ -92,7 +92,7 @@ def restore(
     The store is marked as restored. 'mqis serve' then compares it with the other servers before it
     accepts changes, and removes the mark when it has caught up.
     """
-    plan = plan_restore(file, Wish(config, store_only, force, allow_outside))
+    plan = plan_restore(file, RestoreRequest(config, store_only, force, allow_outside))
     if not dry_run:
         put_back(plan)
     if json:
@@ -101,7 +101,7 @@ def restore(
     _show(plan, done=not dry_run)
 
 
-def _as_json(plan: Plan, *, done: bool) -> dict[str, object]:
+def _as_json(plan: RestorePlan, *, done: bool) -> dict[str, object]:
     return {
         "done": done,
         "files": {content.value: str(path) for content, path in plan.files.items()},
@@ -111,7 +111,7 @@ def _as_json(plan: Plan, *, done: bool) -> dict[str, object]:
     }
 
 
-def _show(plan: Plan, *, done: bool) -> None:
+def _show(plan: RestorePlan, *, done: bool) -> None:
     manifest = plan.manifest
     say(f"{plan.archive.path}: intact; {manifest.server} of {manifest.enterprise}, {manifest.role}")
     say(f"taken {manifest.created} by mqis {manifest.mqis}")
@@ -128,7 +128,7 @@ def _show(plan: Plan, *, done: bool) -> None:
     say(("next: " if done else "then: ") + _next(plan), "bold")
 
 
-def _next(plan: Plan) -> str:
+def _next(plan: RestorePlan) -> str:
     manifest = plan.manifest
     told = f"mqis serve --config {plan.wish.config}"
     if manifest.role == "none":

@@ -24,11 +24,11 @@ from mqis.cli.output import (
     say,
     table,
 )
-from mqis.protocol.capture.choice import Choice
+from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.conversations import Conversation, Summary
 from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
 from mqis.protocol.capture.registry import PROTOCOLS
-from mqis.protocol.capture.row import Row
+from mqis.protocol.capture.row import DecodedRow
 from mqis.wire.errors import MqisError
 from mqis.wire.pcap.captured import Captured
 from mqis.wire.pcap.classic import is_pcap
@@ -108,9 +108,9 @@ def capture(
         _say_left_out(found)
 
 
-def _choice(protocols: list[str], errors: bool) -> Choice:
+def _choice(protocols: list[str], errors: bool) -> CaptureFilter:
     try:
-        return Choice(frozenset(name.lower() for name in protocols), errors_only=errors)
+        return CaptureFilter(frozenset(name.lower() for name in protocols), errors_only=errors)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--protocol") from None
 
@@ -151,7 +151,7 @@ def _is_plain(place: Path, path: Path) -> bool:
 class _Found:
     """Yields the rows that the options select, and counts the unrecognised ones left out."""
 
-    def __init__(self, choice: Choice, *, everything: bool, bar: bool) -> None:
+    def __init__(self, choice: CaptureFilter, *, everything: bool, bar: bool) -> None:
         self._choice = choice
         self._bar = bar
         #: ``--protocol tcp`` and ``udp`` select conversations of unknown protocols.
@@ -159,7 +159,7 @@ class _Found:
         self.unrecognised = 0
         self.packets = 0
 
-    def rows(self, path: Path, networks: list[Network]) -> Iterator[Row]:
+    def rows(self, path: Path, networks: list[Network]) -> Iterator[DecodedRow]:
         decoder = CaptureDecoder(networks=networks)
         with _mapped(path) as data, _progress(path, len(data), shown=self._bar) as advance:
             for each in walk_capture(data):
@@ -172,7 +172,7 @@ class _Found:
             decoder.finish()
             yield from self._wanted(decoder.take())
 
-    def _wanted(self, rows: list[Row]) -> Iterator[Row]:
+    def _wanted(self, rows: list[DecodedRow]) -> Iterator[DecodedRow]:
         for row in rows:
             if row.kind == "unrecognised" and not self._everything:
                 self.unrecognised += 1
@@ -222,7 +222,7 @@ class _Lines:
         self._json = json
         self._console = console()
 
-    def row(self, row: Row, path: Path, *, name_file: bool) -> None:
+    def row(self, row: DecodedRow, path: Path, *, name_file: bool) -> None:
         if self._json:
             print(dumps(as_json(row, path)))
             return
@@ -235,7 +235,7 @@ class _Lines:
             print(line)
 
 
-def _line(row: Row) -> str:
+def _line(row: DecodedRow) -> str:
     what = " ".join(filter(None, (row.kind, row.summary)))
     if row.error is not None:
         what = f"{what}: {row.error}" if row.carrier else f"at offset {row.offset}: {row.error}"
@@ -262,7 +262,7 @@ def _time(time_ns: int | None) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ns // 1000 % 1_000_000:06}"
 
 
-def as_json(row: Row, path: Path) -> dict[str, object]:
+def as_json(row: DecodedRow, path: Path) -> dict[str, object]:
     return {
         "file": str(path),
         "frame": row.frame or None,

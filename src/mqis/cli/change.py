@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import Access, connected
+from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import print_json, say
 from mqis.cli.spread import spread
@@ -36,7 +36,7 @@ def create(
         ),
     ] = None,
     *,
-    access: Access,
+    access: OptionalLogonOptions,
     security: Annotated[
         str | None,
         typer.Option(
@@ -96,7 +96,7 @@ def set_(
     name: NameArgument,
     values: _Values,
     *,
-    access: Access,
+    access: OptionalLogonOptions,
 ) -> None:
     """Change properties of an object: all of the given ones, or none."""
     object_type = kind.object_type
@@ -110,7 +110,7 @@ def delete(
     kind: TypeArgument,
     name: NameArgument,
     *,
-    access: Access,
+    access: OptionalLogonOptions,
 ) -> None:
     """Delete an object."""
     with connected(access.login()) as remote:

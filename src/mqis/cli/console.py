@@ -141,8 +141,8 @@ def console(
     from mqis.config.sections import LogSection  # noqa: PLC0415
     from mqis.views.console.places import Places  # noqa: PLC0415
     from mqis.views.console.rights import Guest  # noqa: PLC0415
-    from mqis.web.serving import Opened, serve_console  # noqa: PLC0415
-    from mqis.web.settings import PORT, Settings  # noqa: PLC0415
+    from mqis.web.serving import ServingConsole, serve_console  # noqa: PLC0415
+    from mqis.web.settings import PORT, ConsoleSettings  # noqa: PLC0415
 
     logs.configure(LogSection())
     if store or server or journal or monitor or config:
@@ -160,7 +160,7 @@ def console(
     )
     if tables is None and run is not None:
         tables = run / "tables"
-    settings = Settings(
+    settings = ConsoleSettings(
         places,
         tables,
         listen,
@@ -174,7 +174,7 @@ def console(
         guest=Guest.parse(guest),
     )
 
-    def tell(opened: Opened) -> None:
+    def tell(opened: ServingConsole) -> None:
         if json:
             file = None if opened.file is None else str(opened.file)
             print(dumps({"url": opened.url, "token_file": file}), flush=True)

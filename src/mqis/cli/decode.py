@@ -11,13 +11,13 @@ from mqis.cli.hexinput import InputError, read_input
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_error, print_json, table
 from mqis.views.presentation.plain import as_json
-from mqis.wire.decoders import DECODERS, Decoder
+from mqis.wire.decoders import DECODERS, NamedDecoder
 from mqis.wire.errors import WireError
 
 _BY_NAME = {decoder.name: decoder for decoder in DECODERS}
 
 
-def _decoder(name: str) -> Decoder:
+def _decoder(name: str) -> NamedDecoder:
     if name not in _BY_NAME:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
@@ -33,7 +33,7 @@ def decode(
         ),
     ],
     protocol: Annotated[
-        Decoder | None,
+        NamedDecoder | None,
         typer.Option(
             "--protocol",
             "-p",
@@ -65,7 +65,7 @@ def decode(
 
 
 def _attempts(
-    octets: bytes, decoders: tuple[Decoder, ...]
+    octets: bytes, decoders: tuple[NamedDecoder, ...]
 ) -> tuple[dict[str, object], dict[str, WireError]]:
     decoded: dict[str, object] = {}
     failed: dict[str, WireError] = {}

@@ -178,11 +178,11 @@ class _Teller:
         from mqis.protocol.discovery import events  # noqa: PLC0415
 
         match event:
-            case events.Asked(network):
+            case events.RequestBroadcast(network):
                 return _asking(self._grounds[network])
-            case events.Answered(_, source, reply) if reply.own_site:
+            case events.ServerAnswered(_, source, reply) if reply.own_site:
                 return f"  {source} answers: it is in this site"
-            case events.Answered(_, source, reply):
+            case events.ServerAnswered(_, source, reply):
                 names = ", ".join(server.name for server in reply.servers)
                 return f"  {source} answers: site {reply.responding_site_id} has {names}"
             case events.Discarded(_, source, reason):

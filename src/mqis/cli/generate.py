@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from mqis.cli.options import JsonOption
 from mqis.cli.output import counted, error_console, print_json, say
-from mqis.lab.generate import Plan
+from mqis.lab.generate import GeneratePlan
 from mqis.lab.generate import generate as make
 
 _COLUMNS = (
@@ -53,7 +53,7 @@ def generate(
     json: JsonOption = False,
 ) -> None:
     """Generate journals and exports of all servers, with planted faults listed in a manifest."""
-    plan = Plan(sites, machines, queues, changes, seed, backups, faults, churn, live)
+    plan = GeneratePlan(sites, machines, queues, changes, seed, backups, faults, churn, live)
     console = error_console()
     visible = console.is_terminal
     with Progress(*_COLUMNS, console=console, transient=True, disable=not visible) as bar:

@@ -12,7 +12,7 @@ import typer
 
 from mqis.admin.join import Membership, Wanted
 from mqis.admin.join import join as make_member
-from mqis.cli.login import Account, connected
+from mqis.cli.login import LogonOptions, connected
 from mqis.cli.options import ConfigOption, ListenOption
 from mqis.cli.output import say
 from mqis.cli.spread import spread
@@ -45,7 +45,7 @@ class JoinRole(StrEnum):
 def join(
     *,
     pec: Annotated[str, typer.Option(metavar="NAME", help="The machine name of the PEC.")],
-    account: Account,
+    account: LogonOptions,
     role: Annotated[
         JoinRole,
         typer.Option(

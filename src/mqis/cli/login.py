@@ -29,7 +29,7 @@ class LoginError(MqisError):
     """The password is missing or cannot be read."""
 
 
-class Level(StrEnum):
+class ProtectionLevel(StrEnum):
     """The authentication levels of RPC calls."""
 
     CONNECT = "connect"
@@ -84,7 +84,7 @@ UserOption = Annotated[
     ),
 ]
 LevelOption = Annotated[
-    Level,
+    ProtectionLevel,
     typer.Option(
         help="The protection of a user's calls. Below integrity, a server treats the user as "
         "anonymous, unless its security.min_level allows it."
@@ -122,7 +122,7 @@ class Login:
 
 
 @dataclass(frozen=True)
-class Account:
+class LogonOptions:
     """The options of a command that needs a user."""
 
     _MISSING: ClassVar = "name a directory server with --server HOST[:PORT]"
@@ -130,7 +130,7 @@ class Account:
     server: ServerOption = None
     mapper_port: MapperPortOption = MAPPER_PORT
     user: UserOption = None
-    level: LevelOption = Level.PRIVACY
+    level: LevelOption = ProtectionLevel.PRIVACY
     auth: ProviderOption = Provider.NEGOTIATE
     verify: VerifyOption = True
 
@@ -155,10 +155,10 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Access(Account):
+class OptionalLogonOptions(LogonOptions):
     """The options of a command that anonymous users may use too."""
 
-    _MISSING: ClassVar = f"{Account._MISSING}, or find one with --discover"
+    _MISSING: ClassVar = f"{LogonOptions._MISSING}, or find one with --discover"
 
     anonymous: AnonymousOption = False
     discover: DiscoverOption = False

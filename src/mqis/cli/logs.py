@@ -26,7 +26,7 @@ _LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     time: str
     server: str
     level: str
@@ -84,11 +84,11 @@ def _files(run: Path, server: str | None) -> Iterator[tuple[str, Path]]:
     yield SUPERVISOR, run / f"{SUPERVISOR}.log"
 
 
-def _rank(line: Line) -> int:
+def _rank(line: LogLine) -> int:
     return _LEVELS.index(line.level) if line.level in _LEVELS else len(_LEVELS)
 
 
-def _show(line: Line, *, alone: bool) -> None:
+def _show(line: LogLine, *, alone: bool) -> None:
     print(plain(line.text if alone else f"{line.server:12} {line.text}"))
 
 
@@ -99,9 +99,9 @@ class _Reader:
         self._name, self._path = name, path
         self._file: BinaryIO | None = None
         self._rest = b""
-        self._last = Line("", name, "info", "")
+        self._last = LogLine("", name, "info", "")
 
-    def more(self) -> list[Line]:
+    def more(self) -> list[LogLine]:
         if self._file is None or self._replaced():
             try:
                 self._file = self._path.open("rb")
@@ -119,7 +119,7 @@ class _Reader:
         held = self._file.tell()
         return there.st_size < held
 
-    def _line(self, text: str) -> Line:
+    def _line(self, text: str) -> LogLine:
         """Parses a line; one without a time takes time and level from the line before."""
         moment, level = self._last.time, self._last.level
         if match := _TEXT.match(text):
@@ -130,5 +130,5 @@ class _Reader:
                 moment, level = str(content["time"]), str(content["level"])
             except (ValueError, KeyError, TypeError):
                 pass
-        self._last = Line(moment, self._name, level, text)
+        self._last = LogLine(moment, self._name, level, text)
         return self._last

@@ -75,7 +75,7 @@ ConfigOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 
-class Kind(StrEnum):
+class TypeName(StrEnum):
     """The types of objects, as the command line calls them."""
 
     QUEUE = ObjectType.QUEUE.label
@@ -95,7 +95,7 @@ NameArgument = Annotated[
     str, typer.Argument(metavar="PATH_OR_GUID", help="Its path name, or its GUID.")
 ]
 TypeArgument = Annotated[
-    Kind, typer.Argument(metavar="TYPE", case_sensitive=False, show_default=False)
+    TypeName, typer.Argument(metavar="TYPE", case_sensitive=False, show_default=False)
 ]
 
 

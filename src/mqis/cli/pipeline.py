@@ -20,7 +20,7 @@ from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 
 if TYPE_CHECKING:
-    from mqis.pipeline.tables import Tables
+    from mqis.pipeline.tables import TableDirectory
 
 app = typer.Typer(
     help="Audit and rebuild a directory from journals and exports.", no_args_is_help=True
@@ -70,7 +70,7 @@ _SEQ = re.compile(r"\d{1,15}|[0-9a-fA-F]{16}")
 
 
 @dataclass(frozen=True)
-class Place:
+class TableOptions:
     """The options that select the tables and the Spark that computes them."""
 
     tables: TablesOption = Path("tables")
@@ -85,7 +85,7 @@ class NoSparkError(MqisError):
 
 
 @contextmanager
-def _tables(place: Place, *inputs: str) -> Iterator[Tables]:
+def _tables(place: TableOptions, *inputs: str) -> Iterator[TableDirectory]:
     """Opens the tables in one Spark session, with a progress bar.
 
     The amount of data in them and in ``inputs`` decides the options that Java is started with.
@@ -97,7 +97,7 @@ def _tables(place: Place, *inputs: str) -> Iterator[Tables]:
             "the pipeline needs Spark: run 'make pipeline', or install mqis[pipeline]"
         ) from None
     from mqis.pipeline.session import Engine, is_large, session  # noqa: PLC0415
-    from mqis.pipeline.tables import Tables  # noqa: PLC0415
+    from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
     from mqis.pipeline.watching import watched  # noqa: PLC0415
 
     large = is_large(place.tables, *inputs)
@@ -112,7 +112,7 @@ def _tables(place: Place, *inputs: str) -> Iterator[Tables]:
                 bar.update(task, description="computing", completed=done, total=total)
 
             with watched(opened, tell):
-                yield Tables(opened, place.tables)
+                yield TableDirectory(opened, place.tables)
 
 
 @app.command()
@@ -122,7 +122,7 @@ def run(
     journals: JournalsOption = "",
     exports: ExportsOption = "",
     captures: CapturesOption = "",
-    place: Place,
+    place: TableOptions,
     json: JsonOption = False,
 ) -> None:
     """Run all jobs for which there is input, in one session."""
@@ -172,7 +172,7 @@ def ingest(
     journals: JournalsOption = "",
     exports: ExportsOption = "",
     captures: CapturesOption = "",
-    place: Place,
+    place: TableOptions,
     json: JsonOption = False,
 ) -> None:
     """Read journals, exports and captures into the tables records, objects, partitions, packets
@@ -191,7 +191,7 @@ def ingest(
 @spread
 def audit(
     *,
-    place: Place,
+    place: TableOptions,
     json: JsonOption = False,
 ) -> None:
     """Compare all replicas with their authorities, and explain differences.
@@ -215,7 +215,7 @@ def audit(
 @spread
 def lag(
     *,
-    place: Place,
+    place: TableOptions,
     json: JsonOption = False,
 ) -> None:
     """Measure the replication lag of each replica, missing numbers, and synchronisations."""
@@ -237,7 +237,7 @@ def lag(
 @spread
 def hygiene(
     *,
-    place: Place,
+    place: TableOptions,
     json: JsonOption = False,
 ) -> None:
     """Find faults in the directory on which all replicas agree: orphans, duplicates, ..."""
@@ -257,7 +257,7 @@ def hygiene(
 @spread
 def routes(
     *,
-    place: Place,
+    place: TableOptions,
     json: JsonOption = False,
 ) -> None:
     """Compute cost, next hop and path of the route for every pair of sites."""
@@ -280,7 +280,7 @@ def routes(
 @spread
 def what_if(
     *,
-    place: Place,
+    place: TableOptions,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Show this many of the worst.")
     ] = 20,
@@ -317,7 +317,7 @@ def traffic(
             metavar="LINK", help="Assume that this link failed: 'SITE - SITE'.", show_default=False
         ),
     ] = "",
-    place: Place,
+    place: TableOptions,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Show this many of the busiest.")
     ] = 20,
@@ -351,7 +351,7 @@ def rebuild(
     partition: Annotated[
         str, typer.Option(metavar="GUID", help="Only this partition.", show_default=False)
     ] = "",
-    place: Place,
+    place: TableOptions,
     json: JsonOption = False,
 ) -> None:
     """Write the directory as it was at a time, for 'mqis import --restore'."""
@@ -386,7 +386,7 @@ def _point(at: str, partition: str) -> tuple[Guid | None, datetime | None, int |
 def report(
     out: Annotated[Path, typer.Argument(help="The HTML file to write.")] = Path("report.html"),
     *,
-    place: Place,
+    place: TableOptions,
 ) -> None:
     """Write one HTML file with charts of the tables; it needs no network."""
     with _tables(place) as opened:
@@ -405,7 +405,7 @@ def stream(
         bool, typer.Option("--once", help="Read the present records, then end.")
     ] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1)] = 2.0,
-    place: Place,
+    place: TableOptions,
     json: JsonOption = False,
 ) -> None:
     """Follow journals as they grow: show replicas that are behind or differ.
@@ -440,7 +440,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)],
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
-    place: Place,
+    place: TableOptions,
     json: JsonOption = False,
 ) -> None:
     """Show some rows of a table."""
@@ -455,7 +455,7 @@ def show(
 # --- text output ----------------------------------------------------------------------------------
 
 
-def _divergence(tables: Tables) -> list[dict[str, Any]]:
+def _divergence(tables: TableDirectory) -> list[dict[str, Any]]:
     return [row.asDict() for row in tables.read("divergence").collect()]
 
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from mqis.admin.promote.following import plan_follow
-from mqis.admin.promote.plan import Plan
-from mqis.admin.promote.rebuilding import Wish, plan_rebuild
+from mqis.admin.promote.plan import PromotePlan
+from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import plan_takeover
-from mqis.cli.login import Account, connected
+from mqis.cli.login import LogonOptions, connected
 from mqis.cli.options import ConfigOption, JsonOption, ListenOption
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.spread import spread
@@ -64,7 +64,7 @@ def promote(
     force: Annotated[
         bool, typer.Option("--force", help="Go on although the lost server answers.")
     ] = False,
-    account: Account,
+    account: LogonOptions,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -77,7 +77,7 @@ def promote(
     if (rebuild is None) is not (to is None):
         raise typer.BadParameter("--rebuild NAME and --to DIR belong together; give both")
     if rebuild is not None and to is not None:
-        wish = Wish(rebuild, to, listen, port, queue_port, key, force)
+        wish = RebuildRequest(rebuild, to, listen, port, queue_port, key, force)
         rebuilding = plan_rebuild(file, wish)
         _show(rebuilding.plan, json=json, dry_run=dry_run)
         if not dry_run:
@@ -97,7 +97,7 @@ def promote(
         say("done; now carry out the steps under 'next'", "green")
 
 
-def _show(plan: Plan, *, json: bool, dry_run: bool) -> None:
+def _show(plan: PromotePlan, *, json: bool, dry_run: bool) -> None:
     if json:
         print_json({"dry_run": dry_run, **plan.to_json()})
         return

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from mqis.cli.login import Access, connected
+from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import (
     ConfigOption,
     JsonOption,
@@ -25,7 +25,7 @@ from mqis.cli.spread import spread
 from mqis.protocol.directory.export_format import value_to_json
 from mqis.protocol.directory.lookup_query import Order, SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
-from mqis.protocol.directory.sources import Names, Record, Source, StoreSource
+from mqis.protocol.directory.sources import Record, ReferenceNames, Source, StoreSource
 from mqis.views.presentation.properties import (
     LISTED,
     PropertyError,
@@ -48,7 +48,7 @@ def get(
     *,
     store: StoreOption = None,
     config: ConfigOption = None,
-    access: Access,
+    access: OptionalLogonOptions,
     prop: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Show only this property. May be repeated."),
@@ -66,7 +66,9 @@ def get(
 
 
 @contextmanager
-def source(store: str | None, config: Path | None, access: Access) -> Iterator[Source]:
+def source(
+    store: str | None, config: Path | None, access: OptionalLogonOptions
+) -> Iterator[Source]:
     """Connects to a server if the options ask for one, else opens the store."""
     if access.is_wanted:
         if store is not None:
@@ -97,7 +99,7 @@ def values_as_json(record: Record) -> dict[str, object]:
     }
 
 
-def object_as_table(record: Record, names: Names, *, everything: bool = True) -> Table:
+def object_as_table(record: Record, names: ReferenceNames, *, everything: bool = True) -> Table:
     title = cell(f"{record.type.label} {record.path or record.id}", "bold")
     made = table("property", "value", title=title)
     if everything:
@@ -119,7 +121,7 @@ def lookup(
     *,
     store: StoreOption = None,
     config: ConfigOption = None,
-    access: Access,
+    access: OptionalLogonOptions,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -156,7 +158,7 @@ def row_as_json(record: Record) -> dict[str, object]:
     return {"id": str(record.id), "path": record.path, **values_as_json(record)}
 
 
-def rows_as_table(rows: list[Record], columns: tuple[PropId, ...], names: Names) -> Table:
+def rows_as_table(rows: list[Record], columns: tuple[PropId, ...], names: ReferenceNames) -> Table:
     made = table(*(_heading(propid) for propid in columns))
     for record in rows:
         made.add_row(*(cell(shown(p, record.values[p], names)) for p in columns))

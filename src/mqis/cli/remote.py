@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from mqis.cli.login import Login, LoginError
-from mqis.client.remote import LogonError, Remote, User, connect
+from mqis.client.remote import LogonError, Remote, RemoteUser, connect
 from mqis.client.servers import ServerAddress
 
 
@@ -30,7 +30,7 @@ def connected(
     """Connects to the first server that answers; the connection ends with the block."""
     user = None
     if login.name is not None:
-        user = User(login.name, login.domain, login.auth_type, login.level, login.verify)
+        user = RemoteUser(login.name, login.domain, login.auth_type, login.level, login.verify)
     with asyncio.Runner() as runner:
         try:
             client = runner.run(connect(servers, user, secret))

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import Access, connected
+from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import print_json, say
 from mqis.cli.spread import spread
 from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import Names
+from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.exported import snapshot_of_export
 from mqis.views.routes.finding import compared, find_links, find_machine, snapshot_of_server
 from mqis.views.routes.text import as_json, blame, explained, summary
@@ -57,7 +57,7 @@ def route(
     directory: DirectoryOption = None,
     store: StoreOption = None,
     config: ConfigOption = None,
-    access: Access,
+    access: OptionalLogonOptions,
 ) -> None:
     """Show the route of a message from one machine to another (MS-MQBR).
 
@@ -74,7 +74,7 @@ def route(
     if json:
         print_json(as_json(found, left, before, removed))
     else:
-        _show(found, left, before, [Names(snapshot).link(link) for link in removed], explain_)
+        _show(found, left, before, [ObjectNames(snapshot).link(link) for link in removed], explain_)
     if found.breakage is not None:
         raise typer.Exit(1)
 
@@ -88,7 +88,7 @@ def map_(
     directory: DirectoryOption = None,
     store: StoreOption = None,
     config: ConfigOption = None,
-    access: Access,
+    access: OptionalLogonOptions,
 ) -> None:
     """Draw the enterprise: sites, links with their costs, gates."""
     snapshot = read_directory(directory, store, config, access)
@@ -100,7 +100,7 @@ def map_(
 
 
 def read_directory(
-    directory: Path | None, store: str | None, config: Path | None, access: Access
+    directory: Path | None, store: str | None, config: Path | None, access: OptionalLogonOptions
 ) -> Snapshot:
     """Reads the file, server or store that the options name, else the configured store."""
     if sum(given is not None for given in (directory, store, access.is_wanted or None)) > 1:
@@ -124,7 +124,7 @@ def _show(
     removed: list[str],
     in_full: bool,
 ) -> None:
-    names = Names(snapshot)
+    names = ObjectNames(snapshot)
     for line in explained(found, names) if in_full else summary(found, names):
         say(*line)
     if before is not None:

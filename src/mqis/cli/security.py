@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import Access, connected
+from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.spread import spread
@@ -27,7 +27,7 @@ def security(
     kind: TypeArgument,
     name: NameArgument,
     *,
-    access: Access,
+    access: OptionalLogonOptions,
     sddl: Annotated[
         str | None,
         typer.Option("--set", metavar="SDDL", help="Set this descriptor, then show the result."),

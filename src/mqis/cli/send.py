@@ -10,17 +10,17 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import Access
+from mqis.cli.login import OptionalLogonOptions
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.route import DirectoryOption, WithoutOption, read_directory
 from mqis.cli.spread import spread
-from mqis.lab.sending import QUEUE, Enterprise, Journey
+from mqis.lab.sending import QUEUE, Journey, SendingEnterprise
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import Names
+from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.exported import queue_of_export
 from mqis.views.routes.finding import RouteError, find_links, find_machine
 from mqis.views.routes.text import blame
@@ -48,7 +48,7 @@ def send(
     directory: DirectoryOption = None,
     store: StoreOption = None,
     config: ConfigOption = None,
-    access: Access,
+    access: OptionalLogonOptions,
 ) -> None:
     """Send a message through the enterprise, and compare its path with that of 'mqis route'.
 
@@ -73,7 +73,7 @@ def send(
     if json:
         print_json(_as_json(journey, found, queue, left, removed))
     else:
-        _show(journey, found, queue, left, [Names(snapshot).link(link) for link in removed])
+        _show(journey, found, queue, left, [ObjectNames(snapshot).link(link) for link in removed])
     if journey.failure is not None or not journey.took(found):
         raise typer.Exit(1)
 
@@ -82,7 +82,7 @@ async def _travel(
     snapshot: Snapshot, source: Guid, queue: Queue, body: str, timeout_s: float
 ) -> Journey:
     owners = {queue.identifier: queue.queue_manager} if isinstance(queue, PublicQueue) else {}
-    async with Enterprise(snapshot, owners.get) as enterprise:
+    async with SendingEnterprise(snapshot, owners.get) as enterprise:
         return await enterprise.send(source, queue, body.encode(), timeout_s)
 
 
@@ -113,7 +113,7 @@ def _format_name(queue: Queue) -> str:
 def _show(
     journey: Journey, found: Explanation, queue: Queue, snapshot: Snapshot, removed: list[str]
 ) -> None:
-    names = Names(snapshot)
+    names = ObjectNames(snapshot)
     ends = f"{names.machine(journey.source)} to {names.machine(journey.destination)}"
     ms = round(1000 * journey.seconds)
     hops = len(journey.passings)
@@ -141,7 +141,7 @@ def _show(
     _say_outcome(journey, found, names)
 
 
-def _say_outcome(journey: Journey, found: Explanation, names: Names) -> None:
+def _say_outcome(journey: Journey, found: Explanation, names: ObjectNames) -> None:
     if journey.failure is not None and found.breakage is not None and journey.took(found):
         for line in blame(found, names):  # the same failure, with names
             say(*line)
@@ -163,7 +163,7 @@ def _as_json(
     snapshot: Snapshot,
     removed: Sequence[Guid],
 ) -> dict[str, object]:
-    names = Names(snapshot)
+    names = ObjectNames(snapshot)
 
     def machine(guid: Guid) -> dict[str, str]:
         return {"id": str(guid), "name": names.machine(guid)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqis.cli.login import Access, connected
+from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, table
 from mqis.cli.spread import spread
@@ -11,7 +11,7 @@ from mqis.cli.spread import spread
 @spread
 def servers(
     *,
-    access: Access,
+    access: OptionalLogonOptions,
     json: JsonOption = False,
 ) -> None:
     """List the directory servers of every site, the authority of each site first."""

@@ -21,7 +21,7 @@ from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, counted, error_console, print_error, print_json, table
 from mqis.sim.coverage import DECISIONS, FAULTS, missing
 from mqis.sim.mutations import MUTATIONS
-from mqis.sim.runner import Options, Result, minimised, run_many, run_seed, scenario_of
+from mqis.sim.runner import Options, RunResult, minimised, run_many, run_seed, scenario_of
 
 _TAIL = 40
 
@@ -30,7 +30,7 @@ class _Summary(NamedTuple):
     """The results of many runs."""
 
     results: int
-    failed: list[Result]
+    failed: list[RunResult]
     counts: Counter[str]
     seconds: float
     healed: list[float]
@@ -127,14 +127,14 @@ def _one(seed: int, options: Options, *, trace: bool, json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _facts(result: Result) -> str:
+def _facts(result: RunResult) -> str:
     return (
         f"{result.simulated_s:.0f} simulated seconds, {result.messages} messages, agreement "
         f"{result.healed_s:.0f} s after the last fault, digest {result.digest}"
     )
 
 
-def _explain(result: Result, options: Options) -> None:
+def _explain(result: RunResult, options: Options) -> None:
     """Prints a violation, reduced to few steps, and the commands that repeat it."""
     violation = result.violation
     assert violation is not None
@@ -249,7 +249,7 @@ def _show(summary: _Summary) -> None:
         out.print(cell(f"  seed {result.seed}: {result.violation}"), soft_wrap=True)
 
 
-def _as_json(result: Result) -> dict[str, object]:
+def _as_json(result: RunResult) -> dict[str, object]:
     violation = result.violation
     return {
         "seed": result.seed,

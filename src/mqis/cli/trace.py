@@ -11,7 +11,7 @@ from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_json, say, table
 from mqis.config.nodes import load_nodes
-from mqis.views.tracing.trace import Trace
+from mqis.views.tracing.trace import ChangeTrace
 from mqis.views.tracing.trace import trace as follow
 
 
@@ -41,7 +41,7 @@ def trace(
     _show(found)
 
 
-def _show(found: Trace) -> None:
+def _show(found: ChangeTrace) -> None:
     for label, value in (("change", found.change), ("request", found.request)):
         if value is not None:
             say(f"{label:8} {value}")

@@ -28,17 +28,17 @@ from mqis.config.sections import LogSection
 from mqis.enterprise.control import LOCK
 from mqis.enterprise.example import EXAMPLE
 from mqis.enterprise.launch import PLAN, Launch, launch, make_run_directory
-from mqis.enterprise.plan import DEFAULT_NAME, Plan, PlanError, load_plan
+from mqis.enterprise.plan import DEFAULT_NAME, PlanError, RunPlan, load_plan
 from mqis.enterprise.setup import password_of
-from mqis.enterprise.states import State, load_states
+from mqis.enterprise.states import ProcessState, load_states
 
 LOG = "supervisor.log"
 _LOOK_S = 0.1
 _STYLES = {
-    State.READY: "green",
-    State.STARTING: "yellow",
-    State.PAUSING: "red",
-    State.FAILED: "bold red",
+    ProcessState.READY: "green",
+    ProcessState.STARTING: "yellow",
+    ProcessState.PAUSING: "red",
+    ProcessState.FAILED: "bold red",
 }
 
 
@@ -226,15 +226,15 @@ def _why(run: Path) -> str:
     )
 
 
-def _progress(run: Path, plan: Plan, began: float) -> Group:
+def _progress(run: Path, plan: RunPlan, began: float) -> Group:
     """A table of the servers and a progress bar, shown while they start."""
     states = load_states(run)
     known = states.servers if states is not None and holder(run / LOCK) is not None else {}
     made = table("server", "role", "site", "state")
     ready = 0
     for server in plan.servers:
-        state = known[server.name].state if server.name in known else State.WAITING
-        ready += state is State.READY
+        state = known[server.name].state if server.name in known else ProcessState.WAITING
+        ready += state is ProcessState.READY
         style = _STYLES.get(state, "dim")
         texts = (server.name, server.role.value, server.site)
         made.add_row(*map(cell, texts), Text(state.value, style=style))

@@ -4,7 +4,7 @@ from mqis.client.authentication import SignatureError, machine_signer
 from mqis.client.directory import DirectoryClient
 from mqis.client.elements import (
     ConnectedNetwork,
-    DirectoryObject,
+    DirectoryElement,
     Enterprise,
     Queue,
     QueueManager,
@@ -12,19 +12,19 @@ from mqis.client.elements import (
     Site,
     User,
 )
-from mqis.client.events import DirectoryEvents
+from mqis.client.events import ClientEvents
 from mqis.client.known import JsonFile, KnownServers
 from mqis.client.requests import Filter, Operator, SortOrder, default_attributes, equal
 from mqis.client.results import DirectoryOperationResult, Outcome
 from mqis.client.servers import NoServerError, ServerAddress
-from mqis.client.session import Connection, SessionSettings
+from mqis.client.session import DirectoryConnection, SessionSettings
 
 __all__ = [
+    "ClientEvents",
     "ConnectedNetwork",
-    "Connection",
     "DirectoryClient",
-    "DirectoryEvents",
-    "DirectoryObject",
+    "DirectoryConnection",
+    "DirectoryElement",
     "DirectoryOperationResult",
     "Enterprise",
     "Filter",

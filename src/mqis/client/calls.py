@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from mqis.client.session import SIGNATURE_SIZE, Session
+from mqis.client.session import SIGNATURE_SIZE, ServerSession
 from mqis.protocol.directory import signature
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.objects import NAME_PROPERTY
@@ -70,7 +70,7 @@ def _guid(target: Target) -> Guid:
 
 
 async def create_object(
-    session: Session, target: Target, properties: Properties, descriptor: bytes | None = None
+    session: ServerSession, target: Target, properties: Properties, descriptor: bytes | None = None
 ) -> dscomm.Created:
     """S_DSCreateObject (3.1.4.4). It asks for the GUID, which a server need not return."""
     checked(target, creating=True)
@@ -81,7 +81,7 @@ async def create_object(
     return await session.call(dscomm.CREATE_OBJECT, request)
 
 
-async def delete_object(session: Session, target: Target) -> dscomm.Result:
+async def delete_object(session: ServerSession, target: Target) -> dscomm.DirectoryResult:
     """S_DSDeleteObject, S_DSDeleteObjectGuid (3.1.4.5, 3.1.4.6)."""
     checked(target)
     if target.path is not None:
@@ -91,7 +91,9 @@ async def delete_object(session: Session, target: Target) -> dscomm.Result:
     return await session.call(dscomm.DELETE_OBJECT_GUID, by_guid)
 
 
-async def set_props(session: Session, target: Target, properties: Properties) -> dscomm.Result:
+async def set_props(
+    session: ServerSession, target: Target, properties: Properties
+) -> dscomm.DirectoryResult:
     """S_DSSetProps, S_DSSetPropsGuid (3.1.4.9, 3.1.4.10)."""
     checked(target)
     ids, values = _checked_count(tuple(properties)), tuple(properties.values())
@@ -103,8 +105,8 @@ async def set_props(session: Session, target: Target, properties: Properties) ->
 
 
 async def set_machine_properties(
-    session: Session, path: str, properties: Properties
-) -> dscomm.Result:
+    session: ServerSession, path: str, properties: Properties
+) -> dscomm.DirectoryResult:
     """S_DSQMSetMachineProperties (3.1.4.16); the server may require a signature."""
     ids, values = _checked_count(tuple(properties)), tuple(properties.values())
     number = session.new_context()
@@ -118,8 +120,8 @@ async def set_machine_properties(
 
 
 async def set_security(
-    session: Session, target: Target, information: int, data: bytes
-) -> dscomm.Result:
+    session: ServerSession, target: Target, information: int, data: bytes
+) -> dscomm.DirectoryResult:
     """S_DSSetObjectSecurity, S_DSSetObjectSecurityGuid (3.1.4.13, 3.1.4.14)."""
     checked(target)
     if target.path is not None:
@@ -132,7 +134,7 @@ async def set_security(
 # --- reads ----------------------------------------------------------------------------------------
 
 
-async def get_props(session: Session, target: Target, ids: Sequence[int]) -> dscomm.PropsGot:
+async def get_props(session: ServerSession, target: Target, ids: Sequence[int]) -> dscomm.PropsGot:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
     checked(target)
     asked, blank = _checked_count(ids), (NULL,) * len(ids)
@@ -157,7 +159,7 @@ def _security_digest(got: dscomm.SecurityGot) -> bytes:
 
 
 async def get_security(
-    session: Session, target: Target, information: int, length: int
+    session: ServerSession, target: Target, information: int, length: int
 ) -> dscomm.SecurityGot:
     """S_DSGetObjectSecurity, S_DSGetObjectSecurityGuid (3.1.4.11, 3.1.4.12)."""
     checked(target)
@@ -174,7 +176,7 @@ async def get_security(
 
 
 async def get_machine_security(
-    session: Session, target: Target, information: int, length: int
+    session: ServerSession, target: Target, information: int, length: int
 ) -> dscomm.SecurityGot:
     """S_DSQMGetObjectSecurity (3.1.4.15): the server may challenge the machine that asks."""
     checked(target)
@@ -196,7 +198,7 @@ async def get_machine_security(
         )
 
 
-async def create_servers_cache(session: Session, index: int) -> dscomm.ServersCache:
+async def create_servers_cache(session: ServerSession, index: int) -> dscomm.ServersCache:
     """S_DSCreateServersCache (3.1.4.20): the servers of the site with this number."""
     pointer = dscomm.StringPointer(None)
     request = dscomm.CreateServersCache(index, pointer, session.auth, SIGNATURE_SIZE)
@@ -211,7 +213,7 @@ def servers_text(got: dscomm.ServersCache) -> str:
     return (got.servers.text if got.servers else None) or ""
 
 
-async def get_server_port(session: Session) -> int:
+async def get_server_port(session: ServerSession) -> int:
     """S_DSGetServerPort (3.1.4.1) for TCP; 0 if the server does not say."""
     return (await session.call(dscomm.GET_SERVER_PORT, dscomm.GetServerPort(1))).port
 
@@ -220,7 +222,7 @@ async def get_server_port(session: Session) -> int:
 
 
 async def lookup_begin(
-    session: Session,
+    session: ServerSession,
     columns: Sequence[int],
     restrictions: Sequence[PropertyRestriction] = (),
     sort: Sequence[SortColumn] = (),
@@ -237,7 +239,7 @@ async def lookup_begin(
 
 
 async def lookup_next(
-    session: Session, handle: ContextHandle, columns: Sequence[int], size: int
+    session: ServerSession, handle: ContextHandle, columns: Sequence[int], size: int
 ) -> dscomm.LookupGot:
     """S_DSLookupNext (3.1.4.18): up to ``size`` values, whole objects only.
 
@@ -254,12 +256,12 @@ async def lookup_next(
     return await session.signed(dscomm.LOOKUP_NEXT, request, digest, {"size": size})
 
 
-async def lookup_end(session: Session, handle: ContextHandle) -> dscomm.HandleGot:
+async def lookup_end(session: ServerSession, handle: ContextHandle) -> dscomm.HandleGot:
     """S_DSLookupEnd (3.1.4.19)."""
     return await session.call(dscomm.LOOKUP_END, dscomm.HandleGiven(handle))
 
 
-async def abandon(session: Session, handle: ContextHandle) -> None:
+async def abandon(session: ServerSession, handle: ContextHandle) -> None:
     """Ends a lookup whose result no longer matters; ignores errors."""
     if session.usable:
         with suppress(MqisError):

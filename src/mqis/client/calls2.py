@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqis.client.calls import NULL, checked
-from mqis.client.session import SIGNATURE_SIZE, Session
+from mqis.client.session import SIGNATURE_SIZE, ServerSession
 from mqis.protocol.directory import signature
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.types.catalogue import EXTENDED
@@ -13,7 +13,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.ndr import ContextHandle
 
 
-async def get_computer_sites(session: Session, machine: str) -> dscomm2.ComputerSites:
+async def get_computer_sites(session: ServerSession, machine: str) -> dscomm2.ComputerSites:
     """S_DSGetComputerSites (3.3.4.1)."""
     request = dscomm2.GetComputerSites(machine, session.auth, SIGNATURE_SIZE)
     return await session.signed(
@@ -24,7 +24,7 @@ async def get_computer_sites(session: Session, machine: str) -> dscomm2.Computer
     )
 
 
-async def get_props_ex(session: Session, target: Target, propid: PropId) -> dscomm.PropsGot:
+async def get_props_ex(session: ServerSession, target: Target, propid: PropId) -> dscomm.PropsGot:
     """S_DSGetPropsEx, S_DSGetPropsGuidEx (3.3.4.2, 3.3.4.3)."""
     checked(target)
     if EXTENDED.get(propid) is not target.object_type:
@@ -46,32 +46,32 @@ async def get_props_ex(session: Session, target: Target, propid: PropId) -> dsco
     )
 
 
-async def begin_delete_notification(session: Session, path: str) -> dscomm.HandleGot:
+async def begin_delete_notification(session: ServerSession, path: str) -> dscomm.HandleGot:
     """S_DSBeginDeleteNotification (3.3.4.4): a queue if the path has a backslash, or a machine."""
     request = dscomm2.BeginDeleteNotification(path, session.auth)
     return await session.call(dscomm2.BEGIN_DELETE_NOTIFICATION, request, interface=dscomm2.DSCOMM2)
 
 
-async def notify_delete(session: Session, handle: ContextHandle) -> dscomm.Result:
+async def notify_delete(session: ServerSession, handle: ContextHandle) -> dscomm.DirectoryResult:
     """S_DSNotifyDelete (3.3.4.5)."""
     request = dscomm.HandleGiven(handle)
     return await session.call(dscomm2.NOTIFY_DELETE, request, interface=dscomm2.DSCOMM2)
 
 
-async def end_delete_notification(session: Session, handle: ContextHandle) -> None:
+async def end_delete_notification(session: ServerSession, handle: ContextHandle) -> None:
     """S_DSEndDeleteNotification (3.3.4.6)."""
     request = dscomm.HandleGiven(handle)
     await session.call(dscomm2.END_DELETE_NOTIFICATION, request, interface=dscomm2.DSCOMM2)
 
 
-async def is_server_gc(session: Session) -> bool:
+async def is_server_gc(session: ServerSession) -> bool:
     """S_DSIsServerGC (3.3.4.7)."""
     request = dscomm2.NoParameters()
     got = await session.call(dscomm2.IS_SERVER_GC, request, interface=dscomm2.DSCOMM2)
     return bool(got.is_gc)
 
 
-async def get_gc_list_in_domain(session: Session, domain: str) -> dscomm2.GCList:
+async def get_gc_list_in_domain(session: ServerSession, domain: str) -> dscomm2.GCList:
     """S_DSGetGCListInDomain (3.3.4.8)."""
     request = dscomm2.GetGCListInDomain(None, domain, session.auth, SIGNATURE_SIZE)
 

@@ -20,12 +20,12 @@ from typing import Any, TypeVar
 
 from mqis.client import calls, calls2, requests
 from mqis.client.authentication import MachineSigner, SignatureError
-from mqis.client.elements import DirectoryObject
-from mqis.client.events import DirectoryEvents
+from mqis.client.elements import DirectoryElement
+from mqis.client.events import ClientEvents
 from mqis.client.known import KnownServers
 from mqis.client.requests import Filter, SortOrder, equal
 from mqis.client.servers import ServerAddress
-from mqis.client.session import Connection, Session, SessionSettings
+from mqis.client.session import DirectoryConnection, ServerSession, SessionSettings
 from mqis.protocol.authentication import Initiator
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
@@ -42,7 +42,7 @@ from mqis.wire.mqds.values import prop
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, Value
 
-E = TypeVar("E", bound=DirectoryObject)
+E = TypeVar("E", bound=DirectoryElement)
 
 _EQ = 4
 #: The usual size of a descriptor; if it is larger, the server returns the size needed.
@@ -50,7 +50,7 @@ _FIRST_BUFFER = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LookupEntry:
     """An object found by a lookup, with the requested columns."""
 
     object_type: ObjectType
@@ -78,9 +78,9 @@ class DirectoryClient:
     if necessary.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: DirectoryConnection) -> None:
         self._connection = connection
-        self.events = DirectoryEvents(connection)
+        self.events = ClientEvents(connection)
 
     @classmethod
     async def connect(
@@ -101,7 +101,7 @@ class DirectoryClient:
         """
         known = servers if isinstance(servers, KnownServers) else KnownServers.of(servers)
         settings = SessionSettings(credentials, gss, signer, answer_challenges, ask_port, timeout_s)
-        connection = Connection(known, settings)
+        connection = DirectoryConnection(known, settings)
         await connection.session()
         return cls(connection)
 
@@ -125,7 +125,7 @@ class DirectoryClient:
         """True if there is a connection now; otherwise the next call makes one."""
         return self._connection.usable
 
-    async def _session(self) -> Session:
+    async def _session(self) -> ServerSession:
         return await self._connection.session()
 
     # --- elements ---------------------------------------------------------------------------------
@@ -154,18 +154,18 @@ class DirectoryClient:
             yield plan.columns.element(row)
 
     async def add(
-        self, element: DirectoryObject, attributes: Iterable[str] | None = None
+        self, element: DirectoryElement, attributes: Iterable[str] | None = None
     ) -> Guid | None:
         """Creates the object; returns its identifier if the server tells it."""
         return (await self.events.create_directory_object(element, attributes)).unwrap()
 
     async def write(
-        self, element: DirectoryObject, attributes: Iterable[str] | None = None
+        self, element: DirectoryElement, attributes: Iterable[str] | None = None
     ) -> None:
         """Changes the populated attributes, or only those named."""
         (await self.events.write_directory(element, attributes)).unwrap()
 
-    async def remove(self, element: DirectoryObject) -> None:
+    async def remove(self, element: DirectoryElement) -> None:
         (await self.events.delete_directory_object(element)).unwrap()
 
     # --- changes ----------------------------------------------------------------------------------
@@ -318,25 +318,27 @@ class DirectoryClient:
 
     async def find(
         self, object_type: ObjectType, columns: Sequence[PropId] = (), **equals: Value
-    ) -> AsyncIterator[Entry]:
+    ) -> AsyncIterator[LookupEntry]:
         """Yields objects of a type with equal properties, which are given by their short names."""
         name = NAME_PROPERTY.get(object_type)
         wanted = [IDENTIFIER_PROPERTY[object_type], *([] if name is None else [name])]
         wanted += [propid for propid in columns if propid not in wanted]
         restrictions = [_restriction(object_type, key, value) for key, value in equals.items()]
         async for row in self.lookup(wanted, restrictions):
-            yield Entry(object_type, dict(zip(wanted, row, strict=True)))
+            yield LookupEntry(object_type, dict(zip(wanted, row, strict=True)))
 
-    def queues(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[Entry]:
+    def queues(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[LookupEntry]:
         return self.find(ObjectType.QUEUE, columns, **equals)
 
-    def machines(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[Entry]:
+    def machines(
+        self, columns: Sequence[PropId] = (), **equals: Value
+    ) -> AsyncIterator[LookupEntry]:
         return self.find(ObjectType.MACHINE, columns, **equals)
 
-    def sites(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[Entry]:
+    def sites(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[LookupEntry]:
         return self.find(ObjectType.SITE, columns, **equals)
 
-    def links(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[Entry]:
+    def links(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[LookupEntry]:
         return self.find(ObjectType.ROUTINGLINK, columns, **equals)
 
     # --- servers and sites ------------------------------------------------------------------------
@@ -374,7 +376,7 @@ class DirectoryClient:
 
 
 async def _page(
-    session: Session, handle: ContextHandle, columns: Sequence[PropId]
+    session: ServerSession, handle: ContextHandle, columns: Sequence[PropId]
 ) -> list[tuple[PropVariant, ...]]:
     """The next rows, as many as fit in one call; none after the last."""
     width = len(columns)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from mqis.client.servers import MAPPER_PORT, NoServerError, ServerAddress
 from mqis.protocol.discovery.client import WAIT_FOR_RESPONSE_S, DiscoveryClient, Responder
-from mqis.protocol.discovery.events import Event, Finished
-from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.protocol.discovery.events import Event, ServerListComplete
+from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.runtime.discovery.networks import local_networks, network_of
 from mqis.runtime.discovery.responder import PORT
 from mqis.runtime.discovery.seeker import Endpoint, Ground, Seeker
@@ -26,8 +26,8 @@ from mqis.wire.guid import Guid
 class Discovered:
     """The result of one discovery run."""
 
-    finished: Finished
-    queue_manager: LocalQueueManager
+    finished: ServerListComplete
+    queue_manager: DiscoveryQueueManager
     responders: tuple[Responder, ...]
 
     def addresses(self, mapper_port: int = MAPPER_PORT) -> list[ServerAddress]:
@@ -62,7 +62,7 @@ async def discover(
     on_event: Callable[[Event], None] | None = None,
 ) -> Discovered:
     """Runs discovery once. It takes up to twice the timeout for each network."""
-    own = LocalQueueManager(enterprise, (site,) if site else ())
+    own = DiscoveryQueueManager(enterprise, (site,) if site else ())
     client = DiscoveryClient(own, prefer_own_site=prefer_own_site, timeout_s=timeout_s)
     finished = await Seeker(client, SystemEntropy(), on_event).run(where)
     return Discovered(finished, client.queue_manager, tuple(client.responders))

@@ -20,7 +20,7 @@ __all__ = [
     "ELEMENTS",
     "ConnectedNetwork",
     "CryptographicProvider",
-    "DirectoryObject",
+    "DirectoryElement",
     "DirectoryServerType",
     "Enterprise",
     "NetworkProtocol",
@@ -80,14 +80,14 @@ class CryptographicProvider(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryObject:
+class DirectoryElement:
     """The base of all elements (MS-MQDMPR 3.1.1)."""
 
     identifier: Guid | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueManager(DirectoryObject):
+class QueueManager(DirectoryElement):
     """A machine that runs Message Queuing (3.1.1.1)."""
 
     computer_name: str | None = None
@@ -127,7 +127,7 @@ class QueueManager(DirectoryObject):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue(DirectoryObject):
+class Queue(DirectoryElement):
     """A public queue (3.1.1.2)."""
 
     pathname: str | None = None
@@ -155,7 +155,7 @@ class Queue(DirectoryObject):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enterprise(DirectoryObject):
+class Enterprise(DirectoryElement):
     """The enterprise, of which there is one (3.1.1.6)."""
 
     name: str | None = None
@@ -172,7 +172,7 @@ class Enterprise(DirectoryObject):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site(DirectoryObject):
+class Site(DirectoryElement):
     """A site (3.1.1.7)."""
 
     name: str | None = None
@@ -191,7 +191,7 @@ class Site(DirectoryObject):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoutingLink(DirectoryObject):
+class RoutingLink(DirectoryElement):
     """A link between two sites (3.1.1.8)."""
 
     description: str | None = None
@@ -208,7 +208,7 @@ class RoutingLink(DirectoryObject):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectedNetwork(DirectoryObject):
+class ConnectedNetwork(DirectoryElement):
     """A network that machines are connected to (3.1.1.9)."""
 
     name: str | None = None
@@ -218,7 +218,7 @@ class ConnectedNetwork(DirectoryObject):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User(DirectoryObject):
+class User(DirectoryElement):
     """A user and its signing certificates (3.1.1.15)."""
 
     #: A SID (``wire.security.sid.Sid``).
@@ -231,7 +231,7 @@ class User(DirectoryObject):
 
 
 #: The elements of the protocol and their object types (3.2.1.1, which omits User).
-ELEMENTS: dict[type[DirectoryObject], ObjectType] = {
+ELEMENTS: dict[type[DirectoryElement], ObjectType] = {
     QueueManager: ObjectType.MACHINE,
     Queue: ObjectType.QUEUE,
     Enterprise: ObjectType.ENTERPRISE,

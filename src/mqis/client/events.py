@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from mqis.client import calls, requests
-from mqis.client.elements import DirectoryObject
+from mqis.client.elements import DirectoryElement
 from mqis.client.iterators import IteratorCollection, ReadIterator
-from mqis.client.requests import Filter, Refusal, SortOrder
+from mqis.client.requests import Filter, RequestRefusedError, SortOrder
 from mqis.client.results import DirectoryOperationResult, Outcome
 from mqis.client.servers import ServerAddress
-from mqis.client.session import Connection, Session
+from mqis.client.session import DirectoryConnection, ServerSession
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.errors import DirectoryError, ProtocolError
@@ -37,7 +37,7 @@ from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant
 
 T = TypeVar("T")
-E = TypeVar("E", bound=DirectoryObject)
+E = TypeVar("E", bound=DirectoryElement)
 
 log = logging.getLogger(__name__)
 
@@ -48,15 +48,15 @@ _NOT_FOUND = DirectoryOperationResult.OBJECT_NOT_FOUND
 _END = DirectoryOperationResult.END_OF_DATA
 
 
-class DirectoryEvents:
+class ClientEvents:
     """The events of a client, over a connection that finds a server when needed."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: DirectoryConnection) -> None:
         self._connection = connection
         self.iterators = IteratorCollection()
 
     async def create_directory_object(
-        self, element: DirectoryObject, attributes: Iterable[str] | None = None
+        self, element: DirectoryElement, attributes: Iterable[str] | None = None
     ) -> Outcome[Guid | None]:
         """Creates an object (3.2.6.1). The value is its identifier, None if not known."""
 
@@ -71,7 +71,7 @@ class DirectoryEvents:
 
         return await _as_outcome(steps)
 
-    async def _read_back(self, session: Session, target: Target) -> Guid | None:
+    async def _read_back(self, session: ServerSession, target: Target) -> Guid | None:
         """Reads a new object's identifier, which the server did not return (MQDS-3.2.6.1.1-08)."""
         if target.path is None or target.object_type not in NAME_PROPERTY:
             return None
@@ -82,7 +82,7 @@ class DirectoryEvents:
         found = got.values[0].value if got.result == HResult.MQ_OK else None
         return found if isinstance(found, Guid) else None
 
-    async def delete_directory_object(self, element: DirectoryObject) -> Outcome[None]:
+    async def delete_directory_object(self, element: DirectoryElement) -> Outcome[None]:
         """Deletes an object (3.2.6.2)."""
 
         async def steps() -> Outcome[None]:
@@ -94,7 +94,7 @@ class DirectoryEvents:
         return await _as_outcome(steps)
 
     async def write_directory(
-        self, element: DirectoryObject, attributes: Iterable[str] | None = None
+        self, element: DirectoryElement, attributes: Iterable[str] | None = None
     ) -> Outcome[None]:
         """Writes the populated attributes: those listed, or those that servers accept (3.2.6.7)."""
 
@@ -152,7 +152,7 @@ class DirectoryEvents:
 
     async def read_directory_begin(
         self,
-        kind: type[DirectoryObject],
+        kind: type[DirectoryElement],
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
         sort_order: Sequence[SortOrder] | None = None,
@@ -184,10 +184,10 @@ class DirectoryEvents:
             if iterator.handle is None:
                 self.iterators.remove(iterator)
 
-    async def read_directory_next(self, handle: ContextHandle) -> Outcome[DirectoryObject]:
+    async def read_directory_next(self, handle: ContextHandle) -> Outcome[DirectoryElement]:
         """Reads the next object (3.2.6.5); returns EndOfData after the last, at every call."""
 
-        async def steps() -> Outcome[DirectoryObject]:
+        async def steps() -> Outcome[DirectoryElement]:
             iterator = self._find(handle)
             columns, session = iterator.columns, iterator.session
             assert columns is not None
@@ -219,7 +219,7 @@ class DirectoryEvents:
     def _find(self, handle: ContextHandle) -> ReadIterator:
         iterator = self.iterators.find(handle)
         if iterator is None:
-            raise Refusal("there is no query with this handle")
+            raise RequestRefusedError("there is no query with this handle")
         return iterator
 
     # --- servers ----------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class DirectoryEvents:
         async def steps() -> Outcome[tuple[ServerAddress, ...]]:
             known = self._connection.known
             if known.site is None:
-                raise Refusal("the client does not know its site")
+                raise RequestRefusedError("the client does not know its site")
             session = await self._session()
             found = await _servers_of(session, known.site)
             known.replace(found)
@@ -244,7 +244,7 @@ class DirectoryEvents:
             log.error("the known directory servers were not refreshed: %s", outcome.error)
         return outcome
 
-    async def _session(self) -> Session:
+    async def _session(self) -> ServerSession:
         try:
             return await self._connection.session()
         except RpcConnectionError:
@@ -256,7 +256,7 @@ class DirectoryEvents:
 _SERVER_COLUMNS = (PropId.QM_PATHNAME_DNS, PropId.QM_PATHNAME, PropId.QM_ADDRESS)
 
 
-async def _servers_of(session: Session, site: Guid) -> list[ServerAddress]:
+async def _servers_of(session: ServerSession, site: Guid) -> list[ServerAddress]:
     restrictions = (
         PropertyRestriction(
             requests.Operator.GREATER_THAN, PropId.QM_SERVICE, prop(PropId.QM_SERVICE, 1)
@@ -299,7 +299,7 @@ async def _as_outcome(steps: Callable[[], Awaitable[Outcome[T]]]) -> Outcome[T]:
     """Converts errors to a status."""
     try:
         return await steps()
-    except Refusal as error:
+    except RequestRefusedError as error:
         return Outcome(error.status, error=error)
     except RpcConnectionError as error:
         return Outcome(_OFFLINE, error=error)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mqis.client.elements import DirectoryObject
-from mqis.client.requests import Columns
-from mqis.client.session import Session
+from mqis.client.elements import DirectoryElement
+from mqis.client.requests import ElementColumns
+from mqis.client.session import ServerSession
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.ndr import ContextHandle
 
@@ -16,12 +16,12 @@ from mqis.wire.ndr import ContextHandle
 class ReadIterator:
     """ReadDirectoryIteratorState; ``columns`` is known after the type-specific steps."""
 
-    element_type: type[DirectoryObject]
+    element_type: type[DirectoryElement]
     #: The server's handle; None until it has answered.
     handle: ContextHandle | None = None
-    columns: Columns[DirectoryObject] | None = None
+    columns: ElementColumns[DirectoryElement] | None = None
     #: The session in which the handle is valid.
-    session: Session | None = None
+    session: ServerSession | None = None
 
     @property
     def attributes(self) -> tuple[str, ...]:

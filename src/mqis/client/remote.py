@@ -16,7 +16,7 @@ from mqis.protocol.directory.sources import Record, as_guid
 from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
-from mqis.runtime.authentication.initiator import Credentials as Secret
+from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.errors import MqisError
@@ -39,7 +39,7 @@ class LogonError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class RemoteUser:
     """The user to log on as, and the security options."""
 
     name: str
@@ -54,7 +54,7 @@ class User:
 
 
 async def connect(
-    servers: Sequence[ServerAddress], user: User | None, secret: str | None
+    servers: Sequence[ServerAddress], user: RemoteUser | None, secret: str | None
 ) -> DirectoryClient:
     """Connects to the first server that answers; a refused logon is not tried elsewhere."""
     errors: list[tuple[ServerAddress, Exception]] = []
@@ -67,7 +67,7 @@ async def connect(
 
 
 async def _connect_to(
-    server: ServerAddress, user: User | None, secret: str | None
+    server: ServerAddress, user: RemoteUser | None, secret: str | None
 ) -> DirectoryClient:
     if user is None:
         return await DirectoryClient.connect([server])

@@ -1,6 +1,6 @@
 """The conversion of an event's arguments to those of a call (MS-MQDS 3.2.6).
 
-An event that has to be refused without a call raises ``Refusal`` here.
+An event that has to be refused without a call raises ``RequestRefusedError`` here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mqis.client.attributes import ATTRIBUTES
 from mqis.client.elements import (
     ELEMENTS,
     ConnectedNetwork,
-    DirectoryObject,
+    DirectoryElement,
     Enterprise,
     Queue,
     QueueManager,
@@ -40,22 +40,22 @@ from mqis.wire.mqds.query import PropertyRestriction, SortColumn
 from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 
-E = TypeVar("E", bound=DirectoryObject)
+E = TypeVar("E", bound=DirectoryElement)
 
 #: The attribute by which an object is addressed, beside its identifier.
-_NAME: dict[type[DirectoryObject], str] = {
+_NAME: dict[type[DirectoryElement], str] = {
     QueueManager: "computer_name",
     Queue: "pathname",
     Site: "name",
     ConnectedNetwork: "name",
 }
 #: Attributes that are read beyond the tables: routing needs a site's gates (MQDS-3.2.6.3.4-02).
-_ALSO_READ: dict[type[DirectoryObject], tuple[Attribute, ...]] = {
+_ALSO_READ: dict[type[DirectoryElement], tuple[Attribute, ...]] = {
     Site: (Attribute(("site_gate_identifier_list",), PropId.S_GATES, Conversion.COPY, "r"),),
 }
 
 
-class Refusal(ValueError):
+class RequestRefusedError(ValueError):
     """The event cannot be carried out with these arguments; no call was made."""
 
     def __init__(
@@ -95,20 +95,22 @@ def equal(attribute: str, value: object) -> Filter:
     return Filter(attribute, Operator.EQUALS, value)
 
 
-def object_type_of(kind: type[DirectoryObject]) -> ObjectType:
+def object_type_of(kind: type[DirectoryElement]) -> ObjectType:
     found = ELEMENTS.get(kind)
     if found is None:
-        raise Refusal(f"{getattr(kind, '__name__', kind)} is not an element of the directory")
+        raise RequestRefusedError(
+            f"{getattr(kind, '__name__', kind)} is not an element of the directory"
+        )
     return found
 
 
-def default_attributes(kind: type[DirectoryObject]) -> tuple[str, ...]:
+def default_attributes(kind: type[DirectoryElement]) -> tuple[str, ...]:
     """The attributes read by default: all readable ones except private properties."""
     object_type_of(kind)
     return tuple(row.names[0] for row in _readable(kind) if not row.private)
 
 
-def _readable(kind: type[DirectoryObject]) -> list[Attribute]:
+def _readable(kind: type[DirectoryElement]) -> list[Attribute]:
     return [row for row in ATTRIBUTES[kind] if row.read] + list(_ALSO_READ.get(kind, ()))
 
 
@@ -125,7 +127,7 @@ class Creation:
 
 
 #: The attributes that must be populated, and those of them that a given list must name.
-_REQUIRED: dict[type[DirectoryObject], tuple[tuple[str, ...], tuple[str, ...]]] = {
+_REQUIRED: dict[type[DirectoryElement], tuple[tuple[str, ...], tuple[str, ...]]] = {
     QueueManager: (("site_identifier_list", "computer_name"), ("site_identifier_list",)),
     Queue: (("pathname",), ()),
     Site: (("name",), ()),
@@ -138,18 +140,20 @@ _REQUIRED: dict[type[DirectoryObject], tuple[tuple[str, ...], tuple[str, ...]]] 
 _SECURED = (QueueManager, Queue, Site)
 
 
-def creation(element: DirectoryObject, attributes: Iterable[str] | None = None) -> Creation:
+def creation(element: DirectoryElement, attributes: Iterable[str] | None = None) -> Creation:
     kind = type(element)
     object_type = object_type_of(kind)
     if kind not in _REQUIRED:
-        raise Refusal(f"a {object_type.label} cannot be created")
+        raise RequestRefusedError(f"a {object_type.label} cannot be created")
     listed = None if attributes is None else {python_name(name) for name in attributes}
     populated, named = _REQUIRED[kind]
     for name in populated:
         if getattr(element, name) is None:
-            raise Refusal(f"a {object_type.label} cannot be created without {name}")
+            raise RequestRefusedError(f"a {object_type.label} cannot be created without {name}")
     if listed is not None and not listed.issuperset(named):
-        raise Refusal(f"the attributes of a {object_type.label} must include {', '.join(named)}")
+        raise RequestRefusedError(
+            f"the attributes of a {object_type.label} must include {', '.join(named)}"
+        )
     path = _creation_path(element)
     rows = [row for row in ATTRIBUTES[kind] if row.created]
     properties = _properties(element, rows, listed)
@@ -162,7 +166,7 @@ def creation(element: DirectoryObject, attributes: Iterable[str] | None = None) 
     return Creation(Target(object_type, path), descriptor, properties)
 
 
-def _creation_path(element: DirectoryObject) -> str | None:
+def _creation_path(element: DirectoryElement) -> str | None:
     if isinstance(element, RoutingLink):
         ends = (element.site1_identifier, element.site2_identifier)
         return "".join(end.big_endian.hex().upper() for end in ends if end is not None)
@@ -171,7 +175,7 @@ def _creation_path(element: DirectoryObject) -> str | None:
 
 
 def _properties(
-    element: DirectoryObject, rows: Iterable[Attribute], listed: set[str] | None
+    element: DirectoryElement, rows: Iterable[Attribute], listed: set[str] | None
 ) -> dict[int, PropVariant]:
     """The properties of populated attributes, only of those listed if there is a list."""
     return {
@@ -187,17 +191,17 @@ def _properties(
 # --- Delete Directory Object, Write Directory (3.2.6.2, 3.2.6.7) ----------------------------------
 
 
-def deletion(element: DirectoryObject) -> Target:
+def deletion(element: DirectoryElement) -> Target:
     kind = type(element)
     object_type = object_type_of(kind)
     if kind is Enterprise:
-        raise Refusal("an enterprise cannot be deleted")
+        raise RequestRefusedError("an enterprise cannot be deleted")
     if isinstance(element, User):
         return Target(object_type, None, _one_digest(element.certificate_digest_list))
     return _address(element, object_type)
 
 
-def _address(element: DirectoryObject, object_type: ObjectType) -> Target:
+def _address(element: DirectoryElement, object_type: ObjectType) -> Target:
     """The target by name if the specification says so, else by identifier."""
     name = _NAME[type(element)] if isinstance(element, (QueueManager, Queue)) else None
     path = None if name is None else getattr(element, name)
@@ -205,7 +209,7 @@ def _address(element: DirectoryObject, object_type: ObjectType) -> Target:
         return Target(object_type, path)
     if element.identifier is None:
         wanted = "identifier" if name is None else f"{name} or identifier"
-        raise Refusal(f"a {object_type.label} is addressed by its {wanted}")
+        raise RequestRefusedError(f"a {object_type.label} is addressed by its {wanted}")
     return Target(object_type, None, element.identifier)
 
 
@@ -213,7 +217,7 @@ def _one_digest(value: object) -> Guid:
     """The digest of the only certificate by which a user is addressed (3.2.6.2.6, 3.2.6.3.7)."""
     digests = (value,) if isinstance(value, (Guid, str)) else value
     if not isinstance(digests, (tuple, list)) or len(digests) != 1:
-        raise Refusal("a user is addressed by exactly one certificate digest")
+        raise RequestRefusedError("a user is addressed by exactly one certificate digest")
     return _as_guid(digests[0])
 
 
@@ -222,14 +226,14 @@ def _as_guid(value: object) -> Guid:
         try:
             return Guid.parse(value)
         except ValueError as error:
-            raise Refusal(str(error)) from error
+            raise RequestRefusedError(str(error)) from error
     if not isinstance(value, Guid):
-        raise Refusal(f"{value!r} is not a GUID")
+        raise RequestRefusedError(f"{value!r} is not a GUID")
     return value
 
 
 def writing(
-    element: DirectoryObject, attributes: Iterable[str] | None = None
+    element: DirectoryElement, attributes: Iterable[str] | None = None
 ) -> tuple[Target, dict[int, PropVariant]]:
     kind = type(element)
     object_type = object_type_of(kind)
@@ -245,7 +249,7 @@ def writing(
 
 
 @dataclass(frozen=True, slots=True)
-class Columns(Generic[E]):
+class ElementColumns(Generic[E]):
     """The attributes to read of an element, and the properties that carry them, each once."""
 
     kind: type[E]
@@ -262,7 +266,7 @@ class Columns(Generic[E]):
         return self.kind(**populated)
 
 
-def columns(kind: type[E], attributes: Iterable[str] | None = None) -> Columns[E]:
+def columns(kind: type[E], attributes: Iterable[str] | None = None) -> ElementColumns[E]:
     """The columns for a list of attributes; unknown names are ignored."""
     object_type_of(kind)
     names = list(default_attributes(kind) if attributes is None else map(python_name, attributes))
@@ -271,14 +275,14 @@ def columns(kind: type[E], attributes: Iterable[str] | None = None) -> Columns[E
     rows = {row.names[0]: row for row in _readable(kind)}
     propids = dict.fromkeys(rows[name].propid for name in names if name in rows)
     if not propids:
-        raise Refusal(
+        raise RequestRefusedError(
             f"the directory has none of these attributes: {', '.join(names) or 'none given'}",
             DirectoryOperationResult.ATTRIBUTE_NOT_FOUND,
         )
-    return Columns(kind, tuple(names), tuple(propids))
+    return ElementColumns(kind, tuple(names), tuple(propids))
 
 
-def direct_target(kind: type[DirectoryObject], filters: Sequence[Filter]) -> Target | None:
+def direct_target(kind: type[DirectoryElement], filters: Sequence[Filter]) -> Target | None:
     """The target that a single filter names, if one call can read it; None if it takes a lookup."""
     object_type = object_type_of(kind)
     if len(filters) != 1 or filters[0].operator != Operator.EQUALS:
@@ -295,7 +299,7 @@ def direct_target(kind: type[DirectoryObject], filters: Sequence[Filter]) -> Tar
     if kind not in (QueueManager, Queue) or name != _NAME[kind]:
         return None
     if not isinstance(value, str):
-        raise Refusal(f"{value!r} is not a {name}")
+        raise RequestRefusedError(f"{value!r} is not a {name}")
     return Target(object_type, value)
 
 
@@ -303,7 +307,7 @@ def direct_target(kind: type[DirectoryObject], filters: Sequence[Filter]) -> Tar
 class Lookup(Generic[E]):
     """The arguments of S_DSLookupBegin."""
 
-    columns: Columns[E]
+    columns: ElementColumns[E]
     restrictions: tuple[PropertyRestriction, ...]
     sort: tuple[SortColumn, ...]
 
@@ -319,7 +323,9 @@ def lookup(
     names = default_attributes(kind) if attributes is None else tuple(attributes)
     orders = tuple(sort_order or (SortOrder(),) * len(names))
     if len(orders) != len(names):
-        raise Refusal(f"there are {len(orders)} sort orders for {len(names)} attributes")
+        raise RequestRefusedError(
+            f"there are {len(orders)} sort orders for {len(names)} attributes"
+        )
     return Lookup(
         columns(kind, attributes),
         tuple(_restriction(kind, wanted) for wanted in filters or ()),
@@ -327,21 +333,21 @@ def lookup(
     )
 
 
-def _restriction(kind: type[DirectoryObject], wanted: Filter) -> PropertyRestriction:
+def _restriction(kind: type[DirectoryElement], wanted: Filter) -> PropertyRestriction:
     name = python_name(wanted.attribute)
     row = next((r for r in ATTRIBUTES[kind] if r.filterable and r.names[0] == name), None)
     if row is None:
-        raise Refusal(f"a {ELEMENTS[kind].label} cannot be looked up by {name}")
+        raise RequestRefusedError(f"a {ELEMENTS[kind].label} cannot be looked up by {name}")
     try:
         return PropertyRestriction(
             Operator(wanted.operator), row.propid, constant(row, wanted.value)
         )
     except ValueError as error:
-        raise Refusal(f"{name}: {error}") from error
+        raise RequestRefusedError(f"{name}: {error}") from error
 
 
 def _sort_keys(
-    kind: type[DirectoryObject], names: Sequence[str], orders: Sequence[SortOrder]
+    kind: type[DirectoryElement], names: Sequence[str], orders: Sequence[SortOrder]
 ) -> tuple[SortColumn, ...]:
     """The sort keys, highest priority first; attributes without a property are dropped."""
     rows = {row.names[0]: row for row in _readable(kind)}

@@ -62,7 +62,7 @@ class SessionSettings:
     timeout_s: float = 15.0
 
 
-class Session:
+class ServerSession:
     """A session made by ``open``; it is usable between ``validate`` and ``close``."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Session:
         self._given_up = False
 
     @classmethod
-    async def open(cls, server: ServerAddress, settings: SessionSettings) -> Session:
+    async def open(cls, server: ServerAddress, settings: SessionSettings) -> ServerSession:
         """Binds dscomm at the first of the server's addresses that answers (2.1, 3.2.3)."""
         errors: list[tuple[str, Exception]] = []
         for host in (server.host, *server.addresses):
@@ -92,7 +92,9 @@ class Session:
         raise kind("; ".join(f"{host}: {error}" for host, error in errors))
 
     @classmethod
-    async def _open(cls, server: ServerAddress, host: str, settings: SessionSettings) -> Session:
+    async def _open(
+        cls, server: ServerAddress, host: str, settings: SessionSettings
+    ) -> ServerSession:
         port = await find_port(server, dscomm.SYNTAX, settings.timeout_s, host)
         session = await cls._bind(server, host, port, settings)
         if not settings.ask_port:
@@ -111,7 +113,7 @@ class Session:
     @classmethod
     async def _bind(
         cls, server: ServerAddress, host: str, port: int, settings: SessionSettings
-    ) -> Session:
+    ) -> ServerSession:
         callbacks = Callbacks(settings.signer, settings.answer_challenges)
         credentials = settings.credentials
         rpc = await RpcClient.connect(
@@ -217,7 +219,7 @@ class Session:
         return answer
 
 
-class Connection:
+class DirectoryConnection:
     """A session on demand, with the current server or the first that answers (3.2.3).
 
     A lost session is replaced at the next call. No call is repeated.
@@ -226,7 +228,7 @@ class Connection:
     def __init__(self, known: KnownServers, settings: SessionSettings) -> None:
         self.known = known
         self.settings = settings
-        self._session: Session | None = None
+        self._session: ServerSession | None = None
         self._initialising = asyncio.Lock()
         self._closed = False
 
@@ -234,7 +236,7 @@ class Connection:
     def usable(self) -> bool:
         return self._session is not None and self._session.usable
 
-    async def session(self) -> Session:
+    async def session(self) -> ServerSession:
         """The current or a new session; ``NoServerError`` if no server answers."""
         if self._session is not None and self._session.usable:
             return self._session
@@ -248,11 +250,11 @@ class Connection:
                 self._session = await self._initialise()
             return self._session
 
-    async def _initialise(self) -> Session:
+    async def _initialise(self) -> ServerSession:
         errors: list[tuple[ServerAddress, Exception]] = []
         for server in self.known.in_order():
             try:
-                session = await Session.open(server, self.settings)
+                session = await ServerSession.open(server, self.settings)
             except RpcConnectionError as error:
                 errors.append((server, error))
                 continue

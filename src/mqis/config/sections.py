@@ -31,7 +31,7 @@ from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
 
-class Role(StrEnum):
+class ConfiguredRole(StrEnum):
     """The role of a server in the enterprise (MC-MQDSRP 1.3.1)."""
 
     PEC = "pec"
@@ -79,10 +79,10 @@ class ServerSection:
     name: str = field(
         default="", metadata=about(as_text, "The name of this computer in the directory.")
     )
-    role: Role = field(
-        default=Role.NONE,
+    role: ConfiguredRole = field(
+        default=ConfiguredRole.NONE,
         metadata=about(
-            one_of(Role),
+            one_of(ConfiguredRole),
             "pec: the primary enterprise controller, authority of the enterprise partition; psc: "
             "the primary site controller, authority of its site; bsc: a backup that replicates "
             "from them; none: a directory on its own.",

@@ -42,7 +42,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerPorts:
     """The address and ports of a server."""
 
     address: str
@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    places: Mapping[str, Place]
+    places: Mapping[str, ServerPorts]
     #: Notes about ports that were replaced.
     notes: tuple[str, ...]
 
@@ -59,7 +59,7 @@ class Assigned:
 def assign(
     run: Path,
     names: Sequence[str],
-    known: Mapping[str, Place] | None = None,
+    known: Mapping[str, ServerPorts] | None = None,
     *,
     own: bool | None = None,
 ) -> Assigned:
@@ -89,7 +89,7 @@ class _Assigner:
         self._own = own_addresses_work() if own is None else own
         self._notes: list[str] = []
 
-    def assign(self, names: Sequence[str], known: Mapping[str, Place]) -> Assigned:
+    def assign(self, names: Sequence[str], known: Mapping[str, ServerPorts]) -> Assigned:
         found = {name: self._settle(name, known[name]) for name in names if name in known}
         taken = {place.address for place in found.values()}
         fresh = self._addresses(taken)
@@ -97,9 +97,9 @@ class _Assigner:
             if name in found:
                 continue
             if self._own:
-                found[name] = self._settle(name, Place(next(fresh), Ports()))
+                found[name] = self._settle(name, ServerPorts(next(fresh), Ports()))
             else:
-                found[name] = Place(LOOPBACK, self._block(self._seed + number))
+                found[name] = ServerPorts(LOOPBACK, self._block(self._seed + number))
         return Assigned({name: found[name] for name in names}, tuple(self._notes))
 
     def _addresses(self, taken: set[str]) -> Iterator[str]:
@@ -114,7 +114,7 @@ class _Assigner:
                 yield address
         raise NodesError("no address is left for another server: an enterprise may have 254")
 
-    def _settle(self, name: str, place: Place) -> Place:
+    def _settle(self, name: str, place: ServerPorts) -> ServerPorts:
         """Returns ``place``, with other ports instead of those that are not available."""
         ports = place.ports
         for kind, wanted in zip(_KINDS, astuple(ports), strict=True):
@@ -126,7 +126,7 @@ class _Assigner:
                 f"{name}: {kind} port {place.address}:{wanted} is {reason}; took {other}"
             )
             ports = replace(ports, **{kind: other})
-        return Place(place.address, ports)
+        return ServerPorts(place.address, ports)
 
     def _hold(self, address: str, port: int, kind: str) -> str | None:
         """Binds a port until the end of the assignment; returns the reason if that fails."""

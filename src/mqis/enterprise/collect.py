@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mqis.enterprise.polling import Polled, ReadStore, poll, read_store
 from mqis.enterprise.roster import Roster, RosterEntry, roster_of_run
-from mqis.enterprise.states import State
+from mqis.enterprise.states import ProcessState
 from mqis.enterprise.status import EnterpriseStatus, MemberState, MemberStatus, ReplicaStatus
 from mqis.server.monitoring.status import PartitionStatus
 
@@ -131,7 +131,7 @@ def _pid(polled: Polled) -> int | None:
 
 def _is_explained(entry: RosterEntry) -> bool:
     """True if the supervisor knows why the server does not answer."""
-    return entry.supervised is not None and entry.supervised.state is not State.READY
+    return entry.supervised is not None and entry.supervised.state is not ProcessState.READY
 
 
 def _condition(polled: Polled, comparison: _Comparison) -> tuple[MemberState, float | None, str]:
@@ -141,7 +141,7 @@ def _condition(polled: Polled, comparison: _Comparison) -> tuple[MemberState, fl
     if polled.answered and polled.status is not None:
         comparison.since.pop(silent, None)
         # Its monitoring answers before it accepts calls, while it gets its directory.
-        starting = known is not None and known.state is State.STARTING
+        starting = known is not None and known.state is ProcessState.STARTING
         state = MemberState.STARTING if starting else MemberState.READY
         return state, polled.status.started, ""
     if known is not None and _is_explained(entry):

@@ -9,7 +9,7 @@ from mqis.config.file import default_toml, override, read
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.privatefiles import write_private
 from mqis.config.sections import Config
-from mqis.enterprise.plan import DEFAULT_OPTIONS, Plan, ServerRole
+from mqis.enterprise.plan import DEFAULT_OPTIONS, RunPlan, ServerRole
 from mqis.server.identity import seed_text
 
 #: The accounts file in the run directory, which all servers share.
@@ -23,7 +23,7 @@ def is_member(place: NodePlace) -> bool:
 
 
 def write_config(
-    plan: Plan, nodes: Nodes, place: NodePlace, member: Membership | None = None
+    plan: RunPlan, nodes: Nodes, place: NodePlace, member: Membership | None = None
 ) -> None:
     """Writes or updates the configuration of a server, atomically."""
     path = Path(place.config)
@@ -42,7 +42,7 @@ def write_config(
     write_private(path, text)
 
 
-def _own_keys(plan: Plan, nodes: Nodes, place: NodePlace) -> dict[str, dict[str, object]]:
+def _own_keys(plan: RunPlan, nodes: Nodes, place: NodePlace) -> dict[str, dict[str, object]]:
     """The addresses at which the server and the others listen."""
     return {
         "rpc": {
@@ -62,7 +62,7 @@ def _own_keys(plan: Plan, nodes: Nodes, place: NodePlace) -> dict[str, dict[str,
     }
 
 
-def _lasting_keys(plan: Plan, place: NodePlace) -> dict[str, dict[str, object]]:
+def _lasting_keys(plan: RunPlan, place: NodePlace) -> dict[str, dict[str, object]]:
     return {
         "server": {"name": place.name, "role": place.role, "site": place.site},
         "enterprise": {"name": plan.enterprise.name},
@@ -74,7 +74,7 @@ def _lasting_keys(plan: Plan, place: NodePlace) -> dict[str, dict[str, object]]:
     }
 
 
-def _membership(plan: Plan, member: Membership) -> dict[str, dict[str, object]]:
+def _membership(plan: RunPlan, member: Membership) -> dict[str, dict[str, object]]:
     return {
         "replication": {
             "pec": plan.pec.name,

@@ -6,7 +6,7 @@ Each is created at its authority, so that nothing waits for replication.
 from __future__ import annotations
 
 from mqis.config.nodes import NodePlace, Nodes, NodesError
-from mqis.enterprise.plan import LinkPlan, MachinePlan, Plan, QueuePlan, ServerRole
+from mqis.enterprise.plan import LinkPlan, MachinePlan, QueuePlan, RunPlan, ServerRole
 from mqis.enterprise.setup import Administrator, Changing, Connect
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.service import ServiceBits
@@ -26,7 +26,7 @@ _BITS = {
 }
 
 
-def fill(plan: Plan, nodes: Nodes, who: Administrator, connect: Connect) -> None:
+def fill(plan: RunPlan, nodes: Nodes, who: Administrator, connect: Connect) -> None:
     """Creates missing objects; leaves existing ones as they are."""
     for site in plan.sites:
         with connect(_authority(nodes, site.name), who) as authority:
@@ -45,7 +45,7 @@ def _authority(nodes: Nodes, site: str) -> NodePlace:
     return next(n for n in nodes if name_key(n.site) == key and n.role != ServerRole.BSC)
 
 
-def _fill_site(plan: Plan, site: str, authority: Changing) -> None:
+def _fill_site(plan: RunPlan, site: str, authority: Changing) -> None:
     key = name_key(site)
     own = {name_key(s.name) for s in plan.servers if name_key(s.site) == key}
     for server in plan.servers:
@@ -109,7 +109,7 @@ def _link(link: LinkPlan, pec: Changing) -> None:
     pec.create(LINK, first + second, properties, None)
 
 
-def _gates(plan: Plan, site: str, pec: Changing) -> None:
+def _gates(plan: RunPlan, site: str, pec: Changing) -> None:
     routing = [s.name for s in plan.servers if s.routing and name_key(s.site) == name_key(site)]
     if not routing:
         return

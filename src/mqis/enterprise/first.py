@@ -12,7 +12,7 @@ from mqis.config.nodes import NodePlace, Nodes, NodesError
 from mqis.config.privatefiles import make_private_directory
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import write_config
-from mqis.enterprise.plan import Plan
+from mqis.enterprise.plan import RunPlan
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
@@ -29,7 +29,7 @@ from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
 
 
-def found_pec(plan: Plan, nodes: Nodes) -> None:
+def found_pec(plan: RunPlan, nodes: Nodes) -> None:
     """Makes store, key and configuration of the first server, unless it has them."""
     place = nodes.named(plan.pec.name)
     home = Path(place.home)
@@ -54,7 +54,7 @@ def found_pec(plan: Plan, nodes: Nodes) -> None:
     draft.replace(place.store)
 
 
-def _complete(tx: Transaction, plan: Plan, made: Callable[[OwnChange], None]) -> None:
+def _complete(tx: Transaction, plan: RunPlan, made: Callable[[OwnChange], None]) -> None:
     events = DirectoryEvents(tx, int(time()), SystemEntropy(), observe=made)
     events.create_directory_object(
         ObjectType.CN,

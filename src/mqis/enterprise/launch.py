@@ -24,12 +24,12 @@ from mqis.config.logs import details
 from mqis.config.nodes import FILE, NodePlace, Nodes, NodesError, load_nodes
 from mqis.config.privatefiles import make_private_directory
 from mqis.config.processlocks import ProcessLock, holder
-from mqis.enterprise.addresses import Assigned, Place, Ports, assign
+from mqis.enterprise.addresses import Assigned, Ports, ServerPorts, assign
 from mqis.enterprise.configs import write_config
 from mqis.enterprise.control import LOCK, ControlServer
 from mqis.enterprise.filling import fill
 from mqis.enterprise.first import found_pec
-from mqis.enterprise.plan import Plan, ServerPlan, ServerRole
+from mqis.enterprise.plan import RunPlan, ServerPlan, ServerRole
 from mqis.enterprise.recovery import recover
 from mqis.enterprise.setup import (
     Administrator,
@@ -50,7 +50,7 @@ SERVERS = "servers"
 class Launch:
     """The plan to bring up, and its run directory."""
 
-    plan: Plan
+    plan: RunPlan
     run: Path
     connect: Connect
     #: The plan as text, which is kept; file names in it are relative to ``beside``.
@@ -61,7 +61,7 @@ class Launch:
     patience: Patience = field(default_factory=Patience)
 
 
-class Enterprise:
+class RunningEnterprise:
     """A run directory that this process has locked, and its servers.
 
     async with Enterprise(launch, told) as enterprise:
@@ -79,7 +79,7 @@ class Enterprise:
         self.ended = asyncio.Event()
         self._control = ControlServer(self.run, self.ended.set)
 
-    async def __aenter__(self) -> Enterprise:
+    async def __aenter__(self) -> RunningEnterprise:
         make_run_directory(self.run)
         if not self._lock.take():
             raise NodesError(
@@ -126,7 +126,7 @@ class Enterprise:
         )
 
     def _addresses(self) -> Assigned:
-        known: dict[str, Place] = {}
+        known: dict[str, ServerPorts] = {}
         names = [server.name for server in self.launch.plan.servers]
         if (self.run / FILE).exists():
             before = load_nodes(self.run)
@@ -195,7 +195,7 @@ async def launch(
 ) -> None:
     """Brings an enterprise up, supervises it, and ends it at a signal or 'mqis down'."""
     loop = asyncio.get_running_loop()
-    async with Enterprise(what, told) as enterprise:
+    async with RunningEnterprise(what, told) as enterprise:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, enterprise.on_signal, number)
         ending = asyncio.create_task(enterprise.ended.wait())
@@ -228,7 +228,7 @@ def make_run_directory(run: Path) -> None:
         )
 
 
-def _node(run: Path, server: ServerPlan, place: Place) -> NodePlace:
+def _node(run: Path, server: ServerPlan, place: ServerPorts) -> NodePlace:
     home, ports = run / SERVERS / server.name, place.ports
     config = home / "mqis.toml"
     # A server may have been promoted since the plan.
@@ -251,8 +251,8 @@ def _node(run: Path, server: ServerPlan, place: Place) -> NodePlace:
     )
 
 
-def _place_of(node: NodePlace) -> Place:
-    return Place(
+def _place_of(node: NodePlace) -> ServerPorts:
+    return ServerPorts(
         node.address,
         Ports(
             node.rpc_port, node.mapper_port, node.queue_port, node.discovery_port, node.monitor_port

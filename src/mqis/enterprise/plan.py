@@ -191,7 +191,7 @@ _OURS: Mapping[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """The whole enterprise file."""
 
     enterprise: EnterprisePlan
@@ -216,7 +216,7 @@ class Plan:
         return account.domain or self.enterprise.name.upper()
 
 
-#: Key of the file -> field of ``Plan``, and the type of one entry.
+#: Key of the file -> field of ``RunPlan``, and the type of one entry.
 _LISTS: dict[str, tuple[str, type[Any]]] = {
     "site": ("sites", SitePlan),
     "link": ("links", LinkPlan),
@@ -227,7 +227,7 @@ _LISTS: dict[str, tuple[str, type[Any]]] = {
 }
 
 
-def load_plan(path: Path) -> Plan:
+def load_plan(path: Path) -> RunPlan:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -240,7 +240,7 @@ def load_plan(path: Path) -> Plan:
     return parse_plan(content, str(path))
 
 
-def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> Plan:
+def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> RunPlan:
     """Checks parsed TOML and returns the plan; raises ``PlanError`` with the key."""
     _refuse_unknown(content, ["enterprise", *_LISTS, "options"], source, "")
     if "enterprise" not in content:
@@ -255,7 +255,7 @@ def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> Plan:
         values[name] = _entries(kind, content.get(key, []), source, key)
     if not values["accounts"]:
         values["accounts"] = (AccountPlan("admin", administrator=True),)
-    plan = Plan(**values)
+    plan = RunPlan(**values)
     for key, problem in _problems(plan):
         raise PlanError(f"{source}: {key}: {problem}")
     return plan
@@ -320,7 +320,7 @@ def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, pref
 # --- consistency ----------------------------------------------------------------------------------
 
 
-def _problems(plan: Plan) -> Iterable[tuple[str, str]]:
+def _problems(plan: RunPlan) -> Iterable[tuple[str, str]]:
     """Yields each problem as key and text, most important first."""
     yield from _twice("site", [site.name for site in plan.sites])
     yield from _twice("server", [s.name for s in plan.servers])
@@ -354,7 +354,7 @@ def _twice(key: str, names: list[str], part: str = "name") -> Iterable[tuple[str
             )
 
 
-def _roles(plan: Plan) -> Iterable[tuple[str, str]]:
+def _roles(plan: RunPlan) -> Iterable[tuple[str, str]]:
     pecs = [s.name for s in plan.servers if s.role is ServerRole.PEC]
     if len(pecs) != 1:
         told = ", ".join(pecs) or "none"
@@ -380,7 +380,7 @@ def _sites_exist(
                 yield f"{key}[{number}].{part}", f"there is no site {site!r}"
 
 
-def _links(plan: Plan) -> Iterable[tuple[str, str]]:
+def _links(plan: RunPlan) -> Iterable[tuple[str, str]]:
     seen: set[frozenset[str]] = set()
     for number, link in enumerate(plan.links, 1):
         ends = frozenset(map(name_key, link.sites))

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from mqis.config.stores import file_of, open_store
 from mqis.enterprise.roster import RosterEntry
-from mqis.enterprise.states import State
+from mqis.enterprise.states import ProcessState
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View
 from mqis.server.monitoring.gather import stored_status
@@ -30,7 +30,7 @@ TIMEOUT_S = 2.0
 _MAX_BYTES = 8 << 20
 _MAX_THREADS = 16
 #: The process may be making or repairing its store: do not open it.
-_BUSY = (State.WAITING, State.STARTING)
+_BUSY = (ProcessState.WAITING, ProcessState.STARTING)
 
 #: Opens a view of the store at a URL; raises ``StorageError``.
 ReadStore = Callable[[str], AbstractContextManager[View]]

@@ -9,9 +9,9 @@ from pathlib import Path
 from mqis.config.nodes import NodePlace, Nodes, load_nodes
 from mqis.config.processlocks import holder
 from mqis.enterprise.control import LOCK
-from mqis.enterprise.states import State, Supervised, load_states
+from mqis.enterprise.states import ProcessState, Supervised, load_states
 
-_LASTING = (State.STOPPED, State.FAILED)
+_LASTING = (ProcessState.STOPPED, ProcessState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from mqis.config.stores import open_store
 from mqis.enterprise.configs import ACCOUNTS, is_member, write_config
 from mqis.enterprise.plan import (
     AccountPlan,
-    Plan,
     PlanError,
+    RunPlan,
     ServerPlan,
 )
 from mqis.protocol.replication.server import Role
@@ -61,7 +61,7 @@ Connect = Callable[[NodePlace, Administrator], AbstractContextManager[Changing]]
 # --- files ----------------------------------------------------------------------------------------
 
 
-def make_accounts(run: Path, plan: Plan, beside: Path) -> None:
+def make_accounts(run: Path, plan: RunPlan, beside: Path) -> None:
     """Adds missing accounts; generates and stores a password for those that name no file."""
     file = AccountsFile(run / ACCOUNTS)
     for account in plan.accounts:
@@ -73,7 +73,7 @@ def make_accounts(run: Path, plan: Plan, beside: Path) -> None:
         file.add(account.name, secret, domain=domain, groups=groups)
 
 
-def administrator(run: Path, plan: Plan, beside: Path) -> Administrator:
+def administrator(run: Path, plan: RunPlan, beside: Path) -> Administrator:
     """The administrator with whose account the enterprise is set up."""
     first = plan.administrator
     known = _given_password(first, beside) or _first_line(password_of(run, first))
@@ -113,7 +113,7 @@ def _new_password(run: Path, account: AccountPlan) -> str:
 # --- members --------------------------------------------------------------------------------------
 
 
-def join_server(plan: Plan, nodes: Nodes, server: ServerPlan, pec: Changing) -> None:
+def join_server(plan: RunPlan, nodes: Nodes, server: ServerPlan, pec: Changing) -> None:
     """Makes a PSC or BSC a member unless it is one; raises ``JoinError`` if that fails."""
     place = nodes.named(server.name)
     home = Path(place.home)

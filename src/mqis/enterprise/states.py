@@ -11,7 +11,7 @@ from pathlib import Path
 FILE = "supervisor.json"
 
 
-class State(StrEnum):
+class ProcessState(StrEnum):
     """The state of one server."""
 
     #: Not started yet.
@@ -32,7 +32,7 @@ class State(StrEnum):
 class Supervised:
     """The state of a server as its supervisor knows it; ``since`` in seconds since the epoch."""
 
-    state: State
+    state: ProcessState
     since: float
     #: The reason of the last unexpected exit.
     reason: str = ""
@@ -52,7 +52,7 @@ def load_states(run: Path) -> Supervision | None:
     try:
         content = json.loads((run / FILE).read_text(encoding="utf-8"))
         servers = {
-            name: Supervised(State(known["state"]), known["since"], known["reason"])
+            name: Supervised(ProcessState(known["state"]), known["since"], known["reason"])
             for name, known in content["servers"].items()
         }
         return Supervision(content["control"], content["complete"], servers)

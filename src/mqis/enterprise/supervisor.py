@@ -27,7 +27,7 @@ from pathlib import Path
 from mqis.config.logs import details
 from mqis.config.nodes import NodePlace, Nodes, NodesError, save_nodes
 from mqis.config.processlocks import ProcessLock
-from mqis.enterprise.states import State, Supervised, Supervision, save_states
+from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Child:
     """One supervised server, over all its processes."""
 
     place: NodePlace
-    state: State = State.WAITING
+    state: ProcessState = ProcessState.WAITING
     since: float = field(default_factory=time.time)
     reason: str = ""
     wanted: bool = False
@@ -157,7 +157,7 @@ class Supervisor:
             child.hurry.set()
             return
         child.deaths = 0
-        self._enter(child, State.STARTING)
+        self._enter(child, ProcessState.STARTING)
         child.task = asyncio.create_task(self._keep(child))
 
     async def stop(self, name: str) -> None:
@@ -167,7 +167,7 @@ class Supervisor:
         child.hurry.set()
         task = child.task
         if child.running:
-            self._enter(child, State.STOPPING)
+            self._enter(child, ProcessState.STOPPING)
             assert child.process is not None
             _signal(child.process, signal.SIGTERM)
         if task is not None:
@@ -178,7 +178,7 @@ class Supervisor:
                 )
                 _signal(child.process, signal.SIGKILL)
             await task
-        self._enter(child, State.STOPPED)
+        self._enter(child, ProcessState.STOPPED)
 
     async def kill(self, name: str, *, stay: bool = False) -> int:
         """Kills a server; it is restarted unless ``stay``. Returns its process number."""
@@ -195,9 +195,9 @@ class Supervisor:
         await process.wait()
         if stay and child.task is not None:
             await child.task
-            self._enter(child, State.STOPPED, "killed")
-        elif child.state is State.READY:
-            self._enter(child, State.PAUSING, "killed")  # its task is about to notice
+            self._enter(child, ProcessState.STOPPED, "killed")
+        elif child.state is ProcessState.READY:
+            self._enter(child, ProcessState.PAUSING, "killed")  # its task is about to notice
         return process.pid
 
     async def ready(self, names: Iterable[str], timeout_s: float | None = None) -> None:
@@ -206,19 +206,19 @@ class Supervisor:
 
         def settled() -> bool:
             for child in wanted:
-                if child.state in (State.FAILED, State.STOPPED):
+                if child.state in (ProcessState.FAILED, ProcessState.STOPPED):
                     raise NodesError(
                         f"{child.place.name} did not start: {child.reason or child.state.value}; "
                         f"see {child.place.log}"
                     )
-            return all(child.state is State.READY for child in wanted)
+            return all(child.state is ProcessState.READY for child in wanted)
 
         async with self._news:
             try:
                 async with asyncio.timeout(timeout_s):
                     await self._news.wait_for(settled)
             except TimeoutError:
-                late = [c.place.name for c in wanted if c.state is not State.READY]
+                late = [c.place.name for c in wanted if c.state is not ProcessState.READY]
                 raise NodesError(f"not ready after {timeout_s:.0f} s: {', '.join(late)}") from None
 
     async def close(self) -> None:
@@ -254,7 +254,7 @@ class Supervisor:
             reason = f"{_ending(code)}{f': {last}' if last else ''}"
             if child.deaths >= patience.give_up_after:
                 child.wanted = False
-                self._enter(child, State.FAILED, reason)
+                self._enter(child, ProcessState.FAILED, reason)
                 self._say(
                     f"{told} {child.deaths} times in a row soon after its start and is given up: "
                     f"{last or 'no reason given'}; see {child.place.log}, then 'mqis start "
@@ -265,12 +265,12 @@ class Supervisor:
             child.place = replace(child.place, restarts=child.place.restarts + 1)
             pause = 0.0 if child.forgiven else patience.pause(child.deaths)
             child.forgiven = False
-            self._enter(child, State.PAUSING, reason)
+            self._enter(child, ProcessState.PAUSING, reason)
             self._say(f"{told}; starting it again{f' in {pause:.1f} s' if pause else ''}")
             child.hurry.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(child.hurry.wait(), pause)
-        self._enter(child, State.STOPPED)
+        self._enter(child, ProcessState.STOPPED)
 
     async def _run_once(self, child: Child) -> tuple[int, str]:
         """Runs one process until it exits; returns its exit code and the last line of its log."""
@@ -280,7 +280,7 @@ class Supervisor:
             return 1, str(error)
         child.process = process
         child.place = replace(child.place, pid=process.pid)
-        self._enter(child, State.STARTING)
+        self._enter(child, ProcessState.STARTING)
         if not child.wanted or self._hasty:  # it was stopped meanwhile
             _signal(process, signal.SIGKILL if self._hasty else signal.SIGTERM)
         watching = asyncio.create_task(self._watch(child, process))
@@ -323,16 +323,16 @@ class Supervisor:
         while line := await process.stdout.readline():
             with suppress(ValueError):
                 if json.loads(line).get("event") == "ready" and child.process is process:
-                    self._enter(child, State.READY)
+                    self._enter(child, ProcessState.READY)
 
     # --- notifications ----------------------------------------------------------------------------
 
-    def _enter(self, child: Child, state: State, reason: str = "") -> None:
+    def _enter(self, child: Child, state: ProcessState, reason: str = "") -> None:
         if child.state is state and not reason:
             self._save()  # the process number may have changed
             return
         child.state, child.since = state, time.time()
-        if state is not State.STARTING or reason:
+        if state is not ProcessState.STARTING or reason:
             child.reason = reason
         self._save()
         log.info("server", extra=details(server=child.place.name, state=state.value, reason=reason))

@@ -22,12 +22,12 @@ from mqis.protocol.queueing.events import (
     Stranded,
     Written,
 )
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message, PrivateQueue, PublicQueue
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import PrivateQueue, PublicQueue, QueuedMessage
 from mqis.protocol.queueing.names import canonical
 from mqis.protocol.queueing.tables import MessageIdCounter
-from mqis.protocol.routing.breakage import Fault
+from mqis.protocol.routing.breakage import RouteFault
 from mqis.protocol.routing.explain import Explanation
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
@@ -40,7 +40,7 @@ from mqis.wire.mqqb.identifier import MessageIdentifier
 HOST = "127.0.0.1"
 #: The private queues of these machines: for messages, and for acknowledgements.
 QUEUE, ADMIN_QUEUE = 16, 17
-_LIMITS = Limits(retry_s=0.2, retry_max_s=1.0, connect_timeout_s=5.0, init_timeout_s=5.0)
+_LIMITS = QueueingLimits(retry_s=0.2, retry_max_s=1.0, connect_timeout_s=5.0, init_timeout_s=5.0)
 #: The time to wait for the negative acknowledgement after the hop count ran out.
 _NACK_S = 5.0
 
@@ -79,7 +79,7 @@ class Journey:
     def took(self, explained: Explanation) -> bool:
         """Returns whether the message took the explained path, and ended as explained."""
         expected = explained.machines
-        if explained.breakage is not None and explained.breakage.fault is Fault.HOP_LIMIT:
+        if explained.breakage is not None and explained.breakage.fault is RouteFault.HOP_LIMIT:
             expected = (*expected, explained.breakage.subject)  # the machine that refuses it
         ends_alike = (self.failure is None) is (explained.breakage is None)
         return ends_alike and self.machines == expected
@@ -96,7 +96,7 @@ class _Record:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Enterprise:
+class SendingEnterprise:
     """The queue managers of a snapshot, each started when it is needed.
 
     ``owners`` returns the queue manager of a public queue.
@@ -112,7 +112,7 @@ class Enterprise:
         self._starting = asyncio.Lock()
         self._record = _Record()
 
-    async def __aenter__(self) -> Enterprise:
+    async def __aenter__(self) -> SendingEnterprise:
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
@@ -126,7 +126,7 @@ class Enterprise:
         began = time.perf_counter()
         await self._start(source)
         lifetime_s = max(1, round(timeout_s))
-        message = Message(
+        message = QueuedMessage(
             body, lifetime_s=lifetime_s, acknowledge=True, queue=queue, admin=ADMIN_QUEUE
         )
         record.identifier = self._endpoints[source].send_routed(message)
@@ -160,7 +160,9 @@ class Enterprise:
         ids = MessageIdCounter.from_time(int(time.time()))
         name = self._snapshot.machines[machine].name
         try:
-            manager = QueueManager(machine, name, ids, limits=_LIMITS, peers=router, router=router)
+            manager = QueueingMachine(
+                machine, name, ids, limits=_LIMITS, peers=router, router=router
+            )
         except ValueError as error:
             raise SendingError(f"no queue manager for machine {machine}: {error}") from error
         return QueueingEndpoint(manager, self._resolve, lambda: self._drain(machine))

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from struct import Struct
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.replication.convergence import Held
+from mqis.protocol.replication.convergence import HeldObject
 from mqis.protocol.replication.replicated import FILLERS, REPLICATED
 
 #: By the number of an object type: its properties in the order of their digests.
@@ -24,7 +24,7 @@ _SIGNED = Struct("<q")
 
 def digests(obj: DirectoryObject) -> tuple[int, list[int], bool]:
     """Returns (digest of the object, digests of its properties, whether it is site-only, E58)."""
-    held = Held.of(obj)
+    held = HeldObject.of(obj)
     parts = [digest(held.content[propid].packed()) for propid in LISTED[int(obj.type)]]
     whole = digest(b"".join(map(_SIGNED.pack, (int(obj.type), *parts))))
     return whole, parts, held.site_only

@@ -34,7 +34,7 @@ class TableError(MqisError):
     """A table does not exist or cannot be written; the text says what to do."""
 
 
-class Tables:
+class TableDirectory:
     """The tables of one directory."""
 
     def __init__(self, session: SparkSession, directory: str | Path) -> None:

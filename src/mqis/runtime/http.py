@@ -3,7 +3,7 @@
     async with HttpServer({"/health": health}) as server:
         port = await server.listen("127.0.0.1", 0)
 
-A document is a coroutine function that returns its ``Answer``. A connection serves one request:
+A document is a coroutine function that returns its ``HttpAnswer``. A connection serves one request:
 clients that read every few seconds lose nothing by that, and none can hold a connection open.
 Requests are limited in size and time, connections in number, by address and in total. Silent
 connections are closed for new ones (``crowd``).
@@ -41,7 +41,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     body: bytes
     content_type: str = TEXT
     status: HTTPStatus = HTTPStatus.OK
@@ -49,15 +49,15 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def text(cls, body: str, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+    def text(cls, body: str, status: HTTPStatus = HTTPStatus.OK) -> HttpAnswer:
         return cls(f"{body}\n".encode(), status=status)
 
     @classmethod
-    def json(cls, content: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+    def json(cls, content: object, status: HTTPStatus = HTTPStatus.OK) -> HttpAnswer:
         return cls(json.dumps(content).encode() + b"\n", "application/json", status)
 
 
-Document = Callable[[], Awaitable[Answer]]
+Document = Callable[[], Awaitable[HttpAnswer]]
 
 _FIXED = ("Cache-Control: no-store", "X-Content-Type-Options: nosniff", "Connection: close")
 
@@ -148,25 +148,25 @@ class HttpServer:
         ]
         return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body
 
-    async def _answer(self, method: str, path: str) -> Answer:
+    async def _answer(self, method: str, path: str) -> HttpAnswer:
         if not path.startswith("/"):
-            return Answer.text("malformed request", HTTPStatus.BAD_REQUEST)
+            return HttpAnswer.text("malformed request", HTTPStatus.BAD_REQUEST)
         document = self._documents.get(path)
         if document is None:
             known = ", ".join(self._documents)
-            return Answer.text(f"not found; this server has {known}", HTTPStatus.NOT_FOUND)
+            return HttpAnswer.text(f"not found; this server has {known}", HTTPStatus.NOT_FOUND)
         if method not in ("GET", "HEAD"):
-            refused = Answer.text("read only: use GET or HEAD", HTTPStatus.METHOD_NOT_ALLOWED)
-            return Answer(refused.body, TEXT, refused.status, (("Allow", "GET, HEAD"),))
+            refused = HttpAnswer.text("read only: use GET or HEAD", HTTPStatus.METHOD_NOT_ALLOWED)
+            return HttpAnswer(refused.body, TEXT, refused.status, (("Allow", "GET, HEAD"),))
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await document()
         except TimeoutError:
-            return Answer.text("timed out; try again later", HTTPStatus.SERVICE_UNAVAILABLE)
+            return HttpAnswer.text("timed out; try again later", HTTPStatus.SERVICE_UNAVAILABLE)
         except Exception:
             log.exception("%s: the document could not be made", path)
             text = "the document could not be made; see the server's log"
-            return Answer.text(text, HTTPStatus.INTERNAL_SERVER_ERROR)
+            return HttpAnswer.text(text, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _abort(writer: asyncio.StreamWriter) -> None:
@@ -194,12 +194,12 @@ def _parse(head: bytes) -> tuple[str, str, list[str]]:
     return words[0], words[1].partition("?")[0], hosts
 
 
-def _misdirected(hosts: list[str]) -> Answer | None:
+def _misdirected(hosts: list[str]) -> HttpAnswer | None:
     """The refusal of a request for a foreign host name; no Host (HTTP/1.0) is allowed."""
     if all(_is_local(host) for host in hosts):
         return None
     text = "use an address or localhost as host name: this server answers to no other name"
-    return Answer.text(text, HTTPStatus.MISDIRECTED_REQUEST)
+    return HttpAnswer.text(text, HTTPStatus.MISDIRECTED_REQUEST)
 
 
 def _is_local(host: str) -> bool:

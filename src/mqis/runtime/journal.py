@@ -23,7 +23,7 @@ RETRY_S = 5.0
 Report = Callable[[StorageError | None], None]
 
 
-class Appender(Protocol):
+class OutboxReader(Protocol):
     """Copies from the outbox to the files; implemented by ``storage.journal``."""
 
     def copy(self) -> int: ...
@@ -41,7 +41,7 @@ class JournalThread:
 
     def __init__(
         self,
-        appender: Appender,
+        appender: OutboxReader,
         report: Report = _silent,
         *,
         pause_s: float = PAUSE_S,

@@ -21,7 +21,7 @@ from typing import TypedDict
 from mqis.config.claims import claimed_store
 from mqis.config.file import ConfigError, Reread, reread
 from mqis.config.logs import details
-from mqis.config.sections import Config, Gss, Role
+from mqis.config.sections import Config, ConfiguredRole, Gss
 from mqis.config.stores import file_of, without_passwords
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.directory.allowance import Allowance
@@ -31,7 +31,7 @@ from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.discovery.limiter import RateLimit
 from mqis.protocol.logons import LogonLimits
 from mqis.protocol.ports import Store, View
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.budgets import Budgets, handle_budget, lookup_budget, memory_budget
@@ -73,7 +73,7 @@ class ServeError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerPosition:
     """The enterprise, the name and the site of this server."""
 
     enterprise: str
@@ -170,7 +170,7 @@ class DirectoryServer:
         self._accounts.use(Path(config.security.accounts))
         remember(config.store.remembered)
         store = await self._open_store()
-        replicates = config.server.role is not Role.NONE
+        replicates = config.server.role is not ConfiguredRole.NONE
         if not replicates:
             find_place(config, store)  # without replication, nothing that is missing will arrive
         writer = GroupCommitWriter(store)
@@ -278,7 +278,7 @@ class DirectoryServer:
         self._stack.callback(publishing.cancel)
         return service
 
-    async def _start_discovery(self, sources: Sources, place: Place) -> int:
+    async def _start_discovery(self, sources: Sources, place: ServerPosition) -> int:
         section = self.config.discovery
         try:
             responder, port = await start_discovery(
@@ -301,7 +301,7 @@ class DirectoryServer:
             ],
             SystemEntropy(),
             authenticator=authenticator,
-            limits=Limits(max_failed_logons=self.config.security.logon_failures_per_connection),
+            limits=RpcLimits(max_failed_logons=self.config.security.logon_failures_per_connection),
             min_level=self.config.security.min_level.number,
             **self._bounds(),
         )
@@ -413,7 +413,7 @@ def _host_name() -> str:
 # --- the server's place in the directory ----------------------------------------------------------
 
 
-def find_place(config: Config, store: Store) -> Place:
+def find_place(config: Config, store: Store) -> ServerPosition:
     """Finds the enterprise and the own site, without which nothing can be served (1.5)."""
     with store.read() as view:
         root = enterprise(view)
@@ -430,7 +430,7 @@ def find_place(config: Config, store: Store) -> Place:
                 f"enterprise.name: it is {config.enterprise.name!r}, but the store holds the "
                 f"directory of {name!r}"
             )
-        return Place(name, config.server.name or _host_name(), _own_site(config, view))
+        return ServerPosition(name, config.server.name or _host_name(), _own_site(config, view))
 
 
 def _own_site(config: Config, view: View) -> DirectoryObject:

@@ -9,7 +9,7 @@ from mqis.config.logs import details
 from mqis.config.sections import DiscoverySection
 from mqis.protocol.discovery.knowledge import queue_manager_of
 from mqis.protocol.discovery.limiter import RateLimit
-from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.protocol.ports import Store, View
 from mqis.runtime.discovery.responder import DiscoveryResponder
@@ -27,7 +27,7 @@ async def start_discovery(
 ) -> tuple[DiscoveryResponder, int]:
     """Starts a responder; returns it with its port; raises ``OSError`` if it cannot listen."""
 
-    def load() -> LocalQueueManager:
+    def load() -> DiscoveryQueueManager:
         with store.read() as view:
             networks = _networks(view, section.networks)
             return queue_manager_of(view, server_name, site_id, networks)

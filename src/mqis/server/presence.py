@@ -17,7 +17,7 @@ from functools import partial
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import authority
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Store, View
 from mqis.protocol.replication.admission import owns
@@ -117,12 +117,12 @@ def corrections(view: View, me: Server, key: RsaPublicKey | None) -> Iterator[Co
         yield Correction(machine, values)
     if me.is_psc and _agrees(view, me) and owns(view, me, me.site):
         for other in view.owned_by(ObjectType.MACHINE, me.site):
-            if other.id != me.id and Service.of(other).role in _PRIMARY:
+            if other.id != me.id and ServiceAttributes.of(other).role in _PRIMARY:
                 yield Correction(other, _with_role(other, ServiceBits.BSC))
 
 
 def _with_role(machine: DirectoryObject, role: ServiceBits) -> dict[int, PropVariant]:
-    service = Service.of(machine)
+    service = ServiceAttributes.of(machine)
     if service.role is role:
         return {}
     return replace(service, directory_server=True, role=role).as_properties()

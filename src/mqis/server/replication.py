@@ -23,15 +23,15 @@ from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.node.node import Node
 from mqis.protocol.ports import Store, View
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.server import Server
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.journal import JournalThread
 from mqis.runtime.node.driver import NodeDriver
@@ -61,20 +61,20 @@ class ReplicationError(MqisError):
     """Replication cannot start; the message says why and what to do."""
 
 
-def settings_of(section: ReplicationSection) -> Settings:
+def settings_of(section: ReplicationSection) -> ReplicationSettings:
     """The settings of the machine: keys with the same name, and those that follow from others."""
     keys = {key.name for key in fields(section)}
     same: dict[str, Any] = {
         setting.name: getattr(section, setting.name)
-        for setting in fields(Settings)
+        for setting in fields(ReplicationSettings)
         if setting.name in keys
     }
-    return Settings(
+    return ReplicationSettings(
         **same,
         gather_s=section.gather_ms / 1000,
-        max_retry_s=max(section.retry_s, Settings().max_retry_s),
+        max_retry_s=max(section.retry_s, ReplicationSettings().max_retry_s),
         repeat_s=0.4 * section.reply_wait_s,
-        recovery_retry_s=min(section.recovery_wait_s / 8, Settings().recovery_retry_s),
+        recovery_retry_s=min(section.recovery_wait_s / 8, ReplicationSettings().recovery_retry_s),
     )
 
 
@@ -195,8 +195,8 @@ def check_signing(config: Config) -> None:
     )
 
 
-def limits_of(section: ReplicationSection) -> Limits:
-    return Limits(
+def limits_of(section: ReplicationSection) -> QueueingLimits:
+    return QueueingLimits(
         retry_s=section.connect_retry_s,
         max_sessions=section.max_sessions,
         max_connections=section.max_connections,
@@ -232,7 +232,7 @@ async def start_replication(
     key = None if keyless else MachineKey.open(Path(section.key))
     signer = None if key is None or unsigned else MachineSigner(key, members.keys_of)
     routing = ServerRouting(store, me.id, members) if section.route else None
-    queue = QueueManager(
+    queue = QueueingMachine(
         me.id,
         me.name,
         # Replication numbers its messages itself, from its store; these are far from them.

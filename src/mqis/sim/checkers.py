@@ -15,10 +15,10 @@ from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.types.catalogue import by_role
 from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.ports import View
-from mqis.protocol.replication.convergence import Held, differences
+from mqis.protocol.replication.convergence import HeldObject, differences
 from mqis.protocol.replication.replicated import changed_properties
 from mqis.protocol.replication.topology import is_bsc
-from mqis.sim.history import History, Version
+from mqis.sim.history import NumberHistory, Version
 from mqis.sim.server import SimServer
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
@@ -28,11 +28,11 @@ from mqis.wire.mqds.objecttype import ObjectType
 _TIMES = frozenset(by_role(PropertyRole.MODIFY_TIME).values())
 
 
-class Enterprise(Protocol):
+class CheckedEnterprise(Protocol):
     """The part of a ``World`` that the checkers read."""
 
     servers: dict[int, SimServer]
-    history: History
+    history: NumberHistory
 
 
 class Picture:
@@ -44,23 +44,23 @@ class Picture:
             self.partitions: dict[Guid, Partition] = {p.id: p for p in view.partitions()}
             self.objects = _by_partition(view)
 
-    def holds(self, partition: Guid) -> Mapping[Guid, Held]:
+    def holds(self, partition: Guid) -> Mapping[Guid, HeldObject]:
         return self.objects.get(partition, {})
 
 
-def _by_partition(view: View) -> dict[Guid, dict[Guid, Held]]:
-    found: dict[Guid, dict[Guid, Held]] = {}
+def _by_partition(view: View) -> dict[Guid, dict[Guid, HeldObject]]:
+    found: dict[Guid, dict[Guid, HeldObject]] = {}
     for object_type in ObjectType:
         if object_type is not ObjectType.DELETEDOBJECT:
             for obj in view.objects(object_type):
-                found.setdefault(obj.partition, {})[obj.id] = Held.of(obj)
+                found.setdefault(obj.partition, {})[obj.id] = HeldObject.of(obj)
     return found
 
 
 # --- agreement ------------------------------------------------------------------------------------
 
 
-def disagreements(enterprise: Enterprise) -> list[str]:
+def disagreements(enterprise: CheckedEnterprise) -> list[str]:
     """Describes every disagreement between servers; empty if all agree."""
     servers = list(enterprise.servers.values())
     found = [f"{server.name} is down" for server in servers if server.node is None]
@@ -178,7 +178,7 @@ def _bscs(picture: Picture) -> set[str]:
 # --- nothing lost ---------------------------------------------------------------------------------
 
 
-def check_nothing_lost(enterprise: Enterprise) -> None:
+def check_nothing_lost(enterprise: CheckedEnterprise) -> None:
     """Checks that every authority holds exactly what it committed (unless its disk was lost)."""
     for server in enterprise.servers.values():
         picture = Picture(server)
@@ -187,7 +187,7 @@ def check_nothing_lost(enterprise: Enterprise) -> None:
                 _check_last(enterprise.history, picture, state.id)
 
 
-def _check_last(history: History, picture: Picture, partition: Guid) -> None:
+def _check_last(history: NumberHistory, picture: Picture, partition: Guid) -> None:
     holds = picture.holds(partition)
     name = picture.server.name
     last = history.of(partition).last
@@ -201,7 +201,7 @@ def _check_last(history: History, picture: Picture, partition: Guid) -> None:
             raise Violation("no acknowledged change lost", f"{name} has {id_}, which nobody made")
 
 
-def check_tombstones(enterprise: Enterprise) -> None:
+def check_tombstones(enterprise: CheckedEnterprise) -> None:
     """Checks that every PSC has the tombstones of all deletions above its purged numbers."""
     for server in enterprise.servers.values():
         if server.me.is_psc:
@@ -210,7 +210,7 @@ def check_tombstones(enterprise: Enterprise) -> None:
                     _check_buried(server, view, state, enterprise.history)
 
 
-def _check_buried(server: SimServer, view: View, state: Partition, history: History) -> None:
+def _check_buried(server: SimServer, view: View, state: Partition, history: NumberHistory) -> None:
     kept = {change.id for change in view.changes(state.id, state.purged_seq)}
     for id_, version in history.of(state.id).last.items():
         if version.held is None and version.seq > state.purged_seq and id_ not in kept:
@@ -221,7 +221,7 @@ def _check_buried(server: SimServer, view: View, state: Partition, history: Hist
             )
 
 
-def check_answered(history: History, change: OwnChange) -> None:
+def check_answered(history: NumberHistory, change: OwnChange) -> None:
     """Checks that the authority made a forwarded change that was answered with success."""
     known = history.of(change.obj.partition)
     versions = [version for version in known.versions.values() if version.id == change.obj.id]

@@ -14,7 +14,7 @@ from typing import TypeVar
 from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject, Partition, PurgeState
 from mqis.protocol.ports import Change, View
 from mqis.protocol.replication.admission import owns
-from mqis.protocol.replication.convergence import Held
+from mqis.protocol.replication.convergence import HeldObject
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.violation import Violation
@@ -35,11 +35,11 @@ class Version:
 
     id: Guid
     seq: SequenceNumber
-    held: Held | None
+    held: HeldObject | None
 
     @classmethod
     def of(cls, change: Change) -> Version:
-        held = Held.of(change) if isinstance(change, DirectoryObject) else None
+        held = HeldObject.of(change) if isinstance(change, DirectoryObject) else None
         return cls(change.id, change.seq, held)
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class PartitionHistory:
     high: SequenceNumber = _MIN
 
 
-class History:
+class NumberHistory:
     """The history of all partitions, and the progress of each server.
 
     A server is observed within its transactions; ``keep`` follows a commit, ``drop`` a rollback.

@@ -9,22 +9,22 @@ from typing import Protocol
 
 from mqis.protocol.ports import Store, Transaction
 from mqis.protocol.queueing.events import Delivered, Event, Refused
-from mqis.protocol.queueing.message import Message, build_packet
+from mqis.protocol.queueing.message import QueuedMessage, build_packet
 from mqis.protocol.replication.server import Server
 from mqis.sim.describe import describe, operation_of
 from mqis.sim.keys import Keyring, KeyVault
 from mqis.sim.ledger import Ledger
 from mqis.sim.lies import Situation, make_lie
 from mqis.sim.packets import message_in
-from mqis.sim.server import SeededEntropy, SimServer
+from mqis.sim.server import ServerEntropy, SimServer
 from mqis.sim.steps import Lie, Stranger
 from mqis.sim.stranger import Recorder, play
-from mqis.sim.trace import Trace
+from mqis.sim.trace import SimTrace
 from mqis.wire.mqdsrp.messages import encode_message
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
 
-class Network(Protocol):
+class PacketSink(Protocol):
     """The part of a network that injects packets."""
 
     def inject(self, machine: str, packet: bytes) -> Event | None: ...
@@ -38,7 +38,7 @@ class Hostility:
     """The hostile parties of a run: what they have recorded, and what they send."""
 
     def __init__(
-        self, seed: int, network: Network, trace: Trace, vault: KeyVault, ledger: Ledger
+        self, seed: int, network: PacketSink, trace: SimTrace, vault: KeyVault, ledger: Ledger
     ) -> None:
         self.recorder = Recorder(seed)
         self._seed = seed
@@ -59,7 +59,7 @@ class Hostility:
     def lie(self, step: Lie, liar: SimServer, servers: list[Server], now: float, unix: int) -> None:
         """Lets a backup controller send messages that it has made up, signed with its own key."""
         key = self._vault.public(f"{liar.name} as somebody else")
-        entropy = SeededEntropy(f"{self._seed}/{step.salt}")
+        entropy = ServerEntropy(f"{self._seed}/{step.salt}")
         with _discarded(liar.disk.store) as tx:
             situation = Situation(
                 Random(step.salt), liar.me, tx, entropy, servers, key, self.recorder, unix
@@ -71,7 +71,7 @@ class Hostility:
         for machine, message in situation.said:
             identifier = MessageIdentifier(liar.me.id, self._numbers.getrandbits(32) | 1)
             body = encode_message(message)
-            packet = build_packet(Message(body), identifier, machine, unix, keyring)
+            packet = build_packet(QueuedMessage(body), identifier, machine, unix, keyring)
             kind = f"lie {step.falsehood}"
             text = f"{liar.name} -> {machine} {operation_of(body)}"
             self._trace.note(now, kind, text, body, shown=f"{text}: {describe(body)}")

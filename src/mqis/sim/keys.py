@@ -11,7 +11,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.names import canonical
 from mqis.protocol.queueing.signing import Verdict
@@ -106,7 +106,7 @@ class Keyring:
 
 
 def _is_server(view: View, machine: DirectoryObject) -> bool:
-    if Service.of(machine).role is not None:
+    if ServiceAttributes.of(machine).role is not None:
         return True
     name = name_key(machine.path or "")
     return any(name_key(state.owner) == name for state in view.partitions())

@@ -14,7 +14,7 @@ from functools import partial
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, name_key
 from mqis.protocol.directory.types.catalogue import by_role
 from mqis.protocol.directory.types.columns import PropertyRole
-from mqis.protocol.replication.convergence import Held
+from mqis.protocol.replication.convergence import HeldObject
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.history import Made, Version
 from mqis.sim.violation import Violation
@@ -22,7 +22,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.layout import operation_in
-from mqis.wire.mqdsrp.messages import ChangeRequest, Operation, decode_message
+from mqis.wire.mqdsrp.messages import ChangeRequest, MessageOperation, decode_message
 
 #: A request that was sent so recently before its authority lost its disk may be executed again.
 _ON_ITS_WAY_S = 90.0
@@ -77,7 +77,7 @@ class Ledger:
 
         The requester itself has sent a request that ``sender`` only forwards.
         """
-        if operation_in(body) == Operation.CHANGE_REQUEST:
+        if operation_in(body) == MessageOperation.CHANGE_REQUEST:
             request = decode_message(body)
             assert isinstance(request, ChangeRequest)
             if name_key(request.requester) == name_key(sender):
@@ -162,7 +162,7 @@ def _fits(request: _Request, change: _Change) -> bool:
     return wanted.guid == version.id and _is_update(wanted, held, change.before)
 
 
-def _is_update(wanted: DirectoryChange, held: Held, before: Version | None) -> bool:
+def _is_update(wanted: DirectoryChange, held: HeldObject, before: Version | None) -> bool:
     """Returns whether an object has the requested values and otherwise its previous ones."""
     asked = dict(wanted.properties)
     old = held.content if before is None or before.held is None else before.held.content

@@ -18,7 +18,7 @@ from mqis.protocol.directory.objects import (
     Partition,
 )
 from mqis.protocol.directory.ownchange import NotAuthority
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.replication.changes import requested
@@ -261,7 +261,9 @@ def _descriptor(s: Situation) -> None:
     """A request that opens the descriptor of a server, another site's machine, a site or the
     enterprise."""
     obj = s.object(*_DESCRIPTORS)
-    if obj is not None and (obj.partition != s.me.site or Service.of(obj).role is not None):
+    if obj is not None and (
+        obj.partition != s.me.site or ServiceAttributes.of(obj).role is not None
+    ):
         _update(s, obj, pair(_DESCRIPTORS[obj.type], _OPEN_DESCRIPTOR))
 
 

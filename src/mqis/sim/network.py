@@ -25,8 +25,8 @@ from mqis.protocol.queueing.events import (
     Nacked,
     Refused,
 )
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message, build_packet
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage, build_packet
 from mqis.protocol.queueing.names import canonical
 from mqis.protocol.queueing.receiving import Receiver
 from mqis.protocol.queueing.signing import SigningPolicy
@@ -35,7 +35,7 @@ from mqis.sim.describe import describe, operation_of
 from mqis.sim.keys import Keyring
 from mqis.sim.packets import message_in
 from mqis.sim.scenario import CALM, Weather
-from mqis.sim.trace import Trace
+from mqis.sim.trace import SimTrace
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.properties import MessageClass
@@ -64,7 +64,7 @@ class Post:
         wake: Callable[[], None],
         *,
         keyring: Keyring | None,
-        limits: Limits,
+        limits: QueueingLimits,
     ) -> None:
         self.guid = guid
         self.name = name
@@ -88,7 +88,7 @@ class Post:
     def send(
         self,
         machine: str,
-        message: Message,
+        message: QueuedMessage,
         now: float,
         unix_time: int,
         identifier: MessageIdentifier,
@@ -133,7 +133,7 @@ class Parcel:
     sender: Post
     machine: str
     identifier: MessageIdentifier
-    message: Message
+    message: QueuedMessage
     #: The packet that a queue manager would write; empty if messages are not signed.
     packet: bytes
     expires: float
@@ -160,7 +160,7 @@ class MessageNetwork:
     """All lines between servers, and the servers' posts."""
 
     def __init__(
-        self, clock: Clock, trace: Trace, seed: int, weather: Weather, limits: Limits
+        self, clock: Clock, trace: SimTrace, seed: int, weather: Weather, limits: QueueingLimits
     ) -> None:
         self._clock = clock
         self._trace = trace

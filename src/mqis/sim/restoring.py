@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mqis.protocol.ports import View
-from mqis.sim.history import History
+from mqis.sim.history import NumberHistory
 from mqis.sim.server import SimServer
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
@@ -37,7 +37,7 @@ class Witnesses:
             ]
 
     def check(
-        self, restored: SimServer, partition: Guid, answered: set[str], history: History
+        self, restored: SimServer, partition: Guid, answered: set[str], history: NumberHistory
     ) -> None:
         """Checks a recovered authority: only changes that no answering server had may be lost."""
         witnesses = self._held.pop((restored.name, partition), [])
@@ -57,7 +57,7 @@ def _witness(server: SimServer, partition: Guid) -> Witness:
 
 
 def _check(
-    view: View, restored: SimServer, partition: Guid, witness: Witness, history: History
+    view: View, restored: SimServer, partition: Guid, witness: Witness, history: NumberHistory
 ) -> None:
     here = {change.id: change.seq for change in view.changes(partition, SequenceNumber.MIN)}
     versions = history.of(partition).versions.values()

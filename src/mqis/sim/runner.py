@@ -17,7 +17,7 @@ from traceback import extract_tb
 from mqis.sim.minimise import fewest
 from mqis.sim.mutations import mutated
 from mqis.sim.scenario import Scenario, draw
-from mqis.sim.trace import Trace
+from mqis.sim.trace import SimTrace
 from mqis.sim.violation import Violation
 from mqis.sim.world import World
 
@@ -39,7 +39,7 @@ PLAIN = Options()
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RunResult:
     """The result of one run; ``violation`` is None if all rules held."""
 
     seed: int
@@ -64,13 +64,13 @@ def scenario_of(seed: int, options: Options) -> Scenario:
     return scenario
 
 
-def run_seed(seed: int, options: Options = PLAIN) -> Result:
+def run_seed(seed: int, options: Options = PLAIN) -> RunResult:
     return run(scenario_of(seed, options), options)
 
 
-def run(scenario: Scenario, options: Options = PLAIN) -> Result:
+def run(scenario: Scenario, options: Options = PLAIN) -> RunResult:
     began = process_time()
-    trace = Trace(keep=options.keep_lines)
+    trace = SimTrace(keep=options.keep_lines)
     violation = None
     with TemporaryDirectory(prefix="mqis-sim-") as directory, mutated(options.mutation):
         world = World(scenario, trace, Path(directory), options.journal)
@@ -85,7 +85,7 @@ def run(scenario: Scenario, options: Options = PLAIN) -> Result:
                 violation = Violation("no error", f"{type(error).__name__} at {at}: {error}")
             if violation is not None:
                 trace.note(world.now, "violation", str(violation))
-    return Result(
+    return RunResult(
         scenario.seed,
         trace.digest,
         violation,
@@ -98,7 +98,7 @@ def run(scenario: Scenario, options: Options = PLAIN) -> Result:
     )
 
 
-def run_many(seeds: range, options: Options = PLAIN, *, jobs: int = 1) -> Iterator[Result]:
+def run_many(seeds: range, options: Options = PLAIN, *, jobs: int = 1) -> Iterator[RunResult]:
     """Yields the results in the order of the seeds; the caller may stop early."""
     if jobs <= 1:
         yield from (run_seed(seed, options) for seed in seeds)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from mqis.protocol.replication.server import Role
-from mqis.protocol.replication.settings import DEFAULTS, Settings
+from mqis.protocol.replication.settings import DEFAULTS, ReplicationSettings
 from mqis.sim.steps import (
     Backup,
     Change,
@@ -35,7 +35,7 @@ _SIGNED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class ServerPlan:
+class ScenarioServer:
     """The name, site and role of a server."""
 
     name: str
@@ -63,8 +63,8 @@ class Scenario:
     """Everything that determines a run."""
 
     seed: int
-    servers: tuple[ServerPlan, ...]
-    settings: Settings = DEFAULTS
+    servers: tuple[ScenarioServer, ...]
+    settings: ReplicationSettings = DEFAULTS
     weather: Weather = CALM
     steps: tuple[Step, ...] = ()
     #: The duration of the fault phase.
@@ -120,12 +120,12 @@ _WEIGHTS: dict[Change, int] = {
 _UNMERGEABLE = frozenset({Change.RECREATE_MACHINE})
 
 
-def enterprise(bscs: tuple[int, ...]) -> tuple[ServerPlan, ...]:
+def enterprise(bscs: tuple[int, ...]) -> tuple[ScenarioServer, ...]:
     """Plans one site for each number in ``bscs``, with so many BSCs; the first has the PEC."""
-    plans = [ServerPlan("PEC", 0, Role.PEC)]
-    plans += [ServerPlan(f"PSC{site}", site, Role.PSC) for site in range(1, len(bscs))]
+    plans = [ScenarioServer("PEC", 0, Role.PEC)]
+    plans += [ScenarioServer(f"PSC{site}", site, Role.PSC) for site in range(1, len(bscs))]
     for site, count in enumerate(bscs):
-        plans += [ServerPlan(f"BSC{site}{chr(97 + n)}", site, Role.BSC) for n in range(count)]
+        plans += [ScenarioServer(f"BSC{site}{chr(97 + n)}", site, Role.BSC) for n in range(count)]
     return tuple(plans)
 
 
@@ -199,7 +199,7 @@ def _lies(random: Random, scenario: Scenario) -> list[Step]:
     ]
 
 
-def _servers(random: Random) -> tuple[ServerPlan, ...]:
+def _servers(random: Random) -> tuple[ScenarioServer, ...]:
     sites = random.choice((1, 2, 2, 2, 3, 3, 3, 3, 4, 5))
     if random.random() < 0.03:
         sites = random.randint(6, 12)
@@ -211,11 +211,11 @@ def _servers(random: Random) -> tuple[ServerPlan, ...]:
     return enterprise(tuple(bscs))
 
 
-def _settings(random: Random) -> Settings:
+def _settings(random: Random) -> ReplicationSettings:
     """Most runs have small limits, so that purges, full and partial replies come early."""
     if random.random() < 0.4:
         return replace(DEFAULTS, clock_skew_s=_CLOCK_SKEW_S)
-    return Settings(
+    return ReplicationSettings(
         clock_skew_s=_CLOCK_SKEW_S,
         purge_buffer=random.choice((4, 16, 64)),
         purge_step=random.choice((2, 8, 32)),

@@ -15,7 +15,7 @@ from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.effects import Effect
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.server import Server
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.sim.keys import Keyring
 from mqis.sim.steps import CrashPoint
 from mqis.sim.stores import Disk
@@ -28,7 +28,7 @@ T = TypeVar("T")
 _MAX_ROUNDS = 2000
 
 
-class SeededEntropy:
+class ServerEntropy:
     """``ports.Entropy`` from a seed; a restart of the server does not reset it."""
 
     def __init__(self, seed: str) -> None:
@@ -41,7 +41,7 @@ class SeededEntropy:
 class Surroundings(Protocol):
     """The part of ``World`` that a server uses."""
 
-    settings: Settings
+    settings: ReplicationSettings
     journaled: bool
     batched: bool
 
@@ -75,7 +75,7 @@ class _PowerCut(Exception):
 class SimServer:
     """A simulated server; ``node`` is None while it is down."""
 
-    def __init__(self, world: Surroundings, me: Server, disk: Disk, entropy: SeededEntropy) -> None:
+    def __init__(self, world: Surroundings, me: Server, disk: Disk, entropy: ServerEntropy) -> None:
         self.world = world
         self.me = me
         self.disk = disk

@@ -13,9 +13,9 @@ from random import Random
 
 from mqis.protocol.queueing.events import Close, Connect, Delivered, Event, Write
 from mqis.protocol.queueing.forwarding import NextHop
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.names import canonical
 from mqis.protocol.queueing.outgoing import Outgoing
 from mqis.protocol.queueing.signing import SigningPolicy
@@ -25,7 +25,7 @@ from mqis.sim.keys import Keyring
 from mqis.sim.network import Clock
 from mqis.sim.packets import message_in
 from mqis.sim.scenario import CALM, Weather
-from mqis.sim.trace import Trace
+from mqis.sim.trace import SimTrace
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
@@ -33,7 +33,7 @@ from mqis.wire.mqqb.identifier import MessageIdentifier
 _PATIENCE_S = 120.0
 
 
-class _Manager(QueueManager):
+class _Manager(QueueingMachine):
     """A queue manager that loses some delivered messages."""
 
     def __init__(
@@ -44,7 +44,7 @@ class _Manager(QueueManager):
         wake: Callable[[], None],
         *,
         keyring: Keyring | None,
-        limits: Limits,
+        limits: QueueingLimits,
     ) -> None:
         super().__init__(
             guid,
@@ -68,7 +68,7 @@ class _Manager(QueueManager):
     def send(
         self,
         machine: str,
-        message: Message,
+        message: QueuedMessage,
         now: float,
         unix_time: int,
         identifier: MessageIdentifier | None = None,
@@ -119,7 +119,7 @@ class StreamNetwork:
     """All connections, and the queue managers at their ends."""
 
     def __init__(
-        self, clock: Clock, trace: Trace, seed: int, weather: Weather, limits: Limits
+        self, clock: Clock, trace: SimTrace, seed: int, weather: Weather, limits: QueueingLimits
     ) -> None:
         self._clock = clock
         self._trace = trace
@@ -136,7 +136,7 @@ class StreamNetwork:
 
     def attach(
         self, name: str, guid: Guid, wake: Callable[[], None], keyring: Keyring | None
-    ) -> QueueManager:
+    ) -> QueueingMachine:
         manager = _Manager(self, guid, name, wake, keyring=keyring, limits=self._limits)
         self._managers[canonical(name)] = manager
         return manager
@@ -189,7 +189,7 @@ class StreamNetwork:
         self._trace.note(self._clock.now, "fault loss", f"{machine} {what} {event.identifier}")
         return True
 
-    def sends(self, sender: str, machine: str, message: Message) -> None:
+    def sends(self, sender: str, machine: str, message: QueuedMessage) -> None:
         what = operation_of(message.body)
         text = f"{sender} -> {machine} {what}"
         shown = f"{text}: {describe(message.body)}" if self._trace.lines is not None else text

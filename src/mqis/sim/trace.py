@@ -9,7 +9,7 @@ from struct import Struct
 _STAMP = Struct("<d")
 
 
-class Trace:
+class SimTrace:
     """Records every step, message and commit of a run, in order."""
 
     def __init__(self, *, keep: bool = False) -> None:

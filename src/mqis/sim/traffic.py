@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.layout import asked_from, operation_in
-from mqis.wire.mqdsrp.messages import Operation
+from mqis.wire.mqdsrp.messages import MessageOperation
 from mqis.wire.seqnum import SequenceNumber
 
 #: A server may send so many requests for one partition in a minute without progress.
@@ -28,7 +28,7 @@ class _Asked:
     reached: SequenceNumber = SequenceNumber.MIN
 
 
-class Traffic:
+class SyncTraffic:
     """The recent sync requests of every server for every partition."""
 
     def __init__(self, count: Callable[[str], None] = lambda kind: None) -> None:
@@ -38,7 +38,7 @@ class Traffic:
 
     def sent(self, sender: str, machine: str, body: bytes, now: float) -> None:
         self.messages += 1
-        if operation_in(body) != Operation.SYNC_REQUEST:
+        if operation_in(body) != MessageOperation.SYNC_REQUEST:
             return
         partition, from_seq = asked_from(body)
         asked = self._asked.setdefault((sender, machine, partition), _Asked())

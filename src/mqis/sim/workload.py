@@ -11,7 +11,7 @@ from random import Random
 
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject, Scope
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.sim.steps import Change
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import digest_of
@@ -41,7 +41,7 @@ def _any(
 def _plain_machine(events: DirectoryEvents, random: Random) -> DirectoryObject | None:
     """A random machine that is neither a directory server nor a roamer."""
     machines = events.transaction.objects(ObjectType.MACHINE)
-    plain = (machine for machine in machines if Service.of(machine).role is None)
+    plain = (machine for machine in machines if ServiceAttributes.of(machine).role is None)
     found = [machine for machine in plain if not (machine.path or "").startswith("roamer")]
     return random.choice(found) if found else None
 

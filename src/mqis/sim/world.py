@@ -18,23 +18,23 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.replication.effects import Answered, Changed, Recovered, Refusal
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.replication.effects import Changed, Recovered, Refusal, RequestAnswered
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
-from mqis.sim.history import History
+from mqis.sim.history import NumberHistory
 from mqis.sim.hostility import Hostility
 from mqis.sim.keys import Keyring, KeyVault
 from mqis.sim.ledger import Ledger
 from mqis.sim.network import MessageNetwork
 from mqis.sim.restoring import Witnesses
 from mqis.sim.scenario import CALM, Scenario
-from mqis.sim.server import SeededEntropy, SimServer
+from mqis.sim.server import ServerEntropy, SimServer
 from mqis.sim.steps import Change
 from mqis.sim.stores import Disk, MemoryDisk, SqliteDisk
 from mqis.sim.streams import StreamNetwork
-from mqis.sim.trace import Trace
-from mqis.sim.traffic import Traffic
+from mqis.sim.trace import SimTrace
+from mqis.sim.traffic import SyncTraffic
 from mqis.sim.violation import Violation
 from mqis.sim.workload import ClientOperation, operation, roamer
 from mqis.storage.journal.appender import Appender
@@ -67,7 +67,7 @@ class World:
     def __init__(
         self,
         scenario: Scenario,
-        trace: Trace,
+        trace: SimTrace,
         directory: Path | None = None,
         journal: Path | None = None,
     ) -> None:
@@ -77,10 +77,10 @@ class World:
         self.journaled = scenario.journaled
         self.batched = False
         self.now = 0.0
-        self.history = History(trace.count)
-        self.traffic = Traffic(trace.count)
+        self.history = NumberHistory(trace.count)
+        self.traffic = SyncTraffic(trace.count)
         self.network: MessageNetwork | StreamNetwork
-        about = self, trace, scenario.seed, CALM, Limits(duplicate_s=scenario.duplicate_s)
+        about = self, trace, scenario.seed, CALM, QueueingLimits(duplicate_s=scenario.duplicate_s)
         self.network = (StreamNetwork if scenario.streams else MessageNetwork)(*about)
         self.network.watch = self._watch
         self.ledger = Ledger()
@@ -203,7 +203,7 @@ class World:
 
     def outcome(self, server: SimServer, outcome: object) -> None:
         match outcome:
-            case Answered(request, result):
+            case RequestAnswered(request, result):
                 self._answered(request, result)
             case Refusal(sender=sender, text=text):
                 self.note("refused", f"{server.name}: from {sender}: {text}")
@@ -247,7 +247,7 @@ class World:
         disk: Disk = MemoryDisk()
         if self.scenario.sqlite and self._directory is not None:
             disk = SqliteDisk(self._directory, me.name)
-        entropy = SeededEntropy(f"{self.scenario.seed}/{me.name}")
+        entropy = ServerEntropy(f"{self.scenario.seed}/{me.name}")
         self.servers[index] = SimServer(self, me, disk, entropy)
         return self.servers[index]
 

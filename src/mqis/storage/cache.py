@@ -12,7 +12,7 @@ from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.storage.records import MAX_BODY_BYTES
-from mqis.storage.session import Connection
+from mqis.storage.session import DatabaseConnection
 from mqis.storage.sql import SqlView
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -25,7 +25,7 @@ MAX_OBJECTS = 16_384
 MAX_ANSWER = 16
 
 
-class Answers:
+class QueryCache:
     """Cached results by query: type and path, type and identifier, or type, property and key."""
 
     __slots__ = ("_objects", "found")
@@ -53,7 +53,7 @@ def _is_small(obj: DirectoryObject) -> bool:
 class CachedView(SqlView):
     """A ``SqlView`` that returns cached results where it can."""
 
-    def __init__(self, connection: Connection, answers: Answers) -> None:
+    def __init__(self, connection: DatabaseConnection, answers: QueryCache) -> None:
         super().__init__(connection)
         self._answers = answers
 

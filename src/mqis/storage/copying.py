@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from mqis.protocol.errors import StorageError
 from mqis.storage.database import DatabaseStore
-from mqis.storage.session import Connection
+from mqis.storage.session import DatabaseConnection
 from mqis.storage.sql import KEYS_AT_ONCE, PAGE
 from mqis.storage.sqlite import SqliteStore
 
 
-class Table(NamedTuple):
+class CopiedTable(NamedTuple):
     """A table; the first ``keys`` of its columns are its primary key."""
 
     name: str
@@ -28,17 +28,19 @@ class Table(NamedTuple):
 
 
 TABLES = (
-    Table("objects", ("object_type", "id", "path_key", "owner", "partition_id", "seq", "body"), 2),
-    Table("lookup_keys", ("object_type", "propid", "key", "id"), 4),
-    Table("tombstones", ("id", "partition_id", "seq", "object_type", "scope"), 1),
-    Table(
+    CopiedTable(
+        "objects", ("object_type", "id", "path_key", "owner", "partition_id", "seq", "body"), 2
+    ),
+    CopiedTable("lookup_keys", ("object_type", "propid", "key", "id"), 4),
+    CopiedTable("tombstones", ("id", "partition_id", "seq", "object_type", "scope"), 1),
+    CopiedTable(
         "partitions",
         ("id", "owner", "last_seq", "purged_seq", "allowed_purge_seq", "purge_state"),
         1,
     ),
-    Table("states", ("family", "key", "value"), 2),
-    Table("outbox", ("lsn", "records"), 1),
-    Table("outbox_last", ("lsn",), 1),
+    CopiedTable("states", ("family", "key", "value"), 2),
+    CopiedTable("outbox", ("lsn", "records"), 1),
+    CopiedTable("outbox_last", ("lsn",), 1),
 )
 
 
@@ -62,7 +64,7 @@ def copy_rows(source: DatabaseStore, target: DatabaseStore, *, replace: bool = F
                 _insert(sink, table, page)
 
 
-def forget_server(connection: Connection) -> None:
+def forget_server(connection: DatabaseConnection) -> None:
     """Drops what is of the server that a copy comes from, not of the directory.
 
     Its states are acknowledgements, answers and marks; the numbers of its journal begin again.
@@ -71,12 +73,12 @@ def forget_server(connection: Connection) -> None:
     connection.run("UPDATE outbox_last SET lsn=0")
 
 
-def is_empty(connection: Connection) -> bool:
+def is_empty(connection: DatabaseConnection) -> bool:
     tables = ("objects", "tombstones", "partitions")
     return not any(connection.run(f"SELECT 1 FROM {name} LIMIT 1") for name in tables)
 
 
-def _pages(connection: Connection, table: Table) -> Iterator[list[Any]]:
+def _pages(connection: DatabaseConnection, table: CopiedTable) -> Iterator[list[Any]]:
     """Yields the rows in pages by key, so that no database has to hold a whole table."""
     key = ", ".join(table.columns[: table.keys])
     select = f"SELECT {', '.join(table.columns)} FROM {table.name}"
@@ -89,7 +91,7 @@ def _pages(connection: Connection, table: Table) -> Iterator[list[Any]]:
         rows = connection.run(sql, last)
 
 
-def _insert(connection: Connection, table: Table, rows: Sequence[Any]) -> None:
+def _insert(connection: DatabaseConnection, table: CopiedTable, rows: Sequence[Any]) -> None:
     one = f"({', '.join('?' * len(table.columns))})"
     into = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES "
     for first in range(0, len(rows), KEYS_AT_ONCE):

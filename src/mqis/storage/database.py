@@ -14,7 +14,7 @@ from mqis.storage.condition import StoreCondition
 from mqis.storage.pool import Pool
 from mqis.storage.rowfaults import database_faults
 from mqis.storage.schema import VERSION, migrate
-from mqis.storage.session import Connection, Session
+from mqis.storage.session import DatabaseConnection, DatabaseSession
 from mqis.storage.sql import SqlTransaction, SqlView
 
 
@@ -57,12 +57,12 @@ class DatabaseStore(ABC):
             if self.condition.damage is not None:  # found by one of the operations just now
                 self.condition.admit_writer()
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self) -> AbstractContextManager[DatabaseConnection]:
         """Returns a connection that sees one moment of the store, for copying rows."""
         return self._readers.transaction()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> Iterator[DatabaseConnection]:
         """Yields a connection with the write lock held; commits at the end."""
         with self._write_lock, self._writers.transaction() as session:
             yield session
@@ -89,20 +89,20 @@ class DatabaseStore(ABC):
             self._readers.close()
             self._writers.close()
 
-    def _damage(self, session: Session) -> list[str]:
+    def _damage(self, session: DatabaseSession) -> list[str]:
         """The damage that the database itself finds."""
         return []
 
     @abstractmethod
-    def _connect(self) -> Session: ...
+    def _connect(self) -> DatabaseSession: ...
 
-    def _connect_writer(self) -> Session:
+    def _connect_writer(self) -> DatabaseSession:
         return self._connect()
 
-    def _watched(self, connect: Callable[[], Session]) -> Callable[[], Session]:
+    def _watched(self, connect: Callable[[], DatabaseSession]) -> Callable[[], DatabaseSession]:
         """Wraps ``connect`` so that damage found by its sessions ends all writing."""
 
-        def watched() -> Session:
+        def watched() -> DatabaseSession:
             session = connect()
             session.on_damage = self.condition.report_damage
             return session
@@ -110,8 +110,8 @@ class DatabaseStore(ABC):
         return watched
 
     @abstractmethod
-    def _read_version(self, session: Session) -> int:
+    def _read_version(self, session: DatabaseSession) -> int:
         """The schema version; 0 if there are no tables yet."""
 
     @abstractmethod
-    def _write_version(self, session: Session, version: int) -> None: ...
+    def _write_version(self, session: DatabaseSession, version: int) -> None: ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mqis.protocol.errors import DamagedStore
-from mqis.storage.session import Connection
+from mqis.storage.session import DatabaseConnection
 from mqis.wire.errors import WireError
 from mqis.wire.journal import JournalRecord, encode_record
 from mqis.wire.journal.layout import split_records
@@ -28,7 +28,7 @@ Row = tuple[int, bytes]
 class OutboxTail:
     """The records that a transaction appends to the outbox."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: DatabaseConnection) -> None:
         self._connection = connection
         self._records: list[bytes] = []
         self._written = 0
@@ -70,7 +70,7 @@ class OutboxTail:
         del self._records[length:]
 
 
-def last_lsn(connection: Connection) -> int:
+def last_lsn(connection: DatabaseConnection) -> int:
     """The number of the newest record, kept apart from the rows so that none is used twice."""
     rows = connection.run("SELECT lsn FROM outbox_last")
     if len(rows) != 1:
@@ -78,7 +78,7 @@ def last_lsn(connection: Connection) -> int:
     return int(rows[0][0])
 
 
-def restart_outbox(connection: Connection, last: int) -> None:
+def restart_outbox(connection: DatabaseConnection, last: int) -> None:
     """Drops what waits for the journal; the next record has the number behind ``last``."""
     connection.run("DELETE FROM outbox")
     connection.run("UPDATE outbox_last SET lsn=?", (last,))
@@ -96,7 +96,7 @@ def split_row(row: Row) -> list[tuple[int, bytes]]:
     return found
 
 
-def read_outbox(connection: Connection, after: int, limit: int) -> list[tuple[int, bytes]]:
+def read_outbox(connection: DatabaseConnection, after: int, limit: int) -> list[tuple[int, bytes]]:
     """The encoded records after ``after``."""
     sql = f"SELECT lsn, records FROM outbox WHERE lsn>? ORDER BY lsn LIMIT {_PAGE}"
     found: list[tuple[int, bytes]] = []
@@ -107,7 +107,7 @@ def read_outbox(connection: Connection, after: int, limit: int) -> list[tuple[in
     return found[:limit]
 
 
-def trim_outbox(connection: Connection, through: int) -> None:
+def trim_outbox(connection: DatabaseConnection, through: int) -> None:
     """Deletes records up to ``through``: whole rows, and the first part of the next row."""
     connection.run("DELETE FROM outbox WHERE lsn<=?", (through,))
     sql = "SELECT lsn, records FROM outbox ORDER BY lsn LIMIT 1"

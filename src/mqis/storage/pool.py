@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from mqis.protocol.errors import StorageError
-from mqis.storage.session import Session
+from mqis.storage.session import DatabaseSession
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class Lent(Generic[T]):
 
     __slots__ = ("_pool", "_session", "_wrap")
 
-    def __init__(self, pool: Pool, wrap: Callable[[Session], T]) -> None:
+    def __init__(self, pool: Pool, wrap: Callable[[DatabaseSession], T]) -> None:
         self._pool = pool
         self._wrap = wrap
 
@@ -48,7 +48,7 @@ class Lent(Generic[T]):
             self._pool.keep(self._session)
 
 
-def _itself(session: Session) -> Session:
+def _itself(session: DatabaseSession) -> DatabaseSession:
     return session
 
 
@@ -56,24 +56,24 @@ class Pool:
     """A pool that lends each session to one user at a time and closes those that fail."""
 
     def __init__(
-        self, connect: Callable[[], Session], begin: str, admit: Callable[[], None]
+        self, connect: Callable[[], DatabaseSession], begin: str, admit: Callable[[], None]
     ) -> None:
         """``admit`` raises ``StoreUnavailable`` if the store is known to be unusable."""
         self._connect = connect
         self._begin = begin
         self._admit = admit
         self._lock = Lock()
-        self.idle: list[Session] = []
+        self.idle: list[DatabaseSession] = []
         self.closed = False
 
-    def transaction(self) -> Lent[Session]:
+    def transaction(self) -> Lent[DatabaseSession]:
         return self.lend(_itself)
 
-    def lend(self, wrap: Callable[[Session], T]) -> Lent[T]:
+    def lend(self, wrap: Callable[[DatabaseSession], T]) -> Lent[T]:
         """Lends a session, wrapped by ``wrap``, for one transaction."""
         return Lent(self, wrap)
 
-    def begun(self) -> Session:
+    def begun(self) -> DatabaseSession:
         """A session in a new transaction. Sessions that died while idle are skipped."""
         self._admit()
         while (session := self._take()) is not None:
@@ -95,13 +95,13 @@ class Pool:
             raise
         return session
 
-    def _take(self) -> Session | None:
+    def _take(self) -> DatabaseSession | None:
         with self._lock:
             if self.closed:
                 raise StorageError("the store is closed")
             return self.idle.pop() if self.idle else None
 
-    def keep(self, session: Session) -> None:
+    def keep(self, session: DatabaseSession) -> None:
         with self._lock:
             keep = session.usable and not self.closed and len(self.idle) < MAX_IDLE
             if keep:

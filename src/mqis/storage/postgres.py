@@ -24,8 +24,8 @@ from mqis.storage.postgres_session import (
     parsed,
     place_of,
 )
-from mqis.storage.postgres_watch import Watch
-from mqis.storage.session import BUSY_TIMEOUT_S, Session
+from mqis.storage.postgres_watch import PostgresWatch
+from mqis.storage.session import BUSY_TIMEOUT_S, DatabaseSession
 
 #: "mqis", the first half of the advisory lock's key; the second is the schema of the tables.
 LOCK_CLASS = 0x6D716973
@@ -97,11 +97,11 @@ class PostgresStore(DatabaseStore):
             self._parameters["connect_timeout"] = str(ceil(timeout_s))
         #: The session name by which other servers see this claim; PostgreSQL allows 63 bytes.
         self._name = f"mqis {token_hex(4)}, process {os.getpid()} at {socket.gethostname()}"[:63]
-        self._watch: Watch | None = None
+        self._watch: PostgresWatch | None = None
         super().__init__()
         if timeout_s is not None:
             self._reopen_sessions()
-            self._watch = Watch(
+            self._watch = PostgresWatch(
                 self.condition, self._connect_watch, self._still_claimed, self._reopen_sessions
             )
 
@@ -112,7 +112,7 @@ class PostgresStore(DatabaseStore):
 
     # --- sessions ---------------------------------------------------------------------------------
 
-    def _connect(self, overdue: Overdue | None = None) -> Session:
+    def _connect(self, overdue: Overdue | None = None) -> DatabaseSession:
         bound = self._overdue if self._timeout_s is not None else never_overdue
         session = PostgresSession(self._parameters, overdue or bound)
         try:
@@ -127,7 +127,7 @@ class PostgresStore(DatabaseStore):
             raise
         return session
 
-    def _connect_writer(self) -> Session:
+    def _connect_writer(self) -> DatabaseSession:
         session = self._connect()
         if not self._claims:
             return session
@@ -138,7 +138,7 @@ class PostgresStore(DatabaseStore):
             raise
         return session
 
-    def _claim(self, session: Session) -> None:
+    def _claim(self, session: DatabaseSession) -> None:
         session.run("SELECT set_config('application_name', ?, false)", (self._name,))
         for setting in _CLAIM_SETTINGS:
             session.run(setting)
@@ -148,7 +148,7 @@ class PostgresStore(DatabaseStore):
                 raise self._claimed_elsewhere(session)
             time.sleep(_CLAIM_PAUSE_S)
 
-    def _claimed_elsewhere(self, session: Session) -> NoAnswer:
+    def _claimed_elsewhere(self, session: DatabaseSession) -> NoAnswer:
         holders = [row[0] for row in session.run(_CLAIMANT) if row[0]]
         by = f" ({', '.join(holders)})" if holders else ""
         return NoAnswer(
@@ -173,14 +173,14 @@ class PostgresStore(DatabaseStore):
         self._watch.wake()
         return NoAnswer(reason, reason)
 
-    def _connect_watch(self) -> Session:
+    def _connect_watch(self) -> DatabaseSession:
         limit = self._timeout_s
         assert limit is not None
         reason = f"no answer within {limit:g} s"
         late = NoAnswer(reason, reason)
         return self._connect(lambda seconds: late if seconds > limit else None)
 
-    def _still_claimed(self, session: Session) -> bool:
+    def _still_claimed(self, session: DatabaseSession) -> bool:
         """Returns whether this store still has its claim; ``StorageError`` if another has it."""
         holders = [row[0] for row in session.run(_CLAIMANT)]
         if not self._claims or self._name in holders:
@@ -196,7 +196,7 @@ class PostgresStore(DatabaseStore):
 
     # --- schema -----------------------------------------------------------------------------------
 
-    def _read_version(self, session: Session) -> int:
+    def _read_version(self, session: DatabaseSession) -> int:
         place = place_of(self._parameters)
         sql = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
         tables = {row[0] for row in session.run(sql)}
@@ -213,7 +213,7 @@ class PostgresStore(DatabaseStore):
             )
         return 0
 
-    def _write_version(self, session: Session, version: int) -> None:
+    def _write_version(self, session: DatabaseSession, version: int) -> None:
         session.run("CREATE TABLE IF NOT EXISTS mqis_schema (version INTEGER NOT NULL)")
         session.run("DELETE FROM mqis_schema")
         session.run("INSERT INTO mqis_schema (version) VALUES (?)", (version,))

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo, TransactionStatus
 
 from mqis.protocol.errors import DamagedStore, StorageError, StoreUnavailable
-from mqis.storage.session import Session
+from mqis.storage.session import DatabaseSession
 
 #: Without these, a host that vanishes silently would block a session for hours.
 _CONNECTION_DEFAULTS = {
@@ -112,7 +112,7 @@ class _BoundedConnection(psycopg.Connection[Any]):
         return super().wait(_bounded(gen, self.overdue), *args, **options)
 
 
-class PostgresSession(Session):
+class PostgresSession(DatabaseSession):
     """A connection to the server that explains psycopg's errors."""
 
     def __init__(self, parameters: dict[str, str], overdue: Overdue) -> None:

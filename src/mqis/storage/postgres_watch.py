@@ -12,7 +12,7 @@ from threading import Event, Thread
 from mqis.protocol.errors import StorageError
 from mqis.storage.condition import UNREACHABLE, StoreCondition
 from mqis.storage.postgres_session import NoAnswer
-from mqis.storage.session import Session
+from mqis.storage.session import DatabaseSession
 
 #: The time between two checks.
 PAUSE_S = 0.5
@@ -20,7 +20,7 @@ PAUSE_S = 0.5
 _CLOSE_S = 0.5
 
 
-class Watch:
+class PostgresWatch:
     """Checks the server until closed, and reports the results to ``condition``.
 
     ``connect`` makes a session whose statements time out. ``check`` returns whether the store is as
@@ -31,15 +31,15 @@ class Watch:
     def __init__(
         self,
         condition: StoreCondition,
-        connect: Callable[[], Session],
-        check: Callable[[Session], bool],
+        connect: Callable[[], DatabaseSession],
+        check: Callable[[DatabaseSession], bool],
         resume: Callable[[], None],
     ) -> None:
         self._condition = condition
         self._connect = connect
         self._check = check
         self._resume = resume
-        self._session: Session | None = None
+        self._session: DatabaseSession | None = None
         self._woken = Event()
         self._closing = False
         self._thread = Thread(target=self._run, name="mqis-store-watch", daemon=True)

@@ -18,7 +18,7 @@ from mqis.storage.records import (
     read_tombstone,
     read_whole_object,
 )
-from mqis.storage.session import Connection
+from mqis.storage.session import DatabaseConnection
 from mqis.storage.sql import PAGE, SqlView
 from mqis.wire.errors import WireError
 from mqis.wire.journal import decode_record
@@ -30,7 +30,7 @@ _TOMBSTONE = ("id", "partition_id", "seq", "object_type", "scope")
 _PARTITION = ("id", "owner", "last_seq", "purged_seq", "allowed_purge_seq", "purge_state")
 
 
-def database_faults(connection: Connection) -> Iterator[str]:
+def database_faults(connection: DatabaseConnection) -> Iterator[str]:
     """Yields the faults of the rows, then those in the contents of the readable rows."""
     yield from _object_faults(connection)
     yield from _tombstone_faults(connection)
@@ -59,7 +59,7 @@ def _damage(read: Callable[[Any], object], row: object) -> Iterator[str]:
         yield error.detail
 
 
-def _object_faults(connection: Connection) -> Iterator[str]:
+def _object_faults(connection: DatabaseConnection) -> Iterator[str]:
     """Yields columns and index entries that differ from the object's body."""
     accounted = 0
     for row in _object_rows(connection):
@@ -84,11 +84,11 @@ def _object_faults(connection: Connection) -> Iterator[str]:
         yield f"{strays} index entries belong to no object"
 
 
-def _count(connection: Connection, where: str = "", *parameters: object) -> int:
+def _count(connection: DatabaseConnection, where: str = "", *parameters: object) -> int:
     return int(connection.run(f"SELECT count(*) FROM lookup_keys {where}", parameters)[0][0])
 
 
-def _object_rows(connection: Connection) -> Iterator[Any]:
+def _object_rows(connection: DatabaseConnection) -> Iterator[Any]:
     sql = (
         f"SELECT {', '.join(_OBJECT)} FROM objects WHERE object_type>? OR (object_type=? AND id>?)"
         f" ORDER BY object_type, id LIMIT {PAGE}"
@@ -99,7 +99,7 @@ def _object_rows(connection: Connection) -> Iterator[Any]:
         last = rows[-1][0], rows[-1][1]
 
 
-def _tombstone_faults(connection: Connection) -> Iterator[str]:
+def _tombstone_faults(connection: DatabaseConnection) -> Iterator[str]:
     partitions = {row[0] for row in connection.run("SELECT id FROM partitions")}
     sql = f"SELECT {', '.join(_TOMBSTONE)} FROM tombstones WHERE id>? ORDER BY id LIMIT {PAGE}"
     last = b""
@@ -111,7 +111,7 @@ def _tombstone_faults(connection: Connection) -> Iterator[str]:
         last = rows[-1][0]
 
 
-def _outbox_faults(connection: Connection) -> Iterator[str]:
+def _outbox_faults(connection: DatabaseConnection) -> Iterator[str]:
     counters = [row[0] for row in connection.run("SELECT lsn FROM outbox_last")]
     if len(counters) != 1:
         yield f"the outbox has {len(counters)} counters instead of one"

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from mqis.protocol.directory.indexing import index_keys
 from mqis.protocol.errors import StorageError
 from mqis.storage.records import read_object
-from mqis.storage.session import Connection
+from mqis.storage.session import DatabaseConnection
 from mqis.storage.sql import PAGE
 
-Step = Callable[[Connection, str], None]
+Step = Callable[[DatabaseConnection, str], None]
 
 
-def _objects_tombstones_partitions(connection: Connection, blob: str) -> None:
+def _objects_tombstones_partitions(connection: DatabaseConnection, blob: str) -> None:
     for statement in (
         f"""CREATE TABLE objects (
             object_type INTEGER NOT NULL, id {blob} NOT NULL, path_key {blob},
@@ -39,7 +39,7 @@ def _objects_tombstones_partitions(connection: Connection, blob: str) -> None:
         connection.run(statement)
 
 
-def _lookup_keys(connection: Connection, blob: str) -> None:
+def _lookup_keys(connection: DatabaseConnection, blob: str) -> None:
     """Creates the secondary keys and fills them from the existing objects."""
     connection.run(
         f"""CREATE TABLE lookup_keys (
@@ -49,7 +49,7 @@ def _lookup_keys(connection: Connection, blob: str) -> None:
     _fill_keys(connection)
 
 
-def _fill_keys(connection: Connection) -> None:
+def _fill_keys(connection: DatabaseConnection) -> None:
     """Inserts the keys of all objects into an empty table."""
     insert = "INSERT INTO lookup_keys (object_type, propid, key, id) VALUES (?, ?, ?, ?)"
     select = (
@@ -64,7 +64,7 @@ def _fill_keys(connection: Connection) -> None:
         last = rows[-1][0], rows[-1][1]
 
 
-def _states_outbox(connection: Connection, blob: str) -> None:
+def _states_outbox(connection: DatabaseConnection, blob: str) -> None:
     """Creates replication state and the outbox with its counter."""
     # SQLite stores rows in the order of a key of exactly this type, without a separate index.
     number = "INTEGER" if blob == "BLOB" else "BIGINT"
@@ -79,7 +79,7 @@ def _states_outbox(connection: Connection, blob: str) -> None:
         connection.run(statement)
 
 
-def _owner_keys(connection: Connection, _blob: str) -> None:
+def _owner_keys(connection: DatabaseConnection, _blob: str) -> None:
     """Rebuilds all keys, because owners are indexed from this version on."""
     connection.run("DELETE FROM lookup_keys")
     _fill_keys(connection)
@@ -94,7 +94,7 @@ STEPS: tuple[Step, ...] = (
 VERSION = len(STEPS)
 
 
-def migrate(connection: Connection, version: int, blob: str) -> None:
+def migrate(connection: DatabaseConnection, version: int, blob: str) -> None:
     """Migrates a store from ``version`` (0: empty) to ``VERSION``; the caller commits."""
     if version > VERSION:
         raise StorageError(

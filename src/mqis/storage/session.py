@@ -13,7 +13,7 @@ from mqis.protocol.errors import DamagedStore, StorageError
 BUSY_TIMEOUT_S = 10.0
 
 
-class Connection(Protocol):
+class DatabaseConnection(Protocol):
     """A database connection: runs a statement, returns its rows, raises ``StorageError``."""
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
@@ -25,8 +25,8 @@ class Connection(Protocol):
 def _silent(_text: str) -> None: ...
 
 
-class Session(ABC):
-    """A ``Connection`` that begins and ends transactions.
+class DatabaseSession(ABC):
+    """A ``DatabaseConnection`` that begins and ends transactions.
 
     A full disk or a lost server can end a transaction early. Each later statement would then commit
     on its own, so it is refused until the caller has ended the transaction.

@@ -27,7 +27,7 @@ from mqis.storage.records import (
     read_tombstone,
     tombstone_row,
 )
-from mqis.storage.session import Connection
+from mqis.storage.session import DatabaseConnection
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, decode_record
 from mqis.wire.mqds.objecttype import ObjectType
@@ -58,7 +58,7 @@ _COUNT_OWNED = "SELECT " + " + ".join(
 class SqlView:
     """``ports.View`` over one connection inside one transaction."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: DatabaseConnection) -> None:
         self._run = connection.run
         self._connection = connection
 
@@ -165,7 +165,7 @@ class SqlView:
 class SqlTransaction(SqlView):
     """A ``ports.Transaction``: the statements that change something."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: DatabaseConnection) -> None:
         super().__init__(connection)
         self._depth = 0
         self._tail = OutboxTail(connection)

@@ -16,9 +16,9 @@ from typing import Any
 
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import View
-from mqis.storage.cache import Answers, CachedView
+from mqis.storage.cache import CachedView, QueryCache
 from mqis.storage.database import DatabaseStore
-from mqis.storage.session import BUSY_TIMEOUT_S, Session
+from mqis.storage.session import BUSY_TIMEOUT_S, DatabaseSession
 
 #: "mqis" in the file's header (PRAGMA application_id), which identifies a store.
 APPLICATION_ID = 0x6D716973
@@ -51,14 +51,14 @@ EXAMINE_S = 2.0
 _STEPS = 10_000
 
 
-class _SqliteSession(Session):
+class _SqliteSession(DatabaseSession):
     """A connection to the file that explains sqlite3's errors."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__()
         self._path = path
         self._version = 0
-        self._answers = Answers()
+        self._answers = QueryCache()
         mode = "rwc" if create else "rw"
         try:
             self._database = sqlite3.connect(
@@ -78,14 +78,14 @@ class _SqliteSession(Session):
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
-    def answers(self) -> Answers:
+    def answers(self) -> QueryCache:
         """The cached results for the file as this transaction sees it.
 
         ``data_version`` changes when another connection, of any process, has committed.
         """
         version: int = self.run("PRAGMA data_version")[0][0]
         if version != self._version:
-            self._version, self._answers = version, Answers()
+            self._version, self._answers = version, QueryCache()
         return self._answers
 
     def run_until(self, sql: str, deadline: float) -> list[Any]:
@@ -116,7 +116,7 @@ class _SqliteSession(Session):
         return kind(f"{self._path}: {reason}{error}")
 
 
-def _cached_view(session: Session) -> CachedView:
+def _cached_view(session: DatabaseSession) -> CachedView:
     assert isinstance(session, _SqliteSession)
     return CachedView(session, session.answers())
 
@@ -151,7 +151,7 @@ class SqliteStore(DatabaseStore):
                 path.unlink(missing_ok=True)
                 raise StorageError(f"the copy {path} cannot be made: {error}") from error
 
-    def _connect(self) -> Session:
+    def _connect(self) -> DatabaseSession:
         session = _SqliteSession(self.path, create=self._create)
         try:
             self._recognise(session)
@@ -162,7 +162,7 @@ class SqliteStore(DatabaseStore):
             raise
         return session
 
-    def _recognise(self, session: Session) -> None:
+    def _recognise(self, session: DatabaseSession) -> None:
         """Checks that the file is a store, before a pragma changes somebody else's file."""
         with session.transaction(self.BEGIN_READ):
             application: int = session.run("PRAGMA application_id")[0][0]
@@ -170,11 +170,11 @@ class SqliteStore(DatabaseStore):
         if application != APPLICATION_ID and tables:
             raise StorageError(f"{self.path}: is an SQLite file, but not an mqis store")
 
-    def _read_version(self, session: Session) -> int:
+    def _read_version(self, session: DatabaseSession) -> int:
         version: int = session.run("PRAGMA user_version")[0][0]
         return version
 
-    def _write_version(self, session: Session, version: int) -> None:
+    def _write_version(self, session: DatabaseSession, version: int) -> None:
         session.run(f"PRAGMA application_id={APPLICATION_ID}")
         session.run(f"PRAGMA user_version={version}")
 
@@ -188,7 +188,7 @@ class SqliteStore(DatabaseStore):
             raise DamagedStore(f"{self.path}: is damaged: {' '.join(found[0].split())}")
         super().examine()
 
-    def _damage(self, session: Session) -> list[str]:
+    def _damage(self, session: DatabaseSession) -> list[str]:
         foreign = session.run(
             "SELECT type || ' ' || name FROM sqlite_master WHERE type NOT IN ('table', 'index')"
         )

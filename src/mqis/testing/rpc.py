@@ -17,7 +17,7 @@ Responder = Callable[[Call], bytes | None]
 CallbackResponder = Callable[[int, bytes], bytes]
 
 
-class Link:
+class MachinePair:
     """A client and a server machine; bytes between them go in pieces of ``chunk`` bytes."""
 
     def __init__(

@@ -9,13 +9,13 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from mqis.client.directory import DirectoryClient
-from mqis.client.remote import LogonError, Remote, User, connect
+from mqis.client.remote import LogonError, Remote, RemoteUser, connect
 from mqis.client.servers import ServerAddress
-from mqis.views.console.places import Place, PlacesError
+from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.rights import Proof
 from mqis.views.presentation.users import split_user
 
-__all__ = ["Access", "LogonError", "log_on"]
+__all__ = ["LogonError", "Visitors", "log_on"]
 
 T = TypeVar("T")
 
@@ -35,10 +35,10 @@ class _LoopRunner:
             return asyncio.run_coroutine_threadsafe(coro, self._loop).result(_TIMEOUT_S)
 
 
-class Access:
+class Visitors:
     """The login of a user at a server."""
 
-    def __init__(self, user: User, proof: Proof, client: DirectoryClient) -> None:
+    def __init__(self, user: RemoteUser, proof: Proof, client: DirectoryClient) -> None:
         self.user = str(user)
         #: The identity for reading other servers' content.
         self.proof = proof
@@ -60,7 +60,7 @@ class Access:
         await self._client.close()
 
 
-async def log_on(place: Place, name: str, password: str, *, verify: bool) -> Access:
+async def log_on(place: ServerPlace, name: str, password: str, *, verify: bool) -> Visitors:
     """Logs on; raises ``LogonError`` if the server refuses, ``NoServerError`` if it is down."""
     if place.rpc is None:
         raise PlacesError(
@@ -68,6 +68,6 @@ async def log_on(place: Place, name: str, password: str, *, verify: bool) -> Acc
         )
     domain, user = split_user(name)
     address = replace(ServerAddress.parse(place.rpc), mapper_port=place.mapper_port)
-    who = User(user, domain, verify=verify)
+    who = RemoteUser(user, domain, verify=verify)
     client = await connect([address], who, password)
-    return Access(who, Proof.of(domain, user, place.name, password), client)
+    return Visitors(who, Proof.of(domain, user, place.name, password), client)

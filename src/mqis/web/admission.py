@@ -21,7 +21,7 @@ from starlette.responses import RedirectResponse, Response
 from mqis.config.logs import details
 from mqis.runtime.peers import source_of
 from mqis.web.limiting import Limiter
-from mqis.web.settings import Settings
+from mqis.web.settings import ConsoleSettings
 
 audit = logging.getLogger("mqis.audit")
 
@@ -39,7 +39,7 @@ def peer_of(request: Request) -> str:
 
 
 class Admission:
-    def __init__(self, settings: Settings, error_page: ErrorPage) -> None:
+    def __init__(self, settings: ConsoleSettings, error_page: ErrorPage) -> None:
         self._settings = settings
         self._error_page = error_page
         # Counted apart: requests without the token do not use up the rate of those with it.

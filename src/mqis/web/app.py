@@ -17,7 +17,7 @@ from mqis.views.console.faults import MqisError, fault_of
 from mqis.web.admission import Admission
 from mqis.web.asking import Endpoint, changing, reading
 from mqis.web.console import HERE, Console
-from mqis.web.guard import Guard
+from mqis.web.guard import RequestGuard
 from mqis.web.pages import (
     directory,
     journal,
@@ -26,7 +26,7 @@ from mqis.web.pages import (
     status,
     topology,
 )
-from mqis.web.settings import Settings
+from mqis.web.settings import ConsoleSettings
 
 _ERROR_TEXTS = {
     404: ("Not found", "There is no such page."),
@@ -34,7 +34,7 @@ _ERROR_TEXTS = {
 }
 
 
-def make_app(settings: Settings) -> Starlette:
+def make_app(settings: ConsoleSettings) -> Starlette:
     """Makes the application; ``app.state.console`` is its ``Console``, closed with its lifespan."""
     console = Console(settings)
 
@@ -56,7 +56,7 @@ def make_app(settings: Settings) -> Starlette:
         return console.error(request, told.status, told.heading, told.text)
 
     guard = Middleware(
-        Guard,
+        RequestGuard,
         allowed=settings.allowed,
         admission=Admission(settings, console.error),
         error_page=console.error,

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from mqis.views.console.places import Place
-from mqis.views.console.reading import LoginNeeded, Reader
+from mqis.views.console.places import ServerPlace
+from mqis.views.console.reading import LoginNeeded, VisitorReader
 from mqis.web.console import Console, Visitor
 from mqis.web.guard import TooLarge, body_of
 
@@ -21,7 +21,7 @@ _MOST_TEXT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageRequest:
     """One request, with its visitor and form."""
 
     console: Console
@@ -40,10 +40,10 @@ class Asked:
     def path(self, name: str) -> str:
         return str(self.request.path_params[name])
 
-    def place(self) -> Place:
+    def place(self) -> ServerPlace:
         return self.console.place(self.text("server"), self.visitor.access)
 
-    def reader(self, place: Place) -> Reader:
+    def reader(self, place: ServerPlace) -> VisitorReader:
         """A reader with the visitor's rights at that server."""
         return self.console.reader(place, self.visitor.access)
 
@@ -65,7 +65,7 @@ class Asked:
         return self.console.error(self.request, status, heading, text)
 
 
-Page = Callable[[Asked], Response]
+Page = Callable[[PageRequest], Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -77,7 +77,7 @@ def reading(page: Page) -> Endpoint:
         visitor = console.visitor(request)
         if console.settings.login_required and visitor.access is None:
             return to_login(request)
-        return await answered(page, Asked(console, request, visitor))
+        return await answered(page, PageRequest(console, request, visitor))
 
     return endpoint
 
@@ -93,12 +93,12 @@ def changing(page: Page) -> Endpoint:
         form = await form_of(request, console, visitor)
         if isinstance(form, Response):
             return form
-        return await answered(page, Asked(console, request, visitor, form))
+        return await answered(page, PageRequest(console, request, visitor, form))
 
     return endpoint
 
 
-async def answered(page: Page, asked: Asked) -> Response:
+async def answered(page: Page, asked: PageRequest) -> Response:
     """Makes the page in a thread; the application turns other errors of mqis into pages."""
     try:
         async with asked.console.making:

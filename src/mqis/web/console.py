@@ -14,15 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mqis.views.console.faults import MqisError
-from mqis.views.console.places import Place, PlacesError
-from mqis.views.console.reading import OpenStores, Reader
+from mqis.views.console.places import PlacesError, ServerPlace
+from mqis.views.console.reading import OpenStores, VisitorReader
 from mqis.views.console.rights import RightsBook
 from mqis.views.console.status import EnterpriseStatus, collector_of, counters
-from mqis.web.access import Access
+from mqis.web.access import Visitors
 from mqis.web.limiting import Limiter
 from mqis.web.live import Live
 from mqis.web.sessions import COOKIE, Sessions
-from mqis.web.settings import Settings
+from mqis.web.settings import ConsoleSettings
 
 HERE = Path(__file__).parent
 #: (address, name in the menu)
@@ -44,11 +44,11 @@ class Visitor:
     id: str
     is_new: bool
     csrf: str
-    access: Access | None
+    access: Visitors | None
 
 
 class Console:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ConsoleSettings) -> None:
         self.settings = settings
         self.stores = OpenStores()
         self._collector = collector_of(settings.places, self.stores)
@@ -102,7 +102,7 @@ class Console:
         """Polls all servers; ``NodesError`` while the run directory cannot be read."""
         return self._collector.collect()
 
-    def place(self, name: str, access: Access | None) -> Place:
+    def place(self, name: str, access: Visitors | None) -> ServerPlace:
         """The server of that name; without a name, the first whose directory can be read here."""
         places = self.settings.places
         if name:
@@ -114,12 +114,12 @@ class Console:
             return places.named(access.place)
         return next((place for place in listed if place.store), listed[0])
 
-    def reader(self, place: Place, access: Access | None) -> Reader:
+    def reader(self, place: ServerPlace, access: Visitors | None) -> VisitorReader:
         """A reader with this visitor's rights at that server."""
         rights = self.rights.rights(place, None if access is None else access.proof)
         logged_in_here = access is not None and access.place == place.name
         remote = access.remote if access is not None and logged_in_here else None
-        return Reader(place, self.stores, rights, remote)
+        return VisitorReader(place, self.stores, rights, remote)
 
     def _news(self) -> dict[str, str]:
         try:

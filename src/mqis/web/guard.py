@@ -47,7 +47,7 @@ _HEADERS = {
 }
 
 
-class Guard:
+class RequestGuard:
     def __init__(
         self,
         app: ASGIApp,

@@ -20,7 +20,7 @@ _BEAT_S = 5.0
 Events = Mapping[str, str]
 
 
-class Full(Exception):
+class TooManyListeners(Exception):
     """The maximum number of browsers listens already."""
 
 
@@ -42,11 +42,11 @@ class Live:
         self._closed = False
 
     def join(self, address: str) -> asyncio.Event:
-        """Reserves a place, which ``stream`` releases; raises ``Full`` if there is none."""
+        """Reserves a place, which ``stream`` releases; ``TooManyListeners`` if there is none."""
         if self._closed or len(self._listeners) >= self._most:
-            raise Full
+            raise TooManyListeners
         if list(self._listeners.values()).count(address) >= self._most_per_address:
-            raise Full
+            raise TooManyListeners
         woken = asyncio.Event()
         self._listeners[woken] = address
         if self._task is None or self._task.done():

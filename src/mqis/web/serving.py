@@ -21,7 +21,7 @@ from mqis.web.admission import PARAMETER
 from mqis.web.app import make_app
 from mqis.web.connections import Bounds, bounded
 from mqis.web.console import Console
-from mqis.web.settings import ConsoleError, Settings
+from mqis.web.settings import ConsoleError, ConsoleSettings
 from mqis.web.tokenfile import token_file
 
 _GRACE_S = 3
@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class ServingConsole:
     """The address of a running console."""
 
     #: Includes the token, if one is required.
@@ -64,7 +64,7 @@ class Opened:
 
 
 def serve_console(
-    settings: Settings, on_ready: Callable[[Opened], None] = lambda opened: None
+    settings: ConsoleSettings, on_ready: Callable[[ServingConsole], None] = lambda opened: None
 ) -> None:
     """Serves until SIGINT or SIGTERM; calls ``on_ready`` with the address."""
     with _opened(settings) as (server, bound, opened):
@@ -74,7 +74,7 @@ def serve_console(
 
 
 @contextmanager
-def running_console(settings: Settings) -> Iterator[str]:
+def running_console(settings: ConsoleSettings) -> Iterator[str]:
     """Runs the console in a thread during the block; yields its address with the token."""
     with _opened(settings) as (server, bound, opened):
         ready = Event()
@@ -92,7 +92,7 @@ def running_console(settings: Settings) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(settings: Settings) -> Iterator[tuple[_Server, socket.socket, Opened]]:
+def _opened(settings: ConsoleSettings) -> Iterator[tuple[_Server, socket.socket, ServingConsole]]:
     """Binds the port, makes a new token and the server."""
     bound = _listen(settings)
     token = secrets.token_urlsafe(32) if settings.token_required else ""
@@ -103,10 +103,10 @@ def _opened(settings: Settings) -> Iterator[tuple[_Server, socket.socket, Opened
         if token:
             url += f"?{urlencode({PARAMETER: token})}"
             file = stack.enter_context(token_file(settings.places.run, settings.port, url))
-        yield _server(settings), bound, Opened(url, file)
+        yield _server(settings), bound, ServingConsole(url, file)
 
 
-def _server(settings: Settings) -> _Server:
+def _server(settings: ConsoleSettings) -> _Server:
     app = make_app(settings)
     bounds = Bounds(
         settings.most_connections,
@@ -133,7 +133,7 @@ def _server(settings: Settings) -> _Server:
     return _Server(config, app.state.console)
 
 
-def _tls(settings: Settings) -> ssl.SSLContext | None:
+def _tls(settings: ConsoleSettings) -> ssl.SSLContext | None:
     if settings.certificate is None or settings.key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -145,7 +145,7 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
     return context
 
 
-def _listen(settings: Settings) -> socket.socket:
+def _listen(settings: ConsoleSettings) -> socket.socket:
     """Binds the socket before uvicorn, to know the port and to explain a busy one."""
     try:
         return _bind(settings.listen, settings.port)
@@ -172,6 +172,6 @@ def _bind(address: str, port: int) -> socket.socket:
     return bound
 
 
-def _url(settings: Settings) -> str:
+def _url(settings: ConsoleSettings) -> str:
     host = f"[{settings.listen}]" if ":" in settings.listen else settings.listen
     return f"{'https' if settings.tls else 'http'}://{host}:{settings.port}/"

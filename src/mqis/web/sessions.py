@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from mqis.config.logs import details
-from mqis.web.access import Access
+from mqis.web.access import Visitors
 
 COOKIE = "mqis_console"
 _ID = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -27,7 +27,7 @@ audit = logging.getLogger("mqis.audit")
 
 @dataclass(slots=True)
 class _Session:
-    access: Access
+    access: Visitors
     peer: str
     begun: float
     used: float
@@ -63,7 +63,7 @@ class Sessions:
     def csrf_fits(self, id: str, given: str) -> bool:  # noqa: A002
         return hmac.compare_digest(self.csrf(id), given) if given.isascii() else False
 
-    def access(self, id: str) -> Access | None:  # noqa: A002
+    def access(self, id: str) -> Visitors | None:  # noqa: A002
         """The login of a live session, whose idle time starts again; None if there is none."""
         self._end_expired()
         found = self._sessions.get(id)
@@ -77,7 +77,7 @@ class Sessions:
         self._end_expired()
         return id in self._sessions
 
-    def begin(self, access: Access, peer: str) -> str:
+    def begin(self, access: Visitors, peer: str) -> str:
         """Begins a session under a new identifier; ends the longest unused if there are too many.
 
         ``peer`` is the address of the browser.

@@ -19,7 +19,7 @@ class ConsoleError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ConsoleSettings:
     places: Places
     #: The directory of the pipeline's tables and report.
     tables: Path | None = None
@@ -78,7 +78,7 @@ class Settings:
         object.__setattr__(self, "allowed", frozenset(name.lower() for name in names))
 
     @classmethod
-    def of_run(cls, run: Path, port: int = PORT) -> Settings:
+    def of_run(cls, run: Path, port: int = PORT) -> ConsoleSettings:
         """The settings for a run directory's enterprise, at this port or any free one."""
         return cls(Places(run), run / "tables", port=port, any_port=True)
 

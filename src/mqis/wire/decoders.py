@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Decoder:
+class NamedDecoder:
     """A decoder: its name for ``--protocol``, its line in the list, and its function.
 
     ``decode`` consumes all bytes or raises ``WireError``.
@@ -281,25 +281,29 @@ def _request_of(interface: InterfaceDescription) -> Callable[[bytes], PduText]:
     return decode
 
 
-DECODERS: tuple[Decoder, ...] = (
-    Decoder("guid", "GUID, 16 bytes", whole(Reader.guid, "GUID")),
-    Decoder("seqnum", "SEQUENCE_NUMBER, 8 bytes", whole(SequenceNumber.decode, "SEQUENCE_NUMBER")),
-    Decoder("sid", "SID", Sid.from_bytes),
-    Decoder("descriptor", "SECURITY_DESCRIPTOR, self-relative", _descriptor),
-    Decoder("properties", "the properties of an object as stores keep them", _properties),
-    Decoder("publickeys", "MQDSPUBLICKEYS, PROPID_QM_ENCRYPT_PKS", _public_keys),
-    Decoder("publickey", "MQDS_PublicKey, one key behind its length", MqdsPublicKey.from_bytes),
-    Decoder("certificates", "MQUSERSIGNCERTS, PROPID_U_SIGN_CERT", UserSignCerts.from_bytes),
-    Decoder("addresses", "TA_ADDRESS list, PROPID_QM_ADDRESS", _addresses),
-    Decoder("hresult", "HRESULT, 4 bytes", whole(_hresult, "HRESULT")),
-    Decoder("serverlist", "server list as text", _server_list),
-    Decoder("mqdsrp", "replication message, MC-MQDSRP", decode_message),
-    Decoder("mqcn", "change notification, MS-MQCN", decode_notification),
-    Decoder("mqqb", "packet between queue managers, MS-MQQB", decode_packet),
-    Decoder("mqsd", "discovery request or reply, MS-MQSD", decode_discovery),
-    Decoder("cmp", "boxcar of connection messages, MS-CMP", _boxcar),
-    Decoder("rpc", "DCE/RPC PDUs of a connection", _pdus),
-    Decoder("dscomm", "request PDU of dscomm, with its stub", _request_of(DSCOMM)),
-    Decoder("dscomm2", "request PDU of dscomm2, with its stub", _request_of(DSCOMM2)),
-    Decoder("ixnremote", "request PDU of IXnRemote, with its stub", _request_of(IXN_REMOTE)),
+DECODERS: tuple[NamedDecoder, ...] = (
+    NamedDecoder("guid", "GUID, 16 bytes", whole(Reader.guid, "GUID")),
+    NamedDecoder(
+        "seqnum", "SEQUENCE_NUMBER, 8 bytes", whole(SequenceNumber.decode, "SEQUENCE_NUMBER")
+    ),
+    NamedDecoder("sid", "SID", Sid.from_bytes),
+    NamedDecoder("descriptor", "SECURITY_DESCRIPTOR, self-relative", _descriptor),
+    NamedDecoder("properties", "the properties of an object as stores keep them", _properties),
+    NamedDecoder("publickeys", "MQDSPUBLICKEYS, PROPID_QM_ENCRYPT_PKS", _public_keys),
+    NamedDecoder(
+        "publickey", "MQDS_PublicKey, one key behind its length", MqdsPublicKey.from_bytes
+    ),
+    NamedDecoder("certificates", "MQUSERSIGNCERTS, PROPID_U_SIGN_CERT", UserSignCerts.from_bytes),
+    NamedDecoder("addresses", "TA_ADDRESS list, PROPID_QM_ADDRESS", _addresses),
+    NamedDecoder("hresult", "HRESULT, 4 bytes", whole(_hresult, "HRESULT")),
+    NamedDecoder("serverlist", "server list as text", _server_list),
+    NamedDecoder("mqdsrp", "replication message, MC-MQDSRP", decode_message),
+    NamedDecoder("mqcn", "change notification, MS-MQCN", decode_notification),
+    NamedDecoder("mqqb", "packet between queue managers, MS-MQQB", decode_packet),
+    NamedDecoder("mqsd", "discovery request or reply, MS-MQSD", decode_discovery),
+    NamedDecoder("cmp", "boxcar of connection messages, MS-CMP", _boxcar),
+    NamedDecoder("rpc", "DCE/RPC PDUs of a connection", _pdus),
+    NamedDecoder("dscomm", "request PDU of dscomm, with its stub", _request_of(DSCOMM)),
+    NamedDecoder("dscomm2", "request PDU of dscomm2, with its stub", _request_of(DSCOMM2)),
+    NamedDecoder("ixnremote", "request PDU of IXnRemote, with its stub", _request_of(IXN_REMOTE)),
 )

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import settings
 
 from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows
-from mqis.protocol.capture.limits import Limits
-from mqis.protocol.capture.row import Row
+from mqis.protocol.capture.limits import CaptureLimits
+from mqis.protocol.capture.row import DecodedRow
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.internal import SessionAck, SessionHeader
 from mqis.wire.mqqb.packet import UserMessage
@@ -44,16 +44,16 @@ def frames_of(ends: Ends, parts: Sequence[tuple[bool, bytes]], **options: Any) -
     return [frame for _, frame in conversation_frames(ends, timed, **options)]
 
 
-def rows_of(frames: Iterable[bytes], limits: Limits | None = None) -> list[Row]:
+def rows_of(frames: Iterable[bytes], limits: CaptureLimits | None = None) -> list[DecodedRow]:
     return list(decode_rows(capture(frames), limits))
 
 
-def told(rows: Iterable[Row]) -> list[tuple[str, str | None]]:
+def told(rows: Iterable[DecodedRow]) -> list[tuple[str, str | None]]:
     """What rows are, and what is wrong with them."""
     return [(row.kind, row.error) for row in rows]
 
 
-def decode(data: bytes, **options: Any) -> list[Row]:
+def decode(data: bytes, **options: Any) -> list[DecodedRow]:
     decoder = CaptureDecoder(**options)
     for each in walk_capture(data):
         decoder.receive(each)
@@ -102,7 +102,7 @@ def bind(
 
 
 def bind_ack(count: int = 1, transfer: SyntaxId = NDR20, call_id: int = 1) -> bytes:
-    result = bodies.ContextResult(bodies.Result.ACCEPTANCE, 0, transfer)
+    result = bodies.ContextResult(bodies.ContextVerdict.ACCEPTANCE, 0, transfer)
     body = bodies.BindAck(5840, 5840, 7, "2103", (result,) * count)
     return encode_pdu(body, call_id=call_id, flags=FIRST_LAST)
 

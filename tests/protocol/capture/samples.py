@@ -48,7 +48,7 @@ _BUILD = oletx.BuildContext(
     BoundVersionSet.NONE,
     _BLOB,
 )
-_RESULT, _HANDLE_GOT = dscomm.Result(0), dscomm.HandleGot(HANDLE, 0)
+_RESULT, _HANDLE_GOT = dscomm.DirectoryResult(0), dscomm.HandleGot(HANDLE, 0)
 
 Sample = tuple[Operation[Any, Any], Any, Any, dict[str, int]]
 
@@ -190,7 +190,7 @@ DSCOMM2: list[Sample] = [
     ),
 ]
 IXN_REMOTE: list[Sample] = [
-    (oletx.POKE, oletx.Poke(2, *_NAMES, _BLOB), oletx.Result(0), {}),
+    (oletx.POKE, oletx.Poke(2, *_NAMES, _BLOB), oletx.RemoteResult(0), {}),
     (oletx.BUILD_CONTEXT, _BUILD, _BUILT, {}),
     (
         oletx.NEGOTIATE_RESOURCES,
@@ -198,22 +198,22 @@ IXN_REMOTE: list[Sample] = [
         oletx.ResourcesNegotiated(64, 0),
         {},
     ),
-    (oletx.SEND_RECEIVE, oletx.SendReceive(HANDLE, 4, BOXCAR), oletx.Result(0), {}),
+    (oletx.SEND_RECEIVE, oletx.SendReceive(HANDLE, 4, BOXCAR), oletx.RemoteResult(0), {}),
     (
         oletx.TEAR_DOWN_CONTEXT,
         oletx.TearDownContext(HANDLE, 1, 0),
         oletx.ContextTornDown(NONE, 0),
         {},
     ),
-    (oletx.BEGIN_TEAR_DOWN, oletx.BeginTearDown(HANDLE, 2), oletx.Result(0x80000119), {}),
-    (oletx.POKE_W, oletx.Poke(2, *_NAMES, _BLOB), oletx.Result(0), {}),
+    (oletx.BEGIN_TEAR_DOWN, oletx.BeginTearDown(HANDLE, 2), oletx.RemoteResult(0x80000119), {}),
+    (oletx.POKE_W, oletx.Poke(2, *_NAMES, _BLOB), oletx.RemoteResult(0), {}),
     (oletx.BUILD_CONTEXT_W, _BUILD, _BUILT, {}),
 ]
 EPMAPPER: list[Sample] = [
     (
         epmapper.EPT_LOOKUP,
         epmapper.LookupAsked(0, None, None, 1, NONE, 4),
-        epmapper.LookupFound(NONE, (epmapper.Entry(Guid.NULL, TOWER, "DS"),), 0),
+        epmapper.LookupFound(NONE, (epmapper.EndpointEntry(Guid.NULL, TOWER, "DS"),), 0),
         {"max_entries": 4},
     ),
     (

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.capture import plain, registry
-from mqis.protocol.capture.choice import Choice
+from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.conversations import Summary
 from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows, parse_network
 from mqis.protocol.capture.flow import flow_key, share_of
 from mqis.protocol.capture.framing import Dissector
-from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.recognition import StreamProtocol
-from mqis.protocol.capture.row import Meaning, Place, Row, file_error
+from mqis.protocol.capture.row import DecodedRow, Meaning, PacketPosition, file_error
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
@@ -144,8 +144,8 @@ def test_fragments_that_are_missing() -> None:
 def test_fragments_are_bounded() -> None:
     frame = udp_frame(DISCOVERY, False, ANSWERED)
     begun = [fragments(frame, [800], identification=n)[0] for n in range(5)]
-    assert len(rows_of(begun, Limits(max_fragmented=2))) == 5
-    decoder = CaptureDecoder(Limits(max_fragmented=2))
+    assert len(rows_of(begun, CaptureLimits(max_fragmented=2))) == 5
+    decoder = CaptureDecoder(CaptureLimits(max_fragmented=2))
     for each in walk_capture(capture(begun)):
         decoder.receive(each)
     assert len(decoder.take()) == 3  # told at once, not at the end
@@ -216,7 +216,7 @@ def test_damage_anywhere_raises_nothing(size: int, hits: list[tuple[int, int]]) 
     for at, value in hits:
         data[at % len(data)] = value
     for row in decode_rows(bytes(data[: len(data) - size])):
-        assert isinstance(row, Row)
+        assert isinstance(row, DecodedRow)
 
 
 # --- shares and choices ---------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_shares_are_the_whole(shares: int) -> None:
         assert all(sum(row.protocol == "mqqb" for row in part) > 3 for part in parts)
 
 
-def _order(row: Row) -> tuple[int, int, str]:
+def _order(row: DecodedRow) -> tuple[int, int, str]:
     return row.frame, row.stream, row.kind
 
 
@@ -284,7 +284,7 @@ def test_the_silent_go_first() -> None:
     for number in range(6):
         frames += frames_of(ends(number), [(True, ack(number)[:9])])[:5]
         frames.append(udp_frame(Ends("10.0.0.7", 50_000 + number, "10.0.0.9", 53), True, b"?"))
-    decoder = CaptureDecoder(Limits(max_conversations=4))
+    decoder = CaptureDecoder(CaptureLimits(max_conversations=4))
     for each in walk_capture(capture(frames)):
         decoder.receive(each)
     early = decoder.take()
@@ -302,7 +302,7 @@ def test_who_decodes_what_is_forgotten_and_found_again() -> None:
         frames += frames_of(ends, [(True, ack(number))], first_seq=(number * 1000, 1))
     data = capture(frames)
     whole = decode(data)
-    few = [decode(data, limits=Limits(max_conversations=2), share=(n, 3)) for n in range(3)]
+    few = [decode(data, limits=CaptureLimits(max_conversations=2), share=(n, 3)) for n in range(3)]
     assert sorted((row for rows in few for row in rows), key=_order) == sorted(whole, key=_order)
 
 
@@ -311,23 +311,23 @@ def test_choices() -> None:
     assert row.time_ns == 4000
     damage = file_error(0, "no")
     for choice, wanted in (
-        (Choice(), True),
-        (Choice(frozenset({"mqqb"})), True),
-        (Choice(frozenset({"rpc"})), False),
-        (Choice(since_ns=4000), True),
-        (Choice(since_ns=4001), False),
-        (Choice(until_ns=4001), True),
-        (Choice(until_ns=4000), False),
-        (Choice(errors_only=True), False),
+        (CaptureFilter(), True),
+        (CaptureFilter(frozenset({"mqqb"})), True),
+        (CaptureFilter(frozenset({"rpc"})), False),
+        (CaptureFilter(since_ns=4000), True),
+        (CaptureFilter(since_ns=4001), False),
+        (CaptureFilter(until_ns=4001), True),
+        (CaptureFilter(until_ns=4000), False),
+        (CaptureFilter(errors_only=True), False),
     ):
         assert choice.wants(row) is wanted
         assert choice.wants(damage)
-    assert Choice(since_ns=9).wants(row._replace(time_ns=None))
-    assert Choice(errors_only=True).wants(row._replace(error="no"))
+    assert CaptureFilter(since_ns=9).wants(row._replace(time_ns=None))
+    assert CaptureFilter(errors_only=True).wants(row._replace(error="no"))
     inner = row._replace(protocol="mqdsrp")
-    assert Choice(frozenset({"mqqb"})).wants(inner)
+    assert CaptureFilter(frozenset({"mqqb"})).wants(inner)
     with pytest.raises(ValueError, match="unknown protocol 'http'; known are mqqb, rpc, "):
-        Choice(frozenset({"http"}))
+        CaptureFilter(frozenset({"http"}))
 
 
 def test_a_summary() -> None:
@@ -369,7 +369,7 @@ class Lines(Dissector):
     def find(cls, data: bytes | bytearray, at: int) -> int:
         return data.find(b"\x77", at)
 
-    def message(self, side: int, data: bytes, place: Place) -> None:
+    def message(self, side: int, data: bytes, place: PacketPosition) -> None:
         text = data[2:].decode("ascii")
         self.tell(side, place, len(data), Meaning(self.NAME, "line", text))
 
@@ -397,14 +397,14 @@ def test_what_a_protocol_has_to_say_and_what_it_may_leave() -> None:
         def find(cls, data: bytes | bytearray, at: int) -> int:
             return at if data else -1
 
-        def message(self, side: int, data: bytes, place: Place) -> None:
+        def message(self, side: int, data: bytes, place: PacketPosition) -> None:
             raise AssertionError(side, data, place)
 
-    def tell(_side: int, _place: Place, _length: int, _meaning: Meaning) -> None:
+    def tell(_side: int, _place: PacketPosition, _length: int, _meaning: Meaning) -> None:
         raise AssertionError
 
     assert Dissector.__abstractmethods__ == {"length", "find", "message"}
-    silent = Silent(tell, Limits())
+    silent = Silent(tell, CaptureLimits())
     silent.lost(0)
     silent.opened_by(0)
 

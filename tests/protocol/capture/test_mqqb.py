@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.capture.replication import notification, replication
-from mqis.protocol.capture.row import Row
+from mqis.protocol.capture.row import DecodedRow
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn.notification import ChangeNotification, NotificationCommand, NotificationUpdate
@@ -67,11 +67,11 @@ def change(path: str | None, number: int, partition: Guid = PARTITION) -> Direct
     )
 
 
-def rows(*packets: bytes) -> list[Row]:
+def rows(*packets: bytes) -> list[DecodedRow]:
     return rows_of(frames_of(MQQB, [(True, packet) for packet in packets]))
 
 
-def carried(message: m.Message, queue: QueueName = REPLICATION) -> Row:
+def carried(message: m.Message, queue: QueueName = REPLICATION) -> DecodedRow:
     (row,) = rows(user_message(7, queue, m.encode_message(message)))
     return row
 

@@ -11,10 +11,10 @@ import pytest
 from examples.capture.scene import CLIENT, PEC, PSC
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.capture.decoder import decode_rows
-from mqis.protocol.capture.row import Row
+from mqis.protocol.capture.row import DecodedRow
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials as Wanted
 from mqis.wire.pcap.captured import Captured
 from mqis.wire.pcap.classic import write_pcap
@@ -26,22 +26,22 @@ from tests.runtime.oletx.endpoints import DOMAIN, PASSWORD
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
+def rows() -> list[DecodedRow]:
     return list(decode_rows(enterprise()))
 
 
-def of(rows: list[Row], protocol: str) -> list[Row]:
+def of(rows: list[DecodedRow], protocol: str) -> list[DecodedRow]:
     return [row for row in rows if row.protocol == protocol]
 
 
-def test_nothing_is_left_undecoded(rows: list[Row]) -> None:
+def test_nothing_is_left_undecoded(rows: list[DecodedRow]) -> None:
     assert [row.error for row in rows if row.error] == []
     assert not [row for row in rows if row.kind == "unrecognised"]
     found = {row.protocol for row in rows}
     assert found == {"mqsd", "rpc", "epmapper", "dscomm", "mqqb", "mqdsrp", "ixnremote", "cmp"}
 
 
-def test_discovery_and_the_way_to_the_directory(rows: list[Row]) -> None:
+def test_discovery_and_the_way_to_the_directory(rows: list[DecodedRow]) -> None:
     asked, answered = of(rows, "mqsd")
     assert (asked.source, asked.destination, asked.destination_port) == (CLIENT, PEC, 1801)
     assert answered.machines == ("pec1",)
@@ -49,7 +49,7 @@ def test_discovery_and_the_way_to_the_directory(rows: list[Row]) -> None:
     assert mapped.summary.startswith("dscomm at ")
 
 
-def test_a_change_is_followed_from_the_client_to_the_other_server(rows: list[Row]) -> None:
+def test_a_change_is_followed_from_the_client_to_the_other_server(rows: list[DecodedRow]) -> None:
     asked = next(row for row in of(rows, "dscomm") if "orders" in row.summary)
     assert asked.kind == "S_DSCreateObject request"
     assert asked.summary == "queue pec1\\orders, PROPID_Q_LABEL"
@@ -66,7 +66,7 @@ def test_a_change_is_followed_from_the_client_to_the_other_server(rows: list[Row
     assert json.loads(sent.detail)["signed"] is True
 
 
-def test_the_replication_of_a_new_server(rows: list[Row]) -> None:
+def test_the_replication_of_a_new_server(rows: list[DecodedRow]) -> None:
     kinds = Counter((row.kind, row.source) for row in of(rows, "mqdsrp"))
     assert kinds["SyncRequest", PSC] >= 2
     assert kinds["SyncReply", PEC] >= 2
@@ -137,7 +137,7 @@ def test_protected_calls_are_read_or_said_to_be_encrypted(level: AuthLevel) -> N
     authenticator = PyspnegoAuthenticator(
         MemoryAccounts([account]), "AMS", DOMAIN, names=["ams-dir1"]
     )
-    initiator = PyspnegoInitiator(Credentials("alice", DOMAIN, PASSWORD))
+    initiator = PyspnegoInitiator(LogonCredentials("alice", DOMAIN, PASSWORD))
     wanted = Wanted(initiator, AuthType.NTLM, level, "ams-dir1")
     rows = list(decode_rows(validated(wanted, authenticator)))
     assert [row.error for row in rows if row.error] == []
@@ -150,7 +150,7 @@ def test_protected_calls_are_read_or_said_to_be_encrypted(level: AuthLevel) -> N
     assert next(row for row in rows if row.kind == "auth3")
 
 
-def test_the_order_of_packets_does_not_matter(rows: list[Row]) -> None:
+def test_the_order_of_packets_does_not_matter(rows: list[DecodedRow]) -> None:
     """Those of a few milliseconds change places, and many are there twice."""
     random = Random(1)
     packets = [each for each in walk_capture(enterprise()) if isinstance(each, Captured)]
@@ -161,11 +161,11 @@ def test_the_order_of_packets_does_not_matter(rows: list[Row]) -> None:
     assert Counter(map(_said, decode_rows(mixed))) == Counter(map(_said, rows))
 
 
-def _said(row: Row) -> tuple[object, ...]:
+def _said(row: DecodedRow) -> tuple[object, ...]:
     return row.source, row.source_port, row.protocol, row.kind, row.summary, row.detail, row.error
 
 
-def test_a_file_that_is_cut_anywhere(rows: list[Row]) -> None:
+def test_a_file_that_is_cut_anywhere(rows: list[DecodedRow]) -> None:
     data = enterprise()
     random = Random(2)
     known = {_said(row) for row in rows}

@@ -9,8 +9,8 @@ import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.capture.interfaces import INTERFACES
-from mqis.protocol.capture.limits import Limits
-from mqis.protocol.capture.row import Row
+from mqis.protocol.capture.limits import CaptureLimits
+from mqis.protocol.capture.row import DecodedRow
 from mqis.wire.cmp.builder import BoxcarBuilder
 from mqis.wire.cmp.packet import Packet
 from mqis.wire.cmpo import ixnremote as oletx
@@ -46,11 +46,11 @@ ANSWERED = GET[0].response.encode(GET[2], Syntax.NDR20, given=GET[3])
 Parts = list[tuple[bool, bytes]]
 
 
-def rows(parts: Parts, limits: Limits | None = None) -> list[Row]:
+def rows(parts: Parts, limits: CaptureLimits | None = None) -> list[DecodedRow]:
     return rows_of(frames_of(RPC, parts), limits)
 
 
-def calls(parts: Parts, limits: Limits | None = None) -> list[Row]:
+def calls(parts: Parts, limits: CaptureLimits | None = None) -> list[DecodedRow]:
     """Without bind and bind_ack."""
     return rows([*BOUND, *parts], limits)[2:]
 
@@ -117,7 +117,7 @@ def test_words_for_the_directory() -> None:
     assert asked.length == 24 + len(ASKED)
 
 
-def explained(operation: Any, value: Any, opnum: int | None = None) -> Row:
+def explained(operation: Any, value: Any, opnum: int | None = None) -> DecodedRow:
     interface = next(i.description for i in INTERFACES if operation in i.description.operations)
     stub = operation.request.encode(value, Syntax.NDR20)
     parts: Parts = [(True, bind(interface.syntax)), (False, bind_ack())]
@@ -136,7 +136,7 @@ def test_more_words_for_the_directory() -> None:
     assert explained(dscomm.SET_PROPS_GUID, odd).summary == f"site {samples.THING}, 7"
 
 
-def answered_with(sample: samples.Sample, interface: InterfaceDescription) -> Row:
+def answered_with(sample: samples.Sample, interface: InterfaceDescription) -> DecodedRow:
     operation, asked, answer, given = sample
     parts: Parts = [(True, bind(interface.syntax)), (False, bind_ack())]
     parts.append((True, request(2, operation.opnum, operation.request.encode(asked, Syntax.NDR20))))
@@ -153,7 +153,7 @@ def test_words_for_the_endpoint_mapper() -> None:
     strange = (*mapped[:2], epmapper.MapFound(samples.NONE, (), 99), mapped[3])
     assert answered_with(strange, epmapper.EPMAPPER).summary == "99"
     octets = [epmapper.TowerOctets(octets) for octets in (b"\0\0", b"\x09\0", b"\0\0", b"\0\0")]
-    entries = tuple(epmapper.Entry(Guid.NULL, each, "") for each in octets)
+    entries = tuple(epmapper.EndpointEntry(Guid.NULL, each, "") for each in octets)
     found = (*lookup[:2], epmapper.LookupFound(samples.NONE, entries, 0), lookup[3])
     assert answered_with(found, epmapper.EPMAPPER).summary == (
         "?, a tower that cannot be read (a tower has at most 6 floors, not 9 at offset 0), ?"
@@ -164,7 +164,7 @@ def test_words_for_the_endpoint_mapper() -> None:
 # --- OleTx ----------------------------------------------------------------------------------------
 
 
-def sent(boxcar: bytes, messages: int) -> list[Row]:
+def sent(boxcar: bytes, messages: int) -> list[DecodedRow]:
     value = oletx.SendReceive(samples.HANDLE, messages, boxcar)
     stub = oletx.SEND_RECEIVE.request.encode(value, Syntax.NDR20)
     parts: Parts = [(True, bind(oletx.SYNTAX)), (False, bind_ack())]
@@ -330,11 +330,11 @@ def test_a_fragment_that_is_not_there() -> None:
 
 
 def test_stubs_and_calls_are_bounded() -> None:
-    found = calls([(True, request(2, 2, ASKED, size=40))], Limits(max_stub=100))
+    found = calls([(True, request(2, 2, ASKED, size=40))], CaptureLimits(max_stub=100))
     assert told(found) == [("S_DSGetProps request", "a stub of more than 100 bytes")]
     many: Parts = [(True, request(n, 2, ASKED)) for n in range(2, 6)]
     many += [(False, response(n, ANSWERED)) for n in range(2, 6)]
-    forgotten = calls(many, Limits(max_calls=3))
+    forgotten = calls(many, CaptureLimits(max_calls=3))
     assert [row.kind for row in forgotten[4:]] == ["response"] + ["S_DSGetProps response"] * 3
     assert forgotten[4].summary == "its request was not captured"
 

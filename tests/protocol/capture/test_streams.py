@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mqis.protocol.capture.fragments import Fragments
 from mqis.protocol.capture.halfstream import Chunk, HalfStream
-from mqis.protocol.capture.limits import Limits
-from mqis.protocol.capture.row import Place, Row
+from mqis.protocol.capture.limits import CaptureLimits
+from mqis.protocol.capture.row import DecodedRow, PacketPosition
 from mqis.protocol.capture.rpc import RpcDissector
 from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import Syntax
@@ -40,11 +40,11 @@ from tests.protocol.capture.made import (
 )
 
 #: So that whatever begins late is still waited for.
-PATIENT = Limits(settle_packets=10_000)
+PATIENT = CaptureLimits(settle_packets=10_000)
 MISSING = "are missing: they were not captured"
 
 
-def said(rows: Sequence[Row]) -> list[tuple[object, ...]]:
+def said(rows: Sequence[DecodedRow]) -> list[tuple[object, ...]]:
     """Everything but where it stood, each side's messages in order."""
     both = [
         (row.to_server, row.kind, row.summary, row.detail, row.call_id, row.length, row.error)
@@ -114,7 +114,7 @@ def test_packets_shortly_before_the_first_one_count() -> None:
         "has 1, recoverable 0",
         "has 2, recoverable 0",
     ]
-    late = rows_of([second, first], Limits(settle_packets=1))
+    late = rows_of([second, first], CaptureLimits(settle_packets=1))
     assert [row.summary for row in late] == ["has 2, recoverable 0"]
 
 
@@ -225,11 +225,11 @@ def test_what_is_missing_is_waited_for_only_so_long() -> None:
     """An answer that acknowledges what never comes goes on when there is no more room."""
     frames = frames_of(MQQB, [(True, ack(1)), *((False, ack(n)) for n in range(2, 9))])
     del frames[3]
-    few = Limits(max_pending_segments=3)
+    few = CaptureLimits(max_pending_segments=3)
     found = rows_of(frames, few)
     assert [row.kind for row in found].count("SessionAck") == 7
     assert found[-1].kind == "damage"
-    little = rows_of(frames, Limits(max_pending_bytes=100))
+    little = rows_of(frames, CaptureLimits(max_pending_bytes=100))
     assert said(little) == said(found) == said(rows_of(frames))
 
 
@@ -328,7 +328,7 @@ def test_keep_alives_are_not_data() -> None:
 # --- the snap length ------------------------------------------------------------------------------
 
 
-def cut_short(frames: list[bytes], snap_length: int) -> list[Row]:
+def cut_short(frames: list[bytes], snap_length: int) -> list[DecodedRow]:
     data = write_pcap(((n, f) for n, f in enumerate(frames)), snap_length=snap_length)
     return decode(data)
 
@@ -434,7 +434,7 @@ def test_a_known_protocol_is_looked_for_in_the_middle() -> None:
     ]
     in_pieces = [segment(STRANGE, True, 5 + n, octets[n : n + 1]) for n in range(len(octets))]
     assert said(rows_of(in_pieces)) == said(found)
-    few = Limits(max_search=50)
+    few = CaptureLimits(max_search=50)
     assert [row.kind for row in rows_of(in_pieces, few)] == ["unrecognised"]
     # What looks like a beginning and is none, before the one that is.
     false = b"\x10\0\0\0LIOR" + b"\xff" * 8
@@ -449,7 +449,7 @@ def test_a_beginning_further_in_does_not_count_where_the_stream_is_known_to_begi
 
 def test_what_was_given_up_is_only_counted() -> None:
     """Chunks that waited for the first one, and a gap among them."""
-    few = Limits(max_search=50)
+    few = CaptureLimits(max_search=50)
     frames = [segment(STRANGE, True, seq, bytes(100)) for seq in (5, 105, 305)]
     (row,) = rows_of(frames, few)
     assert (row.kind, row.length) == ("unrecognised", 400)
@@ -470,7 +470,7 @@ def test_a_gap_before_anything_is_known() -> None:
         STRANGE, [(True, b"hello, it is"), (True, b" me, "), (True, b"who else?" * 9)]
     )
     del frames[5:7]
-    assert [row.kind for row in rows_of(frames, Limits(max_search=20))] == ["unrecognised"]
+    assert [row.kind for row in rows_of(frames, CaptureLimits(max_search=20))] == ["unrecognised"]
     (lost_only,) = rows_of(_acknowledged_nothing())
     assert lost_only.kind == "damage"
 
@@ -493,7 +493,7 @@ def test_a_gap_in_what_nothing_knows() -> None:
 
 # --- one half -------------------------------------------------------------------------------------
 
-PLACE = Place(1, 24, None)
+PLACE = PacketPosition(1, 24, None)
 
 
 def chunk(data: bytes, lost: int = 0) -> Chunk:
@@ -568,9 +568,9 @@ def test_the_same_bytes_are_kept_a_few_times_only() -> None:
     half = HalfStream()
     half.begins_at(0)
     for number in range(50):
-        half.add(100, Chunk(0, b"x", number, None, Place(number, 0, None)))
+        half.add(100, Chunk(0, b"x", number, None, PacketPosition(number, 0, None)))
     assert len(half.pending) == 16
-    half.add(200, Chunk(0, b"y", 0, None, Place(51, 0, None)))
+    half.add(200, Chunk(0, b"y", 0, None, PacketPosition(51, 0, None)))
     assert len(half.pending) == 17
 
 
@@ -578,35 +578,37 @@ def test_fragments_are_bounded_in_number_and_bytes() -> None:
     def fragment(number: int, at: int, size: int) -> Fragment:
         return Fragment(b"\1\1\1\1", b"\2\2\2\2", 17, number, at, True, bytes(size))
 
-    few = Fragments(Limits(max_fragments=4))
+    few = Fragments(CaptureLimits(max_fragments=4))
     for at in range(8, 56, 8):
-        assert few.add(fragment(1, at, 8), Place(at, 0, None)) is None
+        assert few.add(fragment(1, at, 8), PacketPosition(at, 0, None)) is None
     assert [reason for _, _, reason in few.given_up] == ["more than 4 fragments"]
 
-    small = Fragments(Limits(max_fragment_bytes=100))
+    small = Fragments(CaptureLimits(max_fragment_bytes=100))
     for number in range(1, 4):
-        assert small.add(fragment(number, 8, 48), Place(number, 0, None)) is None
+        assert small.add(fragment(number, 8, 48), PacketPosition(number, 0, None)) is None
     assert [key[3] for key, _, _ in small.given_up] == [1]
-    assert small.add(fragment(2, 8, 16), Place(9, 0, None)) is None  # a shorter copy adds nothing
+    assert (
+        small.add(fragment(2, 8, 16), PacketPosition(9, 0, None)) is None
+    )  # a shorter copy adds nothing
     assert small._bytes == 96
 
 
 def test_overlapping_fragments_do_not_fill_a_gap() -> None:
     """There are more bytes than the packet has, and its first ones are not among them."""
-    kept = Fragments(Limits())
+    kept = Fragments(CaptureLimits())
     ends = b"\1\1\1\1", b"\2\2\2\2", 17, 1
-    assert kept.add(Fragment(*ends, 16, False, bytes(8)), Place(1, 0, None)) is None
-    assert kept.add(Fragment(*ends, 8, True, bytes(40)), Place(2, 0, None)) is None
-    whole = kept.add(Fragment(*ends, 0, True, bytes(8)), Place(3, 0, None))
+    assert kept.add(Fragment(*ends, 16, False, bytes(8)), PacketPosition(1, 0, None)) is None
+    assert kept.add(Fragment(*ends, 8, True, bytes(40)), PacketPosition(2, 0, None)) is None
+    whole = kept.add(Fragment(*ends, 0, True, bytes(8)), PacketPosition(3, 0, None))
     assert whole is not None
     assert len(whole[1]) == 24
 
 
 def test_callbacks_nest_so_deep_and_no_deeper() -> None:
     told: list[object] = []
-    reader = RpcDissector(lambda *row: told.append(row), Limits(max_nested=3))
+    reader = RpcDissector(lambda *row: told.append(row), CaptureLimits(max_nested=3))
     request = bytes.fromhex("05000003 10000000 18000000 07000000 00000000 00000000")
     for number in range(10):
-        reader.data(number % 2, request, Place(number, 0, None))
+        reader.data(number % 2, request, PacketPosition(number, 0, None))
     assert len(told) == 10
     assert max(len(stack) for stack in reader._calls.values()) <= 3

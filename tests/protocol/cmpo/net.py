@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqis.protocol.cmpo.events import Answer, AnyAnswer, Cancel, ContextAnswer, Invoke, Revoke
+from mqis.protocol.cmpo.events import AnswerCall, AnyAnswer, Cancel, ContextAnswer, Invoke, Revoke
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.partner import Partner
-from mqis.protocol.cmpo.session import Session, SessionState
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.session import CmpoSession, SessionState
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, TeardownType
@@ -44,29 +44,29 @@ class Above:
     grant_at_most: int = 1000
     result: int | None = OK
 
-    def session_up(self, session: Session, now: float) -> None:
+    def session_up(self, session: CmpoSession, now: float) -> None:
         assert session.state is SessionState.ACTIVE
         self.heard.append(("up", session))
 
-    def session_failed(self, session: Session, result: int, now: float) -> None:
+    def session_failed(self, session: CmpoSession, result: int, now: float) -> None:
         assert session.state is SessionState.CLOSED
         self.heard.append(("failed", result))
 
-    def session_down(self, session: Session, teardown: TeardownType, now: float) -> None:
+    def session_down(self, session: CmpoSession, teardown: TeardownType, now: float) -> None:
         self.heard.append(("down", teardown))
 
-    def grant(self, session: Session, requested: int, now: float) -> int:
+    def grant(self, session: CmpoSession, requested: int, now: float) -> int:
         return min(requested, self.grant_at_most)
 
-    def granted(self, session: Session, accepted: int, result: int, now: float) -> None:
+    def granted(self, session: CmpoSession, accepted: int, result: int, now: float) -> None:
         self.heard.append(("granted", (accepted, result)))
 
-    def receive(self, session: Session, messages: int, boxcar: bytes, now: float) -> int | None:
+    def receive(self, session: CmpoSession, messages: int, boxcar: bytes, now: float) -> int | None:
         assert session.state is SessionState.ACTIVE
         self.boxcars.append(boxcar)
         return self.result
 
-    def sent(self, session: Session, now: float) -> None:
+    def sent(self, session: CmpoSession, now: float) -> None:
         self.heard.append(("sent", session))
 
     @property
@@ -80,7 +80,7 @@ class Call:
 
     caller: Node
     number: int
-    session: Session
+    session: CmpoSession
     operation: Any
     request: Any
     wanted: bool = True
@@ -90,20 +90,20 @@ class Node:
     """A partner, its handles, and what its associations would do."""
 
     def __init__(
-        self, net: Net, name: NameObject, versions: VersionLimits, settings: Settings
+        self, net: Net, name: NameObject, versions: VersionLimits, settings: CmpoSettings
     ) -> None:
         self.net = net
         self.name = name
         self.above = Above()
         self.partner = Partner(name, self.above, net.numbers, versions=versions, settings=settings)
         #: Handle to (session, the caller's session: its association).
-        self.handles: dict[Guid, tuple[Session, Session]] = {}
+        self.handles: dict[Guid, tuple[CmpoSession, CmpoSession]] = {}
         self.calls: dict[int, Call] = {}
         #: The operations that it has no longer, or never had.
         self.lacks: set[str] = set()
 
     @property
-    def session(self) -> Session:
+    def session(self) -> CmpoSession:
         (session,) = self.partner.sessions
         return session
 
@@ -111,7 +111,7 @@ class Node:
     def state(self) -> SessionState | None:
         return self.session.state if self.partner.sessions else None
 
-    def want(self, other: Node) -> Session:
+    def want(self, other: Node) -> CmpoSession:
         session = self.partner.request_session(other.name, self.net.now)
         self.act()
         return session
@@ -132,7 +132,7 @@ class Node:
             self.net.asked(call)
         elif isinstance(effect, Cancel):
             self.calls.pop(effect.call).wanted = False
-        elif isinstance(effect, Answer):
+        elif isinstance(effect, AnswerCall):
             assert isinstance(effect.token, Call)
             self.net.answered(effect.token, self.on_wire(effect.token, effect.answer))
         else:
@@ -140,7 +140,7 @@ class Node:
             if not isinstance(effect, Revoke):
                 self.net.closed(self, effect.session)
 
-    def _revoke(self, session: Session) -> None:
+    def _revoke(self, session: CmpoSession) -> None:
         self.handles = {id_: pair for id_, pair in self.handles.items() if pair[0] is not session}
 
     # --- as a server ------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class Node:
         if call.operation.name in self.lacks:
             return int(CmResult.PROCNUM_OUT_OF_RANGE)
         if isinstance(request, idl.Poke):
-            return idl.Result(partner.poke(request, now))
+            return idl.RemoteResult(partner.poke(request, now))
         if isinstance(request, idl.BuildContext):
             return partner.build_context(request, call, now)
         return self._on_handle(call)
@@ -171,12 +171,12 @@ class Node:
             return partner.negotiate_resources(session, request, call, now)
         if isinstance(request, idl.SendReceive):
             result = partner.send_receive(session, request, call, now)
-            return None if result is None else idl.Result(result)
+            return None if result is None else idl.RemoteResult(result)
         if isinstance(request, idl.TearDownContext):
             self._revoke(session)
             result = partner.tear_down_context(session, request, now)
             return idl.ContextTornDown(ContextHandle.NULL, result)
-        return idl.Result(partner.begin_tear_down(session, now))
+        return idl.RemoteResult(partner.begin_tear_down(session, now))
 
     def on_wire(self, call: Call, answer: Any) -> Any:
         if not isinstance(answer, ContextAnswer):
@@ -188,7 +188,7 @@ class Node:
             self.handles[handle.uuid] = (answer.session, call.session)
         return idl.ContextBuilt(answer.guid_out, answer.bound, handle, answer.result)
 
-    def association_lost(self, session: Session) -> None:
+    def association_lost(self, session: CmpoSession) -> None:
         """The caller's association with this side, that of its ``session``, is gone."""
         lost = {id_: mine for id_, (mine, theirs) in self.handles.items() if theirs is session}
         for id_, mine in lost.items():
@@ -229,9 +229,9 @@ class Net:
         self,
         name: NameObject,
         versions: VersionLimits | None = None,
-        settings: Settings | None = None,
+        settings: CmpoSettings | None = None,
     ) -> Node:
-        node = Node(self, name, versions or VersionLimits(), settings or Settings())
+        node = Node(self, name, versions or VersionLimits(), settings or CmpoSettings())
         self.nodes[name.cid] = node
         return node
 
@@ -262,7 +262,7 @@ class Net:
     def answered(self, call: Call, answer: Any) -> None:
         self.pending.append(lambda: call.caller.ended(call, answer))
 
-    def closed(self, node: Node, session: Session) -> None:
+    def closed(self, node: Node, session: CmpoSession) -> None:
         target = self.nodes.get(session.name.cid)
         if target is not None:
             self.pending.append(lambda: target.association_lost(session))

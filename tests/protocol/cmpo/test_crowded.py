@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.cmpo.events import Answer
+from mqis.protocol.cmpo.events import AnswerCall
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.session import SessionState
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, TeardownType
@@ -27,7 +27,7 @@ def crowd(most: int) -> tuple[Net, Node, Node, Node]:
     """A primary, another one, and the secondary of both with room for so many sessions."""
     net = Net()
     nodes = net.node(PRIMARY), net.node(THIRD)
-    return net, *nodes, net.node(SECONDARY, settings=Settings(max_sessions=most))
+    return net, *nodes, net.node(SECONDARY, settings=CmpoSettings(max_sessions=most))
 
 
 def built(net: Net) -> idl.BuildContext:
@@ -131,7 +131,7 @@ def test_a_pause_that_was_overtaken_ends_without_a_call() -> None:
     del net.nodes[PRIMARY.cid]
     secondary.want(primary)
     net.run()
-    assert secondary.partner.next_timer() == Settings().retry_s
+    assert secondary.partner.next_timer() == CmpoSettings().retry_s
     net.nodes[PRIMARY.cid] = primary
     net.silent = lambda call: call.caller is secondary
     primary.want(secondary)
@@ -141,7 +141,7 @@ def test_a_pause_that_was_overtaken_ends_without_a_call() -> None:
     net.wait(1)
     assert net.log == called
     assert secondary.state is CONFIRMING
-    assert secondary.partner.next_timer() == Settings().setup_s / 2  # the others go on
+    assert secondary.partner.next_timer() == CmpoSettings().setup_s / 2  # the others go on
 
 
 # --- gone -----------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_a_primary_that_goes_away_ends_its_own_session_alone() -> None:
     assert stays.state is CONFIRMING
     assert secondary.above.heard == [("failed", CmResult.SESSION_DOWN)]
     # Nobody is there to be answered.
-    assert not [effect for effect in secondary.partner.effects() if isinstance(effect, Answer)]
+    assert not [effect for effect in secondary.partner.effects() if isinstance(effect, AnswerCall)]
 
 
 def test_a_caller_that_goes_away_after_its_answer_ends_nothing() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from mqis.protocol.cmpo.events import Release
 from mqis.protocol.cmpo.partner import Partner
-from mqis.protocol.cmpo.session import Session, SessionState
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.session import CmpoSession, SessionState
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.table import SessionTable
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, TeardownType
@@ -29,7 +29,7 @@ def confirming() -> tuple[Net, Node, Node]:
     return net, primary, secondary
 
 
-def renewed() -> tuple[Net, Node, Node, Session]:
+def renewed() -> tuple[Net, Node, Node, CmpoSession]:
     """Both have a session, and the primary remembers the one before."""
     net, primary, secondary = active_pair()
     old = primary.session
@@ -87,7 +87,7 @@ def test_the_loss_of_an_association_after_a_failed_set_up_is_no_news() -> None:
 
 
 def test_a_session_is_removed_once_and_never_the_one_after_it() -> None:
-    table = SessionTable(PRIMARY, Settings())
+    table = SessionTable(PRIMARY, CmpoSettings())
     old = table.create(SECONDARY, initiated_here=True)
     table.remove(old, CmResult.SESSION_DOWN)
     new = table.create(SECONDARY, initiated_here=True)
@@ -154,7 +154,7 @@ class Ending(Above):
 
     partner: Partner
 
-    def session_up(self, session: Session, now: float) -> None:
+    def session_up(self, session: CmpoSession, now: float) -> None:
         super().session_up(session, now)
         self.partner.tear_down(session, FORCE, now)
 

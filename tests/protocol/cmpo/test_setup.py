@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mqis.protocol.cmpo.nameobject import NameObject, rank_of
 from mqis.protocol.cmpo.session import SessionState
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.wire.cmpo import ixnremote as idl
@@ -345,7 +345,7 @@ def test_a_partner_without_tcp_cannot_be_called() -> None:
 
 def test_strangers_cannot_have_any_number_of_sessions() -> None:
     net = Net()
-    node = net.node(PRIMARY, settings=Settings(max_sessions=3))
+    node = net.node(PRIMARY, settings=CmpoSettings(max_sessions=3))
     results = [
         node.partner.poke(poke(caller=str(Guid(bytes([n + 1]) * 16))), 0.0) for n in range(5)
     ]
@@ -452,7 +452,7 @@ def test_an_unreachable_partner_is_tried_again_and_given_up() -> None:
     primary.act()
     net.wait(10)
     assert primary.above.heard == [("failed", CmResult.SERVER_UNAVAILABLE)]
-    assert len(net.log) == 1 + Settings().retries
+    assert len(net.log) == 1 + CmpoSettings().retries
     guids = {request.guid_in for request in net.requests}
     assert len(guids) == len(net.requests)  # each attempt has its own
 
@@ -471,7 +471,7 @@ def test_other_errors_are_tried_again(initiator: int, result: int) -> None:
         if times and isinstance(call.request, idl.Poke | idl.BuildContext):
             times -= 1
             if isinstance(call.request, idl.Poke):
-                return idl.Result(result)
+                return idl.RemoteResult(result)
             return idl.ContextBuilt(idl.NO_GUID, BoundVersionSet.NONE, ContextHandle.NULL, result)
         return method(call)
 

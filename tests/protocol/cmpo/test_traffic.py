@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mqis.protocol.cmpo.session import Session, SessionState
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.session import CmpoSession, SessionState
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, TeardownType
 from mqis.wire.ndr import ContextHandle
@@ -17,14 +17,16 @@ BOXCAR = bytes(40)
 NULL = ContextHandle.NULL
 
 
-def negotiate(node: Node, session: Session, requested: int, resource: int = 0) -> tuple[int, int]:
+def negotiate(
+    node: Node, session: CmpoSession, requested: int, resource: int = 0
+) -> tuple[int, int]:
     request = idl.NegotiateResources(NULL, resource, requested)
     answer = node.partner.negotiate_resources(session, request, object(), 0.0)
     assert answer is not None
     return answer.accepted, answer.result
 
 
-def in_state(state: SessionState) -> tuple[Node, Session]:
+def in_state(state: SessionState) -> tuple[Node, CmpoSession]:
     """A node whose session is in a state that allows no traffic."""
     if state is SessionState.CONNECTING:
         _, primary, secondary = pair()
@@ -171,7 +173,7 @@ def test_not_ready_is_tried_again() -> None:
         if times and isinstance(call.request, idl.SendReceive | idl.NegotiateResources):
             times -= 1
             if isinstance(call.request, idl.SendReceive):
-                return idl.Result(CmResult.SERVER_NOT_READY)
+                return idl.RemoteResult(CmResult.SERVER_NOT_READY)
             return idl.ResourcesNegotiated(0, CmResult.SERVER_NOT_READY)
         return method(call)
 
@@ -261,6 +263,6 @@ def test_a_call_that_was_kept_ends_with_the_session() -> None:
 
 
 def test_settings() -> None:
-    pauses = [Settings().pause_s(n) for n in range(1, 13)]
+    pauses = [CmpoSettings().pause_s(n) for n in range(1, 13)]
     assert pauses[:5] == [0.05, 0.1, 0.2, 0.4, 0.5]
-    assert sum(pauses) < Settings().setup_s
+    assert sum(pauses) < CmpoSettings().setup_s

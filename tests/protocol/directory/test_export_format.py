@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mqis.protocol.directory.export_format import (
     ORDER,
     ExportError,
-    Header,
+    ExportHeader,
     check_against_catalogue,
     format_entry,
     format_header,
@@ -76,7 +76,9 @@ def test_a_tombstone_is_written_as_documented() -> None:
 
 
 def test_the_header_is_written_as_documented() -> None:
-    header = Header("Ent", (Partition(SITE, "psc", SequenceNumber(9), SequenceNumber(3)),), 12)
+    header = ExportHeader(
+        "Ent", (Partition(SITE, "psc", SequenceNumber(9), SequenceNumber(3)),), 12
+    )
     line = (
         '{"format":"mqis-directory","version":1,"enterprise":"Ent","partitions":['
         '{"id":"00000000-0000-0000-0000-0000000000aa","owner":"psc",'
@@ -89,7 +91,7 @@ def test_the_header_is_written_as_documented() -> None:
 
 def test_a_header_may_leave_the_count_away() -> None:
     line = '{"format":"mqis-directory","version":1,"enterprise":null,"partitions":[]}'
-    assert parse_header(line) == Header(None, ())
+    assert parse_header(line) == ExportHeader(None, ())
 
 
 @given(directory_objects())
@@ -107,7 +109,7 @@ def test_any_tombstone_survives_its_line(tombstone: DeletedObject) -> None:
 
 
 @given(headers)
-def test_any_header_survives_its_line(header: Header) -> None:
+def test_any_header_survives_its_line(header: ExportHeader) -> None:
     assert parse_header(format_header(header)) == header
 
 
@@ -237,7 +239,9 @@ def test_variants_nest_to_a_bound() -> None:
 
 
 _HEADER = '{"format":"mqis-directory","version":1,"enterprise":null,"partitions":[]}'
-_PARTITION = json.loads(format_header(Header(None, (Partition(SITE, "psc"),))))["partitions"][0]
+_PARTITION = json.loads(format_header(ExportHeader(None, (Partition(SITE, "psc"),))))["partitions"][
+    0
+]
 
 
 @pytest.mark.parametrize(

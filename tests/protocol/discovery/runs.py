@@ -13,7 +13,7 @@ from itertools import product
 
 from mqis.protocol.discovery.client import DiscoveryClient
 from mqis.protocol.discovery.events import Broadcast, Event
-from mqis.protocol.discovery.model import LocalQueueManager, Network
+from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.mqsd.reply import TopologyServerReply
@@ -114,7 +114,7 @@ class Played:
     now: float = 1000.0
 
     def begin(self, count: int, *, force: bool = False, dial_up: bool = False) -> None:
-        networks = [Network(network(i), dial_up) for i in range(count)]
+        networks = [NetworkAddress(network(i), dial_up) for i in range(count)]
         self.client.get_directory_server_list(networks, REQUEST_ID, self.now, force=force)
         self.take()
 
@@ -139,7 +139,7 @@ class Played:
 
 
 def client(*, prefer_own_site: bool = False) -> DiscoveryClient:
-    own = LocalQueueManager(ENTERPRISE, (OWN_SITE,), OLD_NAMES, OLD_NETWORKS)
+    own = DiscoveryQueueManager(ENTERPRISE, (OWN_SITE,), OLD_NAMES, OLD_NETWORKS)
     return DiscoveryClient(own, prefer_own_site=prefer_own_site)
 
 

@@ -7,8 +7,14 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.discovery.client import DiscoveryClient, Responder
-from mqis.protocol.discovery.events import Answered, Asked, Discarded, Finished, Passed
-from mqis.protocol.discovery.model import LocalQueueManager, Network
+from mqis.protocol.discovery.events import (
+    Discarded,
+    Passed,
+    RequestBroadcast,
+    ServerAnswered,
+    ServerListComplete,
+)
+from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
 from mqis.wire.guid import Guid
 from mqis.wire.mqsd.reply import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
@@ -43,7 +49,7 @@ def started(count: int, **options: bool) -> Played:
 
 def succeeded(played: Played) -> bool:
     """What the last event says, which is the only one of its kind."""
-    (finished,) = (e for e in played.events if isinstance(e, Finished))
+    (finished,) = (e for e in played.events if isinstance(e, ServerListComplete))
     assert played.events[-1] is finished
     return finished.success
 
@@ -107,7 +113,7 @@ def test_every_wait_is_fifteen_seconds(run: tuple[str, ...]) -> None:
 def test_who_answered_is_remembered(run: tuple[str, ...]) -> None:
     """A server of the own site tells no name, so its address is what can be used (E-MQSD-06)."""
     played = play(run)
-    told = [e for e in played.events if isinstance(e, Answered)]
+    told = [e for e in played.events if isinstance(e, ServerAnswered)]
     assert played.client.responders == [
         Responder(e.network, e.source, e.reply.own_site) for e in told
     ]
@@ -156,7 +162,7 @@ def test_own_site_on_the_last_network() -> None:
     own = behind.client.queue_manager
     assert (own.directory_servers, own.connected_networks) == (F0.names, F0.networks)
     for played in (alone, behind):
-        assert played.events[-1] == Finished(success=True)
+        assert played.events[-1] == ServerListComplete(success=True)
         assert played.client.next_timer() is None
         assert played.client.last_successful_network_address == network(0)
 
@@ -182,7 +188,7 @@ def test_a_second_foreign_reply_on_the_last_network() -> None:
     played.reply(F0B)
     own = played.client.queue_manager
     assert (own.directory_servers, own.connected_networks) == (F0.names, F0.networks)
-    assert played.events[-1] == Finished(success=True)
+    assert played.events[-1] == ServerListComplete(success=True)
     assert played.client.next_timer() is None
 
 
@@ -206,7 +212,9 @@ def test_nobody_answers_at_all() -> None:
     played.timer()
     assert played.client.valid_last_successful_network_address
     played.timer()
-    assert played.events[-1] == Finished(success=False, reason="no directory server answered")
+    assert played.events[-1] == ServerListComplete(
+        success=False, reason="no directory server answered"
+    )
     assert not played.client.valid_last_successful_network_address
     assert played.client.queue_manager.connected_networks == O0.networks  # of the first run
 
@@ -223,7 +231,7 @@ def test_the_timer_on_the_last_network_with_something_stored() -> None:
         (before, OLD_NAMES, O0.networks),
     ):
         own = played.client.queue_manager
-        assert played.events[-1] == Finished(success=True)
+        assert played.events[-1] == ServerListComplete(success=True)
         assert (own.directory_servers, own.connected_networks) == (names, networks)
 
 
@@ -290,7 +298,11 @@ def test_section_4_one_network_own_site_first() -> None:
     assert (
         own.connected_networks == TopologyServerReply.from_bytes(OWN_SITE_BYTES).connected_networks
     )
-    assert [type(event) for event in played.events] == [Asked, Answered, Finished]
+    assert [type(event) for event in played.events] == [
+        RequestBroadcast,
+        ServerAnswered,
+        ServerListComplete,
+    ]
 
 
 @pytest.mark.req("MQSD-4-02")
@@ -319,22 +331,22 @@ def test_what_a_request_carries() -> None:
 
 @pytest.mark.req("MQSD-1.3-02")
 def test_a_client_in_no_site_sends_nil() -> None:
-    machine = DiscoveryClient(LocalQueueManager(ENTERPRISE))
-    machine.get_directory_server_list([Network("10.0.0.1")], REQUEST_ID, 0.0)
+    machine = DiscoveryClient(DiscoveryQueueManager(ENTERPRISE))
+    machine.get_directory_server_list([NetworkAddress("10.0.0.1")], REQUEST_ID, 0.0)
     (sent,) = machine.effects()
     assert TopologyClientRequest.from_bytes(sent.data).site_id == Guid.NULL
 
 
 @pytest.mark.req("MQSD-3.1.1.1-01")
 def test_of_several_sites_the_first_counts() -> None:
-    own = LocalQueueManager(ENTERPRISE, (OWN_SITE, OTHER_SITE))
+    own = DiscoveryQueueManager(ENTERPRISE, (OWN_SITE, OTHER_SITE))
     machine = DiscoveryClient(own)
-    machine.get_directory_server_list([Network("10.0.0.1")], REQUEST_ID, 0.0)
+    machine.get_directory_server_list([NetworkAddress("10.0.0.1")], REQUEST_ID, 0.0)
     (sent,) = machine.effects()
     assert TopologyClientRequest.from_bytes(sent.data).site_id == OWN_SITE
     machine.receive("10.0.0.1", "x", F0.packet().to_bytes(), 1.0)
     machine.handle_timer(16.0)
-    assert machine.queue_manager == LocalQueueManager(
+    assert machine.queue_manager == DiscoveryQueueManager(
         ENTERPRISE, (OWN_SITE, OTHER_SITE), F0.names, F0.networks
     )
 
@@ -392,7 +404,7 @@ def test_a_run_starts_afresh() -> None:
     played.timer()
     again = Guid(b"the second round")
     played.client.get_directory_server_list(
-        [Network(network(0)), Network(network(1))], again, played.now, force=True
+        [NetworkAddress(network(0)), NetworkAddress(network(1))], again, played.now, force=True
     )
     played.take()
     assert played.client.network_addresses == (network(0), network(1))  # not twice each
@@ -400,7 +412,9 @@ def test_a_run_starts_afresh() -> None:
     assert not played.client.reply_received
     played.timer()
     played.timer()
-    assert played.events[-1] == Finished(success=False, reason="no directory server answered")
+    assert played.events[-1] == ServerListComplete(
+        success=False, reason="no directory server answered"
+    )
 
 
 @pytest.mark.req("MQSD-3.1.4.1-02")
@@ -408,7 +422,7 @@ def test_without_networks_it_fails_at_once() -> None:
     played = Played(client())
     played.begin(0)
     reason = "this computer has no network to send the request on"
-    assert played.events == [Finished(success=False, reason=reason)]
+    assert played.events == [ServerListComplete(success=False, reason=reason)]
     assert played.sent == []
     assert not played.client.running
 
@@ -420,7 +434,7 @@ def test_a_result_that_stands_is_not_looked_for_again() -> None:
     played.reply(O1)
     sent = len(played.sent)
     played.begin(2)
-    assert played.events[-1] == Finished(success=True, skipped=True)
+    assert played.events[-1] == ServerListComplete(success=True, skipped=True)
     assert len(played.sent) == sent
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mqis.protocol.discovery.client import DiscoveryClient
 from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
-from mqis.protocol.discovery.model import LocalQueueManager, Network
+from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
@@ -30,12 +30,12 @@ from tests.wire.mqsd.vectors import (
 
 SOURCE = "10.0.0.7"
 #: Of the examples of section 4.
-PEC = LocalQueueManager(ENTERPRISE, (OTHER_SITE,), ("nt4pec",), (NETWORK,))
+PEC = DiscoveryQueueManager(ENTERPRISE, (OTHER_SITE,), ("nt4pec",), (NETWORK,))
 HERE = replace(PEC, site_ids=(CLIENT_SITE,))
 
 
 def answered(
-    own: LocalQueueManager, request: TopologyClientRequest = REQUEST, *, ipx: bool = False
+    own: DiscoveryQueueManager, request: TopologyClientRequest = REQUEST, *, ipx: bool = False
 ) -> TopologyServerReply | None:
     data = DiscoveryServer(own).answer(request.to_bytes(), SOURCE, 0.0, ipx=ipx)
     return None if data is None else TopologyServerReply.from_bytes(data)
@@ -52,7 +52,7 @@ def answered(
     ],
     ids=["own site", "other site"],
 )
-def test_the_examples(own: LocalQueueManager, reply: bytes) -> None:
+def test_the_examples(own: DiscoveryQueueManager, reply: bytes) -> None:
     assert DiscoveryServer(own).answer(REQUEST_BYTES, SOURCE, 0.0) == reply
 
 
@@ -303,8 +303,8 @@ def test_a_client_and_two_servers() -> None:
         ((OTHER_SITE,), (), PEC.connected_networks),
     ):
         servers = [DiscoveryServer(PEC), DiscoveryServer(HERE)]
-        client = DiscoveryClient(LocalQueueManager(ENTERPRISE, sites))
-        client.get_directory_server_list([Network("10.0.0.1")], REQUEST_ID, 0.0)
+        client = DiscoveryClient(DiscoveryQueueManager(ENTERPRISE, sites))
+        client.get_directory_server_list([NetworkAddress("10.0.0.1")], REQUEST_ID, 0.0)
         (sent,) = client.effects()
         for server in servers:
             reply = server.answer(sent.data, "10.0.0.1", 0.0)
@@ -321,7 +321,7 @@ def test_a_client_and_two_servers() -> None:
 
 def test_a_reply_is_no_longer_than_it_may_be() -> None:
     """Networks take half of it at most, where servers are to be named."""
-    many = LocalQueueManager(
+    many = DiscoveryQueueManager(
         Guid(b"an enterprise..."),
         (Guid(b"a site.........."),),
         tuple(f"server-{n:03}" for n in range(300)),

@@ -7,18 +7,18 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TypeVar
 
-from mqis.protocol.multiplexer.budget import Budget
-from mqis.protocol.multiplexer.connection import Connection
+from mqis.protocol.multiplexer.budget import ByteBudget
+from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.protocol.multiplexer.events import (
+    AskForConnections,
     ConnectionRequested,
     Effect,
     Event,
-    NegotiateResources,
     ReleaseCall,
     SendBoxcar,
     TearDown,
 )
-from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.wire.cmp.boxcar import Boxcar
 from mqis.wire.cmp.builder import BoxcarBuilder
@@ -27,7 +27,7 @@ from mqis.wire.cmp.packet import Packet
 E = TypeVar("E")
 
 #: Asks for what it needs and not for more, so that tests see every request.
-EXACT = Limits(request_slots=1, slots_ahead=0)
+EXACT = SessionLimits(request_slots=1, slots_ahead=0)
 
 
 def boxcar(*packets: Packet) -> tuple[bytes, int]:
@@ -64,7 +64,9 @@ def sent_by(multiplexer: Multiplexer, now: float = 0.0) -> list[Packet]:
     return packets
 
 
-def started(limits: Limits | None = EXACT, *, granted: int = 100, grants: int = 100) -> Multiplexer:
+def started(
+    limits: SessionLimits | None = EXACT, *, granted: int = 100, grants: int = 100
+) -> Multiplexer:
     """A multiplexer that is up, with slots both ways and nothing to say."""
     multiplexer = Multiplexer(limits)
     multiplexer.session_up(0.0)
@@ -78,7 +80,7 @@ def started(limits: Limits | None = EXACT, *, granted: int = 100, grants: int = 
 class Side:
     """One partner: its multiplexer, what it told, and a layer above that accepts by type."""
 
-    def __init__(self, limits: Limits | None, budget: Budget | None) -> None:
+    def __init__(self, limits: SessionLimits | None, budget: ByteBudget | None) -> None:
         self.multiplexer = Multiplexer(limits, budget)
         self.events: list[Event] = []
         self.boxcars: list[SendBoxcar] = []
@@ -102,8 +104,8 @@ class Link:
 
     def __init__(
         self,
-        limits: Limits | None = EXACT,
-        other: Limits | None = None,
+        limits: SessionLimits | None = EXACT,
+        other: SessionLimits | None = None,
         *,
         delay: Callable[[], float] = lambda: 0.0,
     ) -> None:
@@ -177,7 +179,7 @@ class Link:
                 self.decide(side, event.connection)
         return told
 
-    def decide(self, side: Side, connection: Connection) -> None:
+    def decide(self, side: Side, connection: MultiplexedConnection) -> None:
         if (reason := side.denies.get(connection.type)) is None:
             side.multiplexer.accept(connection, self.now)
         else:
@@ -188,7 +190,7 @@ class Link:
             assert len(side.boxcars) == side.multiplexer.statistics.boxcars_sent - 1
             side.boxcars.append(effect)
             self.later(lambda: self._arrive(side, effect))
-        elif isinstance(effect, NegotiateResources):
+        elif isinstance(effect, AskForConnections):
             side.requests.append(effect.count)
             self.later(lambda: self._asked(side, effect.count))
         elif isinstance(effect, ReleaseCall):

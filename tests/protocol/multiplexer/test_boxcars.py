@@ -13,7 +13,7 @@ from mqis.protocol.multiplexer.events import (
     MessageReceived,
     SendBoxcar,
 )
-from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.wire.cmp.boxcar import MAX_MESSAGES, Boxcar
 from mqis.wire.cmp.packet import MAX_DATA, MsgTag, Packet
 from mqis.wire.errors import WireError
@@ -106,7 +106,7 @@ def test_a_lone_message_does_not_wait_and_nothing_is_sent_for_nothing() -> None:
 
 @pytest.mark.req("CMP-2.1.1.2-01", "CMP-2.1.1.2-03", "CMP-2.1.1.3-01")
 def test_the_3413th_message_opens_a_boxcar() -> None:
-    machine = started(Limits(connection_queued_bytes=1 << 30))
+    machine = started(SessionLimits(connection_queued_bytes=1 << 30))
     connection = machine.connect(1)
     for n in range(MAX_MESSAGES):  # the request is one more
         machine.send(connection, n, b"")

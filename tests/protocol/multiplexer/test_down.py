@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
     ConnectFailed,
@@ -14,12 +14,12 @@ from mqis.protocol.multiplexer.events import (
     Event,
     MessageReceived,
 )
-from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
+from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.wire.cmp.packet import MsgTag, Packet
 from tests.protocol.multiplexer.link import Link, events_of, feed, sent_by, started
 
 
-def busy() -> tuple[Multiplexer, dict[str, Connection]]:
+def busy() -> tuple[Multiplexer, dict[str, MultiplexedConnection]]:
     """A session with a connection in every state that a table may hold, and one that waits."""
     machine = started(granted=3)
     found = {
@@ -51,7 +51,7 @@ def test_partner_killed() -> None:
         Disconnected(found[name], session_down=True)
         for name in ("open", "denied", "closing", "accepted", "undecided")
     ]
-    assert all(connection.state is State.GONE for connection in found.values())
+    assert all(connection.state is ConnectionState.GONE for connection in found.values())
     assert not machine.outgoing
     assert not machine.incoming
     assert (machine._outgoing.granted, machine._incoming.granted) == (0, 0)
@@ -95,11 +95,11 @@ def test_a_call_that_failed_ends_the_session_at_once() -> None:
     machine.effects()
     machine.session_down(1.0, "refused")
     assert machine.effects() == []
-    assert machine.state is SessionState.DOWN
+    assert machine.state is MultiplexerState.DOWN
     assert len(events_of(machine)) == 6
     machine.session_down(2.0)
     assert events_of(machine) == []
-    assert found["open"].state is State.GONE
+    assert found["open"].state is ConnectionState.GONE
 
 
 def test_what_was_received_before_the_end_comes_before_it() -> None:
@@ -126,7 +126,7 @@ def test_connections_wait_for_a_session_that_is_not_up() -> None:
     link = Link()
     connection = link.a.multiplexer.connect(1)
     link.run()
-    assert connection.state is State.WAITING
+    assert connection.state is ConnectionState.WAITING
     link.up()
     assert connection.id == 1
     assert [event.connection.type for event in link.b.of(ConnectionRequested)] == [1]
@@ -152,13 +152,13 @@ class Listener:
     def __init__(self) -> None:
         self.heard: list[tuple[object, ...]] = []
 
-    def received(self, connection: Connection, packet: Packet) -> None:
+    def received(self, connection: MultiplexedConnection, packet: Packet) -> None:
         self.heard.append(("received", connection, packet.user_msg_type, bytes(packet.data)))
 
-    def disconnected(self, connection: Connection) -> None:
+    def disconnected(self, connection: MultiplexedConnection) -> None:
         self.heard.append(("disconnected", connection))
 
-    def denied(self, connection: Connection, reason: int) -> None:
+    def denied(self, connection: MultiplexedConnection, reason: int) -> None:
         self.heard.append(("denied", connection, reason))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.errors import Congested
 from mqis.protocol.multiplexer.events import (
     ConnectionRequested,
@@ -12,8 +12,8 @@ from mqis.protocol.multiplexer.events import (
     TearDown,
     Writable,
 )
-from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, Limits
-from mqis.protocol.multiplexer.multiplexer import SessionState
+from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, SessionLimits
+from mqis.protocol.multiplexer.multiplexer import MultiplexerState
 from mqis.protocol.multiplexer.tables import OutgoingTable
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import departing, events_of, feed, sent_by, started
@@ -24,7 +24,9 @@ LAST_ID = 0xFFFF_FFFF
 def test_ids_end_and_do_not_begin_again() -> None:
     """Neither 0, which is that of a PING, nor one in use; but one that is free again."""
     table = OutgoingTable()
-    one, two, three = (Connection(1, State.WAITING, outgoing=True) for _ in range(3))
+    one, two, three = (
+        MultiplexedConnection(1, ConnectionState.WAITING, outgoing=True) for _ in range(3)
+    )
     table._highest_id = LAST_ID - 1
     table.waiting[one] = None
     assert table.open_next().id == LAST_ID
@@ -41,7 +43,7 @@ def test_ids_end_and_do_not_begin_again() -> None:
 def test_who_is_beyond_its_own_limit_keeps_nobody_waiting() -> None:
     """Both were refused; the boxcar that arrives makes room for the second one alone."""
     body = bytes(1000)
-    machine = started(Limits(connection_queued_bytes=QUEUED_OVERHEAD + len(body)))
+    machine = started(SessionLimits(connection_queued_bytes=QUEUED_OVERHEAD + len(body)))
     slow, fast = machine.connect(1), machine.connect(1)
     sent_by(machine)
     events_of(machine)
@@ -61,7 +63,7 @@ def test_who_is_beyond_its_own_limit_keeps_nobody_waiting() -> None:
 
 def test_what_waits_behind_the_message_that_ends_the_session_is_not_handled() -> None:
     """It waited for a decision; of its cost nothing stays either."""
-    machine = started(Limits(max_unsent_answers=0), granted=0, grants=1)
+    machine = started(SessionLimits(max_unsent_answers=0), granted=0, grants=1)
     for _ in range(2):  # as many answers as one slot may have, and none of them leaves
         feed(machine, Packet.connection_req(1, 1))
         (requested,) = events_of(machine)
@@ -79,7 +81,7 @@ def test_what_waits_behind_the_message_that_ends_the_session_is_not_handled() ->
     assert isinstance(requested, ConnectionRequested)
     before = machine.statistics.messages_received
     machine.accept(requested.connection, 1.0)
-    assert machine.state is SessionState.DOWN
+    assert machine.state is MultiplexerState.DOWN
     (effect,) = machine.effects()
     assert isinstance(effect, TearDown)
     assert effect.problem

@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from mqis.protocol.multiplexer.events import ConnectionRequested, NegotiateResources, SendBoxcar
-from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.events import AskForConnections, ConnectionRequested, SendBoxcar
+from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import events_of, feed, started
@@ -25,7 +25,7 @@ def carry(source: Multiplexer, target: Multiplexer) -> None:
             if isinstance(effect, SendBoxcar):
                 assert target.receive(effect.data, effect.count, 0.0)
                 source.boxcar_delivered(0.0)
-            elif isinstance(effect, NegotiateResources):
+            elif isinstance(effect, AskForConnections):
                 source.resources_granted(target.resources_requested(effect.count), 0.0)
         for event in events_of(target):
             if isinstance(event, ConnectionRequested):
@@ -40,7 +40,7 @@ def in_use() -> int:
 
 @pytest.mark.untraced
 def test_10_000_connections_on_one_session() -> None:
-    here, there = Multiplexer(Limits(session_unread_bytes=1 << 30)), Multiplexer()
+    here, there = Multiplexer(SessionLimits(session_unread_bytes=1 << 30)), Multiplexer()
     here.session_up(0.0)
     there.session_up(0.0)
     tracemalloc.start()

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from mqis.protocol.multiplexer.budget import Budget
-from mqis.protocol.multiplexer.connection import Connection
-from mqis.protocol.multiplexer.errors import Congested, Level
+from mqis.protocol.multiplexer.budget import ByteBudget
+from mqis.protocol.multiplexer.connection import MultiplexedConnection
+from mqis.protocol.multiplexer.errors import Congested, LimitLevel
 from mqis.protocol.multiplexer.events import (
     ConnectionRequested,
     Denied,
@@ -20,8 +20,8 @@ from mqis.protocol.multiplexer.events import (
     TearDown,
     Writable,
 )
-from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, UNREAD_OVERHEAD, Limits
-from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
+from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, UNREAD_OVERHEAD, SessionLimits
+from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import EXACT, events_of, feed, sent_by
 
@@ -30,7 +30,7 @@ OUT = QUEUED_OVERHEAD + len(BODY)
 IN = UNREAD_OVERHEAD + len(BODY)
 
 
-def up(limits: Limits = EXACT, budget: Budget | None = None) -> Multiplexer:
+def up(limits: SessionLimits = EXACT, budget: ByteBudget | None = None) -> Multiplexer:
     machine = Multiplexer(limits, budget)
     machine.session_up(0.0)
     machine.resources_requested(100)
@@ -38,14 +38,14 @@ def up(limits: Limits = EXACT, budget: Budget | None = None) -> Multiplexer:
     return machine
 
 
-def opened(machine: Multiplexer, count: int = 1) -> list[Connection]:
+def opened(machine: Multiplexer, count: int = 1) -> list[MultiplexedConnection]:
     connections = [machine.connect(1) for _ in range(count)]
     sent_by(machine)
     events_of(machine)
     return connections
 
 
-def fill(machine: Multiplexer, connection: Connection) -> tuple[int, Level]:
+def fill(machine: Multiplexer, connection: MultiplexedConnection) -> tuple[int, LimitLevel]:
     """Messages until there is no room: how many there were, and whose limit it was."""
     for number in range(1000):
         try:
@@ -59,19 +59,19 @@ def fill(machine: Multiplexer, connection: Connection) -> tuple[int, Level]:
 
 
 def test_a_connection_has_room_for_so_much() -> None:
-    machine = up(Limits(connection_queued_bytes=5 * OUT))
+    machine = up(SessionLimits(connection_queued_bytes=5 * OUT))
     one, two = opened(machine, 2)
-    assert fill(machine, one) == (5, Level.CONNECTION)
+    assert fill(machine, one) == (5, LimitLevel.CONNECTION)
     machine.send(two, 1, BODY)  # its neighbour does not suffer
     assert len(sent_by(machine)) == 6
     assert events_of(machine) == [Writable(one)]
-    assert fill(machine, one) == (5, Level.CONNECTION)
+    assert fill(machine, one) == (5, LimitLevel.CONNECTION)
 
 
 def test_a_session_has_room_for_so_much() -> None:
-    machine = up(Limits(session_queued_bytes=5 * OUT))
+    machine = up(SessionLimits(session_queued_bytes=5 * OUT))
     one, two = opened(machine, 2)
-    assert fill(machine, one) == (5, Level.SESSION)
+    assert fill(machine, one) == (5, LimitLevel.SESSION)
     with pytest.raises(Congested, match="session"):
         machine.send(two, 1, BODY)
     sent_by(machine)
@@ -79,10 +79,10 @@ def test_a_session_has_room_for_so_much() -> None:
 
 
 def test_a_process_has_room_for_so_much() -> None:
-    budget = Budget(queued_bytes=5 * OUT)
+    budget = ByteBudget(queued_bytes=5 * OUT)
     here, there = up(budget=budget), up(budget=budget)
     (one,), (two,) = opened(here), opened(there)
-    assert fill(here, one) == (5, Level.PROCESS)
+    assert fill(here, one) == (5, LimitLevel.PROCESS)
     with pytest.raises(Congested, match="process"):
         there.send(two, 1, BODY)
     assert budget.woken() == []
@@ -90,10 +90,10 @@ def test_a_process_has_room_for_so_much() -> None:
     assert set(budget.woken()) == {here, there}
     assert budget.woken() == []
     assert events_of(there) == [Writable(two)]
-    assert fill(there, two) == (5, Level.PROCESS)
+    assert fill(there, two) == (5, LimitLevel.PROCESS)
 
 
-def refused(machine: Multiplexer, connections: list[Connection]) -> None:
+def refused(machine: Multiplexer, connections: list[MultiplexedConnection]) -> None:
     for connection in connections:
         with pytest.raises(Congested):
             machine.send(connection, 1, BODY)
@@ -101,9 +101,9 @@ def refused(machine: Multiplexer, connections: list[Connection]) -> None:
 
 def test_those_who_find_room_are_told_and_no_more() -> None:
     """Telling all of them for every boxcar would cost the square of their number."""
-    machine = up(Limits(session_queued_bytes=100 * OUT, connection_queued_bytes=100 * OUT))
+    machine = up(SessionLimits(session_queued_bytes=100 * OUT, connection_queued_bytes=100 * OUT))
     first, *others = opened(machine, 101)
-    assert fill(machine, first) == (100, Level.SESSION)
+    assert fill(machine, first) == (100, LimitLevel.SESSION)
     refused(machine, others)
     (boxcar,) = machine.effects()
     assert isinstance(boxcar, SendBoxcar)
@@ -115,17 +115,17 @@ def test_those_who_find_room_are_told_and_no_more() -> None:
 
 def test_all_are_told_when_nothing_is_under_way() -> None:
     """Nobody would be later: some of those who were told may have nothing to say any more."""
-    machine = up(Limits(session_queued_bytes=5 * OUT, connection_queued_bytes=5 * OUT))
+    machine = up(SessionLimits(session_queued_bytes=5 * OUT, connection_queued_bytes=5 * OUT))
     first, *others = opened(machine, 21)
-    assert fill(machine, first) == (5, Level.SESSION)
+    assert fill(machine, first) == (5, LimitLevel.SESSION)
     refused(machine, others)
     sent_by(machine)
     assert events_of(machine) == [Writable(first), *map(Writable, others)]
 
 
 def test_one_message_always_has_room() -> None:
-    tiny = Limits(connection_queued_bytes=1, session_queued_bytes=1)
-    machine = up(tiny, Budget(queued_bytes=1))
+    tiny = SessionLimits(connection_queued_bytes=1, session_queued_bytes=1)
+    machine = up(tiny, ByteBudget(queued_bytes=1))
     (connection,) = opened(machine)
     assert fill(machine, connection)[0] == 1
     sent_by(machine)
@@ -133,9 +133,9 @@ def test_one_message_always_has_room() -> None:
 
 
 def test_early_messages_count_and_are_given_back() -> None:
-    machine = Multiplexer(Limits(connection_queued_bytes=3 * OUT))
+    machine = Multiplexer(SessionLimits(connection_queued_bytes=3 * OUT))
     connection = machine.connect(1)
-    assert fill(machine, connection) == (3, Level.CONNECTION)
+    assert fill(machine, connection) == (3, LimitLevel.CONNECTION)
     assert machine.budget.queued == 3 * OUT
     machine.abandon(connection)
     assert machine.budget.queued == connection.queued == 0
@@ -143,7 +143,7 @@ def test_early_messages_count_and_are_given_back() -> None:
 
 
 def test_room_comes_back_when_the_call_returns_not_when_it_leaves() -> None:
-    machine = up(Limits(connection_queued_bytes=5 * OUT))
+    machine = up(SessionLimits(connection_queued_bytes=5 * OUT))
     (connection,) = opened(machine)
     fill(machine, connection)
     (boxcar,) = machine.effects()
@@ -156,7 +156,7 @@ def test_room_comes_back_when_the_call_returns_not_when_it_leaves() -> None:
 
 
 def test_a_connection_that_closed_is_not_told_of_room() -> None:
-    machine = up(Limits(connection_queued_bytes=OUT))
+    machine = up(SessionLimits(connection_queued_bytes=OUT))
     (connection,) = opened(machine)
     fill(machine, connection)
     machine.disconnect(connection)
@@ -165,7 +165,7 @@ def test_a_connection_that_closed_is_not_told_of_room() -> None:
 
 
 def test_requests_and_answers_need_no_room() -> None:
-    machine = up(Limits(session_queued_bytes=OUT))
+    machine = up(SessionLimits(session_queued_bytes=OUT))
     (connection,) = opened(machine)
     fill(machine, connection)
     machine.connect(1)
@@ -177,8 +177,8 @@ def test_requests_and_answers_need_no_room() -> None:
 
 
 def test_congestion_survives_pickling() -> None:
-    error = pickle.loads(pickle.dumps(Congested(Level.SESSION)))
-    assert (error.level, str(error)) == (Level.SESSION, str(Congested(Level.SESSION)))
+    error = pickle.loads(pickle.dumps(Congested(LimitLevel.SESSION)))
+    assert (error.level, str(error)) == (LimitLevel.SESSION, str(Congested(LimitLevel.SESSION)))
 
 
 # --- in -------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def message(connection_id: int = 1, body: bytes = BODY) -> Packet:
     return Packet.user_message(connection_id, 1, body, is_master=True)
 
 
-def with_incoming(machine: Multiplexer, count: int = 1) -> list[Connection]:
+def with_incoming(machine: Multiplexer, count: int = 1) -> list[MultiplexedConnection]:
     feed(machine, *(Packet.connection_req(n, 1) for n in range(1, count + 1)))
     connections = [event.connection for event in events_of(machine)]
     for connection in connections:
@@ -201,7 +201,7 @@ def take(machine: Multiplexer, count: int) -> list[Event | None]:
 
 
 def test_unread_messages_of_a_connection_keep_the_call() -> None:
-    machine = up(Limits(connection_unread_bytes=3 * IN))
+    machine = up(SessionLimits(connection_unread_bytes=3 * IN))
     with_incoming(machine, 2)
     assert feed(machine, *[message()] * 3, message(2))
     assert not feed(machine, message())
@@ -213,7 +213,7 @@ def test_unread_messages_of_a_connection_keep_the_call() -> None:
 
 
 def test_unread_messages_of_a_session_keep_the_call() -> None:
-    machine = up(Limits(session_unread_bytes=4 * IN))
+    machine = up(SessionLimits(session_unread_bytes=4 * IN))
     with_incoming(machine, 4)
     assert feed(machine, message(1), message(2))
     assert not feed(machine, message(3), message(4))
@@ -222,7 +222,7 @@ def test_unread_messages_of_a_session_keep_the_call() -> None:
 
 
 def test_unread_messages_of_all_sessions_keep_the_call() -> None:
-    budget = Budget(unread_bytes=4 * IN)
+    budget = ByteBudget(unread_bytes=4 * IN)
     here, there = up(budget=budget), up(budget=budget)
     with_incoming(here)
     with_incoming(there)
@@ -234,7 +234,7 @@ def test_unread_messages_of_all_sessions_keep_the_call() -> None:
 
 
 def test_room_in_one_direction_wakes_nobody_who_waits_for_the_other() -> None:
-    budget = Budget(queued_bytes=OUT, unread_bytes=2 * IN)
+    budget = ByteBudget(queued_bytes=OUT, unread_bytes=2 * IN)
     here, there = up(budget=budget), up(budget=budget)
     (connection,) = opened(here)
     fill(here, connection)
@@ -251,7 +251,7 @@ def test_room_in_one_direction_wakes_nobody_who_waits_for_the_other() -> None:
 
 def test_every_kept_call_is_released_once() -> None:
     """A partner that plays by the rules has only one at a time."""
-    machine = up(Limits(session_unread_bytes=IN))
+    machine = up(SessionLimits(session_unread_bytes=IN))
     with_incoming(machine)
     assert not feed(machine, message(), message())
     assert not feed(machine, message())
@@ -262,7 +262,7 @@ def test_every_kept_call_is_released_once() -> None:
 
 
 def test_messages_that_wait_for_a_decision_count() -> None:
-    machine = up(Limits(connection_unread_bytes=3 * IN))
+    machine = up(SessionLimits(connection_unread_bytes=3 * IN))
     feed(machine, Packet.connection_req(1, 1))
     (requested,) = events_of(machine)
     assert feed(machine, *[message()] * 3)
@@ -276,7 +276,7 @@ def test_messages_that_wait_for_a_decision_count() -> None:
 
 
 def test_denying_gives_the_room_of_what_waited_back() -> None:
-    machine = up(Limits(connection_unread_bytes=IN))
+    machine = up(SessionLimits(connection_unread_bytes=IN))
     feed(machine, Packet.connection_req(1, 1))
     (requested,) = events_of(machine)
     assert not feed(machine, message(), message())
@@ -287,7 +287,7 @@ def test_denying_gives_the_room_of_what_waited_back() -> None:
 
 def test_a_boxcar_that_is_kept_for_one_byte_is_paid_for() -> None:
     """The view into it keeps it all; the rest was for nobody."""
-    machine = up(Limits(session_unread_bytes=1 << 30))
+    machine = up(SessionLimits(session_unread_bytes=1 << 30))
     with_incoming(machine)
     feed(machine, message(1, b"x"), message(77, bytes(70_000)))
     assert machine.budget.unread > 70_000
@@ -316,7 +316,7 @@ def test_a_paused_connection_waits_and_the_others_do_not() -> None:
 
 
 def test_a_paused_connection_stops_the_session_only_at_its_limit() -> None:
-    machine = up(Limits(connection_unread_bytes=3 * IN))
+    machine = up(SessionLimits(connection_unread_bytes=3 * IN))
     one, _ = with_incoming(machine, 2)
     machine.pause(one)
     assert feed(machine, *[message(1)] * 3, message(2))
@@ -329,7 +329,7 @@ def test_a_paused_connection_stops_the_session_only_at_its_limit() -> None:
 
 
 def test_a_paused_reader_is_told_that_it_may_write() -> None:
-    machine = up(Limits(connection_queued_bytes=OUT))
+    machine = up(SessionLimits(connection_queued_bytes=OUT))
     (connection,) = opened(machine)
     machine.pause(connection)
     fill(machine, connection)
@@ -357,7 +357,7 @@ def test_a_paused_connection_hears_of_its_end_when_it_resumes() -> None:
 @pytest.mark.parametrize(("allowed", "bound"), [(0, 6), (20, 20)])
 def test_answers_cannot_pile_up(allowed: int, bound: int) -> None:
     """Three slots may have six; fewer than the limit nobody minds."""
-    machine = Multiplexer(Limits(max_unsent_answers=allowed))
+    machine = Multiplexer(SessionLimits(max_unsent_answers=allowed))
     machine.session_up(0.0)
     machine.resources_requested(3)
     feed(machine, Packet.connection_req(99, 1))
@@ -366,7 +366,7 @@ def test_answers_cannot_pile_up(allowed: int, bound: int) -> None:
     machine.send(blocker.connection, 1, b"")
     assert len(machine.effects()) == 1  # a call that does not return
     answers = 0
-    while machine.state is SessionState.UP and answers < 50:
+    while machine.state is MultiplexerState.UP and answers < 50:
         if answers % 2:
             feed(machine, Packet.disconnect(1, 1))
         else:
@@ -383,7 +383,7 @@ def test_answers_cannot_pile_up(allowed: int, bound: int) -> None:
 
 
 def test_a_partner_that_waits_for_answers_may_go_on_for_ever() -> None:
-    machine = Multiplexer(Limits(max_unsent_answers=0))
+    machine = Multiplexer(SessionLimits(max_unsent_answers=0))
     machine.session_up(0.0)
     machine.resources_requested(1)
     for cycle in range(50):
@@ -392,4 +392,4 @@ def test_a_partner_that_waits_for_answers_may_go_on_for_ever() -> None:
             if isinstance(event, ConnectionRequested):
                 machine.deny(event.connection, 5, 0.0)
         assert len(sent_by(machine)) == 2, cycle
-    assert machine.state is SessionState.UP
+    assert machine.state is MultiplexerState.UP

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.multiplexer.connection import State
+from mqis.protocol.multiplexer.connection import ConnectionState
 from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
+    AskForConnections,
     ConnectFailed,
+    ConnectionOpened,
     ConnectionRequested,
     Denied,
     Disconnected,
     MessageReceived,
-    NegotiateResources,
-    Opened,
 )
-from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.wire.cmp.packet import MsgTag, Packet
 from tests.protocol.multiplexer.link import (
@@ -101,7 +101,7 @@ def test_request_and_first_message_refused() -> None:
     assert [packet.to_bytes() for packet in link.b.packets()] == [VECTORS["CONNECTION_REQ_DENIED"]]
     assert link.a.of(Denied) == [Denied(connection, 0x80070005)]
     assert bodies(link.b) == []
-    assert link.b.multiplexer.incoming[1].state is State.REFUSED
+    assert link.b.multiplexer.incoming[1].state is ConnectionState.REFUSED
     assert not link.b.multiplexer.incoming[1].accepted
     assert link.a.multiplexer.outgoing == {1: connection}
 
@@ -118,7 +118,7 @@ def test_a_refused_connection_still_disconnects() -> None:
     assert tags(link.a) == [MsgTag.CONNECTION_REQ, MsgTag.DISCONNECT]
     assert tags(link.b) == [MsgTag.CONNECTION_REQ_DENIED, MsgTag.DISCONNECTED]
     assert link.a.events == [
-        Opened(connection),
+        ConnectionOpened(connection),
         Denied(connection, 5),
         Disconnected(connection, session_down=False),
     ]
@@ -283,7 +283,7 @@ def test_the_first_id_is_1() -> None:
 
 @pytest.mark.req("CMP-3.1.4.2-04", "CMP-3.1.1-06", "CMP-3.1.1-03", "CMP-3.1.4.2-05")
 def test_two_of_five_are_granted_and_then_a_third() -> None:
-    link = Link(Limits(request_slots=5, slots_ahead=0), Limits(max_grant=2)).up()
+    link = Link(SessionLimits(request_slots=5, slots_ahead=0), SessionLimits(max_grant=2)).up()
     first, second = link.a.multiplexer.connect(1), link.a.multiplexer.connect(1)
     assert first.id is None
     link.run()
@@ -301,7 +301,7 @@ def test_two_of_five_are_granted_and_then_a_third() -> None:
 
 @pytest.mark.req("CMP-3.1.1-07", "CMP-3.1.1-04", "CMP-3.1.7.3-01", "CMP-3.1.7.3-02")
 def test_grants_add_up_and_end() -> None:
-    machine = started(Limits(max_grant=10, max_incoming=15), grants=0)
+    machine = started(SessionLimits(max_grant=10, max_incoming=15), grants=0)
     assert machine._incoming.granted == 0
     assert machine.resources_requested(3) == 3
     assert machine._incoming.granted == 3
@@ -315,7 +315,7 @@ def test_grants_add_up_and_end() -> None:
 @pytest.mark.req("CMP-3.1.7.3-03")
 def test_nothing_left_to_grant_is_zero_and_changes_nothing() -> None:
     """The driver answers 0x80000127 for a zero."""
-    machine = started(Limits(max_incoming=0), grants=0)
+    machine = started(SessionLimits(max_incoming=0), grants=0)
     assert machine.resources_requested(1) == 0
     assert machine._incoming.granted == 0
 
@@ -329,19 +329,19 @@ def test_a_success_that_grants_nothing_fails_the_connection(granted: int) -> Non
     (event,) = events_of(machine)
     assert isinstance(event, ConnectFailed)
     assert event.connection is connection
-    assert connection.state is State.GONE
+    assert connection.state is ConnectionState.GONE
     assert machine._outgoing.granted == 0
 
 
 @pytest.mark.req("CMP-3.1.4.2-06")
 def test_a_refusal_fails_the_connections_that_wait_and_nothing_else() -> None:
-    link = Link(Limits(request_slots=1, slots_ahead=0), Limits(max_incoming=1)).up()
+    link = Link(SessionLimits(request_slots=1, slots_ahead=0), SessionLimits(max_incoming=1)).up()
     first = link.a.multiplexer.connect(1)
     link.run()
     second = link.a.multiplexer.connect(1)
     link.a.multiplexer.send(second, 1, b"early")
     link.run()
-    assert [type(event) for event in link.a.events] == [Opened, ConnectFailed]
+    assert [type(event) for event in link.a.events] == [ConnectionOpened, ConnectFailed]
     assert link.a.events[-1].connection is second
     assert dict(link.a.multiplexer.outgoing) == {1: first}
     link.a.multiplexer.send(first, 1, b"still")
@@ -362,11 +362,11 @@ def test_no_request_goes_beyond_999() -> None:
     for _ in range(2000):
         machine.connect(1)
     machine.session_up(0.0)
-    assert machine.effects() == [NegotiateResources(999)]
+    assert machine.effects() == [AskForConnections(999)]
 
 
 def test_slots_are_asked_for_before_the_last_is_taken() -> None:
-    link = Link(Limits(request_slots=10, slots_ahead=3)).up()
+    link = Link(SessionLimits(request_slots=10, slots_ahead=3)).up()
     for _ in range(7):
         link.a.multiplexer.connect(1)
         link.run()
@@ -378,7 +378,7 @@ def test_slots_are_asked_for_before_the_last_is_taken() -> None:
 
 
 def test_an_advance_request_that_is_refused_hurts_nobody_and_is_not_repeated() -> None:
-    link = Link(Limits(request_slots=4, slots_ahead=3), Limits(max_incoming=4)).up()
+    link = Link(SessionLimits(request_slots=4, slots_ahead=3), SessionLimits(max_incoming=4)).up()
     connections = []
     for _ in range(4):
         connections.append(link.a.multiplexer.connect(1))
@@ -440,7 +440,7 @@ def test_disconnect_and_its_answer_on_the_wire() -> None:
     assert [packet.to_bytes() for packet in link.b.packets()] == [VECTORS["DISCONNECTED"]]
     assert link.b.events[-1] == Disconnected(incoming, session_down=False)
     assert link.a.events[-1] == Disconnected(connection, session_down=False)
-    assert connection.state is incoming.state is State.GONE
+    assert connection.state is incoming.state is ConnectionState.GONE
 
 
 def test_messages_arrive_while_the_disconnect_is_under_way() -> None:

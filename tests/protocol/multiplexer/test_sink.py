@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mqis.protocol.multiplexer.connection import Connection
+from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.protocol.multiplexer.events import (
     ConnectionRequested,
     Disconnected,
@@ -21,7 +21,7 @@ def message(connection_id: int, number: int, *, is_master: bool = False) -> Pack
     return Packet.user_message(connection_id, number, b"%d" % number, is_master=is_master)
 
 
-def opened(sink: Callable[[int, bytes], None]) -> tuple[Multiplexer, Connection]:
+def opened(sink: Callable[[int, bytes], None]) -> tuple[Multiplexer, MultiplexedConnection]:
     machine = started()
     connection = machine.connect(1)
     sent_by(machine)
@@ -30,7 +30,7 @@ def opened(sink: Callable[[int, bytes], None]) -> tuple[Multiplexer, Connection]
     return machine, connection
 
 
-def collecting() -> tuple[Multiplexer, Connection, Taken]:
+def collecting() -> tuple[Multiplexer, MultiplexedConnection, Taken]:
     taken: Taken = []
     machine, connection = opened(lambda kind, body: taken.append((kind, body)))
     return machine, connection, taken

@@ -6,17 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import ConnectionRequested
-from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
+from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.wire.cmp.packet import MsgTag, Packet
 from tests.protocol.multiplexer.link import events_of, feed, sent_by, started
 
 # --- ways into a state ----------------------------------------------------------------------------
 
 
-def _outgoing(*packets: Packet, disconnect: bool = False) -> tuple[Multiplexer, Connection]:
+def _outgoing(
+    *packets: Packet, disconnect: bool = False
+) -> tuple[Multiplexer, MultiplexedConnection]:
     machine = started(grants=5)
     connection = machine.connect(7)
     if disconnect:
@@ -28,7 +30,9 @@ def _outgoing(*packets: Packet, disconnect: bool = False) -> tuple[Multiplexer, 
     return machine, connection
 
 
-def _incoming(decide: Callable[[Multiplexer, Connection], None]) -> tuple[Multiplexer, Connection]:
+def _incoming(
+    decide: Callable[[Multiplexer, MultiplexedConnection], None],
+) -> tuple[Multiplexer, MultiplexedConnection]:
     machine = started(grants=5)
     feed(machine, Packet.connection_req(1, 7))
     (requested,) = events_of(machine)
@@ -38,23 +42,23 @@ def _incoming(decide: Callable[[Multiplexer, Connection], None]) -> tuple[Multip
     return machine, requested.connection
 
 
-def _waiting() -> tuple[Multiplexer, Connection]:
+def _waiting() -> tuple[Multiplexer, MultiplexedConnection]:
     machine = started(granted=0, grants=5)
     connection = machine.connect(7)
     machine.effects()
     return machine, connection
 
 
-def _accept(machine: Multiplexer, connection: Connection) -> None:
+def _accept(machine: Multiplexer, connection: MultiplexedConnection) -> None:
     machine.accept(connection, 0.0)
 
 
-def _accept_and_lose(machine: Multiplexer, connection: Connection) -> None:
+def _accept_and_lose(machine: Multiplexer, connection: MultiplexedConnection) -> None:
     machine.accept(connection, 0.0)
     feed(machine, Packet.disconnect(1, 7))
 
 
-REACH: dict[str, Callable[[], tuple[Multiplexer, Connection]]] = {
+REACH: dict[str, Callable[[], tuple[Multiplexer, MultiplexedConnection]]] = {
     "waiting": _waiting,
     "open": _outgoing,
     "denied": lambda: _outgoing(Packet.denied(1, 5)),
@@ -78,7 +82,7 @@ PACKETS = {
     "DISCONNECTED": Packet.disconnected(1),
     "PING": Packet.ping(),
 }
-CALLS: dict[str, Callable[[Multiplexer, Connection], object]] = {
+CALLS: dict[str, Callable[[Multiplexer, MultiplexedConnection], object]] = {
     "send": lambda machine, connection: machine.send(connection, 1, b""),
     "disconnect": lambda machine, connection: machine.disconnect(connection),
     "accept": lambda machine, connection: machine.accept(connection, 0.0),
@@ -89,13 +93,13 @@ CALLS: dict[str, Callable[[Multiplexer, Connection], object]] = {
 
 # --- the table ------------------------------------------------------------------------------------
 
-GONE = State.GONE
+GONE = ConnectionState.GONE
 #: (events, tags sent, state afterwards) or the error. What is not here changes nothing.
-Outcome = tuple[list[str], list[str], State] | type[Exception]
+Outcome = tuple[list[str], list[str], ConnectionState] | type[Exception]
 TABLE: dict[str, dict[str, Outcome]] = {
     "waiting": {
-        "REQ": (["ConnectionRequested"], [], State.WAITING),
-        "send": ([], [], State.WAITING),
+        "REQ": (["ConnectionRequested"], [], ConnectionState.WAITING),
+        "send": ([], [], ConnectionState.WAITING),
         "disconnect": NotOpen,
         "accept": ValueError,
         "deny": ValueError,
@@ -103,31 +107,31 @@ TABLE: dict[str, dict[str, Outcome]] = {
         "session down": (["ConnectFailed"], [], GONE),
     },
     "open": {
-        "REQ": (["ConnectionRequested"], [], State.OPEN),
-        "MSG from acceptor": (["MessageReceived"], [], State.OPEN),
-        "DENIED": (["Denied"], [], State.DENIED),
-        "send": ([], ["USER_MESSAGE"], State.OPEN),
-        "disconnect": ([], ["DISCONNECT"], State.DISCONNECTING),
+        "REQ": (["ConnectionRequested"], [], ConnectionState.OPEN),
+        "MSG from acceptor": (["MessageReceived"], [], ConnectionState.OPEN),
+        "DENIED": (["Denied"], [], ConnectionState.DENIED),
+        "send": ([], ["USER_MESSAGE"], ConnectionState.OPEN),
+        "disconnect": ([], ["DISCONNECT"], ConnectionState.DISCONNECTING),
         "accept": ValueError,
         "deny": ValueError,
         "abandon": NotOpen,
         "session down": (["Disconnected"], [], GONE),
     },
     "denied": {
-        "REQ": (["ConnectionRequested"], [], State.DENIED),
-        "MSG from acceptor": (["MessageReceived"], [], State.DENIED),
-        "DENIED": (["Denied"], [], State.DENIED),
+        "REQ": (["ConnectionRequested"], [], ConnectionState.DENIED),
+        "MSG from acceptor": (["MessageReceived"], [], ConnectionState.DENIED),
+        "DENIED": (["Denied"], [], ConnectionState.DENIED),
         "send": NotOpen,
-        "disconnect": ([], ["DISCONNECT"], State.DISCONNECTING),
+        "disconnect": ([], ["DISCONNECT"], ConnectionState.DISCONNECTING),
         "accept": ValueError,
         "deny": ValueError,
         "abandon": NotOpen,
         "session down": (["Disconnected"], [], GONE),
     },
     "disconnecting": {
-        "REQ": (["ConnectionRequested"], [], State.DISCONNECTING),
-        "MSG from acceptor": (["MessageReceived"], [], State.DISCONNECTING),
-        "DENIED": (["Denied"], [], State.DISCONNECTING),
+        "REQ": (["ConnectionRequested"], [], ConnectionState.DISCONNECTING),
+        "MSG from acceptor": (["MessageReceived"], [], ConnectionState.DISCONNECTING),
+        "DENIED": (["Denied"], [], ConnectionState.DISCONNECTING),
         "DISCONNECTED": (["Disconnected"], [], GONE),
         "send": NotOpen,
         "disconnect": NotOpen,
@@ -146,15 +150,15 @@ TABLE: dict[str, dict[str, Outcome]] = {
         # Everything with the id waits, so nothing is seen of it.
         "send": NotOpen,
         "disconnect": ValueError,
-        "accept": ([], [], State.OPEN),
-        "deny": ([], ["CONNECTION_REQ_DENIED"], State.REFUSED),
+        "accept": ([], [], ConnectionState.OPEN),
+        "deny": ([], ["CONNECTION_REQ_DENIED"], ConnectionState.REFUSED),
         "abandon": NotOpen,
         "session down": (["Disconnected"], [], GONE),
     },
     "accepted": {
-        "MSG from opener": (["MessageReceived"], [], State.OPEN),
+        "MSG from opener": (["MessageReceived"], [], ConnectionState.OPEN),
         "DISCONNECT": (["Disconnected"], ["DISCONNECTED"], GONE),
-        "send": ([], ["USER_MESSAGE"], State.OPEN),
+        "send": ([], ["USER_MESSAGE"], ConnectionState.OPEN),
         "disconnect": ValueError,
         "accept": ValueError,
         "deny": ValueError,
@@ -204,7 +208,7 @@ CASES = [
 ]
 
 
-def apply(name: str, machine: Multiplexer, connection: Connection) -> None:
+def apply(name: str, machine: Multiplexer, connection: MultiplexedConnection) -> None:
     if name in CALLS:
         CALLS[name](machine, connection)
     else:
@@ -258,21 +262,23 @@ def test_what_waits_for_a_decision_is_handled_after_it() -> None:
 # --- the session's own states ---------------------------------------------------------------------
 
 
-def _session(state: SessionState) -> Multiplexer:
+def _session(state: MultiplexerState) -> Multiplexer:
     machine = Multiplexer()
-    if state is not SessionState.STARTING:
+    if state is not MultiplexerState.STARTING:
         machine.session_up(0.0)
-    if state is SessionState.CLOSING:
+    if state is MultiplexerState.CLOSING:
         machine.handle_timer(1e9)
         machine.effects()
-    if state is SessionState.DOWN:
+    if state is MultiplexerState.DOWN:
         machine.session_down(0.0)
     assert machine.state is state
     return machine
 
 
-@pytest.mark.parametrize("state", [s for s in SessionState if s is not SessionState.UP])
-def test_a_session_that_is_not_up_takes_no_boxcars_and_grants_nothing(state: SessionState) -> None:
+@pytest.mark.parametrize("state", [s for s in MultiplexerState if s is not MultiplexerState.UP])
+def test_a_session_that_is_not_up_takes_no_boxcars_and_grants_nothing(
+    state: MultiplexerState,
+) -> None:
     machine = _session(state)
     with pytest.raises(NotOpen):
         feed(machine, Packet.ping())
@@ -281,8 +287,8 @@ def test_a_session_that_is_not_up_takes_no_boxcars_and_grants_nothing(state: Ses
     assert machine.effects() == []
 
 
-@pytest.mark.parametrize("state", [SessionState.CLOSING, SessionState.DOWN])
-def test_an_ending_session_takes_no_connections(state: SessionState) -> None:
+@pytest.mark.parametrize("state", [MultiplexerState.CLOSING, MultiplexerState.DOWN])
+def test_an_ending_session_takes_no_connections(state: MultiplexerState) -> None:
     machine = _session(state)
     with pytest.raises(NotOpen):
         machine.connect(1)
@@ -297,8 +303,10 @@ def test_an_ending_session_takes_no_connections(state: SessionState) -> None:
     assert machine.next_timer() is None
 
 
-@pytest.mark.parametrize("state", [s for s in SessionState if s is not SessionState.STARTING])
-def test_a_session_starts_once(state: SessionState) -> None:
+@pytest.mark.parametrize(
+    "state", [s for s in MultiplexerState if s is not MultiplexerState.STARTING]
+)
+def test_a_session_starts_once(state: MultiplexerState) -> None:
     with pytest.raises(ValueError, match="the session is"):
         _session(state).session_up(0.0)
 

@@ -13,13 +13,13 @@ from mqis.protocol.multiplexer.events import (
     Disconnected,
     TearDown,
 )
-from mqis.protocol.multiplexer.limits import Limits
-from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
+from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import Link, events_of, feed, sent_by, started
 from tests.wire.cmp.vectors import VECTORS
 
-QUIET = Limits(ping_interval_s=10.0, idle_intervals=3, pings=False, slots_ahead=0)
+QUIET = SessionLimits(ping_interval_s=10.0, idle_intervals=3, pings=False, slots_ahead=0)
 IDLE = TearDown(problem=False, reason="idle")
 
 
@@ -29,16 +29,16 @@ def idle_at(machine: Multiplexer) -> float | None:
 
 @pytest.mark.req("CMP-3.1.2.1-03")
 def test_the_period_is_interval_times_count() -> None:
-    assert Limits(ping_interval_s=7.0, idle_intervals=4).idle_s == 28.0
+    assert SessionLimits(ping_interval_s=7.0, idle_intervals=4).idle_s == 28.0
     for bad in ({"ping_interval_s": 0.0}, {"idle_intervals": 0}):
         with pytest.raises(ValueError, match="have to be positive"):
-            Limits(**bad)
+            SessionLimits(**bad)
 
 
 @pytest.mark.parametrize("slots", [0, 1000])
 def test_a_request_has_to_be_one_that_partners_take(slots: int) -> None:
     with pytest.raises(ValueError, match="request_slots"):
-        Limits(request_slots=slots)
+        SessionLimits(request_slots=slots)
 
 
 @pytest.mark.req("CMP-3.1.2.1-01", "CMP-3.1.6.1-01", "CMP-3.1.6.1-02")
@@ -53,7 +53,7 @@ def test_an_idle_session_is_torn_down_and_nobody_hears_of_it() -> None:
     assert machine.effects() == [IDLE]
     assert str(machine.state) == "SessionState.CLOSING"
     machine.session_down(131.0)
-    assert machine.state is SessionState.DOWN
+    assert machine.state is MultiplexerState.DOWN
     assert events_of(machine) == []
 
 
@@ -72,7 +72,7 @@ def test_a_connection_cancels_it(add: Callable[[Multiplexer], object]) -> None:
     add(machine)
     assert idle_at(machine) is None
     machine.handle_timer(1e9)
-    assert machine.state is SessionState.UP
+    assert machine.state is MultiplexerState.UP
 
 
 @pytest.mark.req("CMP-3.1.5.1-03", "CMP-3.1.5.2-03")
@@ -143,7 +143,7 @@ def test_a_connection_that_waits_when_it_rings_fails() -> None:
 
 @pytest.mark.parametrize("first", ["a", "b", "both"])
 def test_idle_expiry_from_either_side_and_both_at_once(first: str) -> None:
-    short, long = QUIET, Limits(ping_interval_s=1000.0, pings=False)
+    short, long = QUIET, SessionLimits(ping_interval_s=1000.0, pings=False)
     limits = {"a": (short, long), "b": (long, short), "both": (short, short)}[first]
     link = Link(*limits).up()
     start = link.now
@@ -153,14 +153,14 @@ def test_idle_expiry_from_either_side_and_both_at_once(first: str) -> None:
     expired = {"a": (1, 0), "b": (0, 1), "both": (1, 1)}[first]
     assert tuple(len(side.teardowns) for side in link.sides) == expired
     for side in link.sides:
-        assert side.multiplexer.state is SessionState.DOWN
+        assert side.multiplexer.state is MultiplexerState.DOWN
         assert side.events == []
 
 
 @pytest.mark.req("CMP-3.1.6.1-02")
 def test_a_connection_opened_into_a_teardown_is_lost_at_its_opener() -> None:
     """E-CMP-20: the side whose timer rang hears nothing, the opener hears of the end."""
-    delayed = Link(QUIET, Limits(ping_interval_s=1000.0, pings=False), delay=lambda: 2.0)
+    delayed = Link(QUIET, SessionLimits(ping_interval_s=1000.0, pings=False), delay=lambda: 2.0)
     link = delayed.up()
     start = link.now
     link.b.multiplexer._outgoing.granted = 1
@@ -175,7 +175,7 @@ def test_a_connection_opened_into_a_teardown_is_lost_at_its_opener() -> None:
 
 # --- PINGs ----------------------------------------------------------------------------------------
 
-PINGING = Limits(ping_interval_s=10.0, idle_intervals=3, slots_ahead=0)
+PINGING = SessionLimits(ping_interval_s=10.0, idle_intervals=3, slots_ahead=0)
 
 
 @pytest.mark.req("CMP-3.1.5.4-01")

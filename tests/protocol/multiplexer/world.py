@@ -10,22 +10,22 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from random import Random
 
-from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.errors import Congested, NotOpen
 from mqis.protocol.multiplexer.events import (
     ConnectFailed,
+    ConnectionOpened,
     ConnectionRequested,
     Denied,
     Disconnected,
     Event,
     MessageReceived,
-    Opened,
 )
-from mqis.protocol.multiplexer.limits import Limits
-from mqis.protocol.multiplexer.multiplexer import SessionState
+from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.protocol.multiplexer.multiplexer import MultiplexerState
 from tests.protocol.multiplexer.link import Link, Side
 
-SMALL = Limits(
+SMALL = SessionLimits(
     ping_interval_s=4.0,
     idle_intervals=3,
     request_slots=3,
@@ -43,15 +43,15 @@ SMALL = Limits(
 class World(Link):
     """One session, from its start to its end."""
 
-    def __init__(self, random: Random, limits: Limits = SMALL) -> None:
+    def __init__(self, random: Random, limits: SessionLimits = SMALL) -> None:
         super().__init__(limits, delay=lambda: random.choice((0.0, 0.01, 0.3, 1.5)))
         self.random = random
         self.types = 0
         #: By side and connection type, the numbers that were sent and received.
         self.sent: dict[tuple[Side, int], list[int]] = defaultdict(list)
         self.received: dict[tuple[Side, int], list[int]] = defaultdict(list)
-        self.known: dict[Side, list[Connection]] = {side: [] for side in self.sides}
-        self.undecided: dict[Side, list[Connection]] = {side: [] for side in self.sides}
+        self.known: dict[Side, list[MultiplexedConnection]] = {side: [] for side in self.sides}
+        self.undecided: dict[Side, list[MultiplexedConnection]] = {side: [] for side in self.sides}
         self.refused: set[int] = set()
         self.closed: set[int] = set()
         self.ends: Counter[tuple[Side, int]] = Counter()
@@ -92,7 +92,7 @@ class World(Link):
         waiting, self.undecided[side] = self.undecided[side], []
         for connection in waiting:
             if self.random.random() < 0.2:
-                if connection.state is State.UNDECIDED:
+                if connection.state is ConnectionState.UNDECIDED:
                     self.refused.add(connection.type)
                 side.multiplexer.deny(connection, 5, self.now)
             else:
@@ -101,7 +101,7 @@ class World(Link):
     # --- what it does by itself -------------------------------------------------------------------
 
     def connect(self, side: Side) -> None:
-        if side.multiplexer.state in (SessionState.STARTING, SessionState.UP):
+        if side.multiplexer.state in (MultiplexerState.STARTING, MultiplexerState.UP):
             self.types += 1
             connection = side.multiplexer.connect(self.types)
             self.known[side].append(connection)
@@ -111,7 +111,7 @@ class World(Link):
         if self.known[side]:
             self.send_on(side, self.random.choice(self.known[side]))
 
-    def send_on(self, side: Side, connection: Connection) -> None:
+    def send_on(self, side: Side, connection: MultiplexedConnection) -> None:
         sent = self.sent[side, connection.type]
         for _ in range(self.random.randint(1, 6)):
             body = b"%d %d " % (connection.type, len(sent)) + bytes(self.random.randint(0, 900))
@@ -123,7 +123,10 @@ class World(Link):
 
     def disconnect(self, side: Side) -> None:
         for connection in self.known[side]:
-            if connection.state in (State.OPEN, State.DENIED) and connection.outgoing:
+            if (
+                connection.state in (ConnectionState.OPEN, ConnectionState.DENIED)
+                and connection.outgoing
+            ):
                 side.multiplexer.disconnect(connection)
                 self.closed.add(connection.type)
                 return
@@ -206,13 +209,13 @@ class World(Link):
     def _check_end(self, side: Side, connection_type: int) -> None:
         mine = [c for c in self.known[side] if c.type == connection_type]
         (connection,) = mine
-        assert connection.state is State.GONE
+        assert connection.state is ConnectionState.GONE
         denied_here = not connection.outgoing and connection_type in self.refused
         assert self.ends[side, connection_type] == (0 if denied_here else 1)
 
     def _check_orderly(self, side: Side, connection_type: int) -> None:
         opened = any(
-            isinstance(e, Opened) and e.connection.type == connection_type
+            isinstance(e, ConnectionOpened) and e.connection.type == connection_type
             for s in self.sides
             for e in s.events
         )

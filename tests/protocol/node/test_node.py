@@ -11,8 +11,8 @@ from mqis.protocol.queueing.events import (
     SessionOpened,
     Stranded,
 )
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message, PrivateQueue
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
 from mqis.protocol.replication.effects import Refusal, Send
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.refusals import RefusalReason
@@ -39,8 +39,8 @@ def test_a_name_that_nothing_can_be_sent_to_stops_nobody_else() -> None:
     identifiers = [MessageIdentifier(PSC1, n) for n in (1, 2)]
     left = made.committed(
         [
-            Send("not a name", identifiers[0], Message(b"x")),
-            Send("psc2", identifiers[1], Message(b"y")),
+            Send("not a name", identifiers[0], QueuedMessage(b"x")),
+            Send("psc2", identifiers[1], QueuedMessage(b"y")),
         ],
         AT,
     )
@@ -56,7 +56,7 @@ def test_a_name_that_nothing_can_be_sent_to_stops_nobody_else() -> None:
 def test_notices_are_the_applications() -> None:
     made = node()
     net = Wires(made.queue, manager(PSC2, "psc2"))
-    net.send("psc2", "psc1", Message(b"told", queue=PrivateQueue(PSC1, NOTIFY_QUEUE_ID)))
+    net.send("psc2", "psc1", QueuedMessage(b"told", queue=PrivateQueue(PSC1, NOTIFY_QUEUE_ID)))
     while net.act() or net.carry():
         pass
     assert made.operations(AT) == []
@@ -70,7 +70,7 @@ def test_notices_are_the_applications() -> None:
 ROW = World("A-B 1", "B-C 1", a="A gate", b="B gate", c="C gate")
 
 
-def middle(net: Enterprise) -> tuple[Node, QueueManager]:
+def middle(net: Enterprise) -> tuple[Node, QueueingMachine]:
     """The node of b, through whose queue manager messages go; ``net`` takes no events of it."""
     entropy = CountedEntropy("node")
     queue = net.managers["b"]

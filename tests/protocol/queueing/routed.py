@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from mqis.protocol.queueing.events import Arrived, Relayed, Written
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message, PrivateQueue, PublicQueue
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import PrivateQueue, PublicQueue, QueuedMessage
 from mqis.protocol.queueing.names import canonical
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.routing.keeper import RoutingTableKeeper
@@ -26,14 +26,14 @@ def routing_manager(
     snapshot: Snapshot,
     machine: Guid,
     owners: Mapping[Guid, Guid] | None = None,
-    limits: Limits | None = None,
+    limits: QueueingLimits | None = None,
     **options: Any,
-) -> QueueManager:
+) -> QueueingMachine:
     keeper = RoutingTableKeeper(machine, lambda: snapshot, 0.0)
     router = DirectoryRouter(machine, keeper, (owners or {}).get, (QUEUE, ADMIN))
     name = snapshot.machines[machine].name
     ids = MessageIdCounter(0)
-    return QueueManager(
+    return QueueingMachine(
         machine, name, ids, limits=limits, **{"peers": router, "router": router} | options
     )
 
@@ -46,7 +46,7 @@ class Enterprise(Wires):
         snapshot: Snapshot,
         owners: Mapping[Guid, Guid] | None = None,
         views: Mapping[Guid, Snapshot] | None = None,
-        limits: Limits | None = None,
+        limits: QueueingLimits | None = None,
     ) -> None:
         views = views or {}
         self.snapshot = snapshot
@@ -68,7 +68,9 @@ class Enterprise(Wires):
         *,
         lifetime_s: int = 1200,
     ) -> MessageIdentifier:
-        message = Message(body, lifetime_s=lifetime_s, acknowledge=True, queue=queue, admin=ADMIN)
+        message = QueuedMessage(
+            body, lifetime_s=lifetime_s, acknowledge=True, queue=queue, admin=ADMIN
+        )
         return self.managers[self.name(source)].send_routed(message, self.now, UNIX_TIME)
 
     def travelled(self, identifier: MessageIdentifier) -> list[Guid]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage
 from tests.protocol.queueing.wires import PSC1, PSC2, pair
 
 
 def test_what_waits_for_a_machine_that_is_away() -> None:
     wires, one, _ = pair()
     wires.down.add("psc2")
-    wires.send("psc1", "PSC2", Message(b"first", lifetime_s=100))
+    wires.send("psc1", "PSC2", QueuedMessage(b"first", lifetime_s=100))
     wires.advance(30)
-    wires.send("psc1", "PSC2", Message(b"second", lifetime_s=100, priority=7))
+    wires.send("psc1", "PSC2", QueuedMessage(b"second", lifetime_s=100, priority=7))
     wires.run()
     (depth,) = one.depths()
     assert (depth.machine, depth.messages, depth.routed) == ("PSC2", 2, False)
@@ -28,7 +28,7 @@ def test_what_waits_for_a_machine_that_is_away() -> None:
 
 def test_what_is_in_flight_waits_too() -> None:
     wires, one, two = pair()
-    wires.send("psc1", "PSC2", Message(b"first"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"first"))
     wires.run()
     assert one.sessions() == [(PSC2, "PSC2")]
     assert two.sessions() == [(PSC1, None)]
@@ -41,7 +41,7 @@ def test_what_is_in_flight_waits_too() -> None:
 
 def test_bytes_of_both_ends_agree() -> None:
     wires, one, two = pair()
-    wires.send("psc1", "PSC2", Message(b"x" * 1000))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x" * 1000))
     wires.advance(30)
     assert one.statistics.bytes_sent == two.statistics.bytes_received > 1000
     assert two.statistics.bytes_sent == one.statistics.bytes_received > 0
@@ -50,9 +50,9 @@ def test_bytes_of_both_ends_agree() -> None:
 
 
 def test_a_message_for_which_there_is_no_room_has_not_expired() -> None:
-    wires, one, _ = pair(Limits(max_queued_messages=1))
+    wires, one, _ = pair(QueueingLimits(max_queued_messages=1))
     wires.down.add("psc2")
     for _ in range(2):
-        wires.send("psc1", "PSC2", Message(b""))
+        wires.send("psc1", "PSC2", QueuedMessage(b""))
     wires.run()
     assert (one.statistics.undelivered, one.statistics.expired) == (1, 0)

@@ -9,11 +9,11 @@ import pytest
 from mqis.protocol.queueing.acknowledging import negative
 from mqis.protocol.queueing.events import Arrived, Nacked, Refused
 from mqis.protocol.queueing.forwarding import Forwarder, Rejection, Relay, Verdict
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message, PublicQueue
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import PublicQueue, QueuedMessage
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import DuplicateTable, Sent, SentTable
+from mqis.protocol.queueing.tables import DuplicateTable, SentMessage, SentTable
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.protocol.routing.trace import HOP_LIMIT
@@ -41,9 +41,9 @@ def forwarder(machine: str = "r", sent: SentTable | None = None) -> Forwarder:
     return Forwarder(
         me,
         DirectoryRouter(me, keeper, OWNERS.get, (QUEUE, ADMIN)),
-        Limits(),
-        duplicates=DuplicateTable(Limits()),
-        sent=sent or SentTable(Limits()),
+        QueueingLimits(),
+        duplicates=DuplicateTable(QueueingLimits()),
+        sent=sent or SentTable(QueueingLimits()),
         policy=SigningPolicy.ACCEPT,
         signer=None,
     )
@@ -287,9 +287,9 @@ def test_what_was_encrypted_does_not_come_back() -> None:
 def test_a_negative_acknowledgement_is_believed_about_own_routed_messages_only(
     subject: MessageIdentifier, queue: PublicQueue | None, believed: bool
 ) -> None:
-    sent = SentTable(Limits())
-    original = Message(b"mine", acknowledge=True, queue=queue)
-    sent.add(5, Sent("g", original, guid("g"), 1000.0), 0.0)
+    sent = SentTable(QueueingLimits())
+    original = QueuedMessage(b"mine", acknowledge=True, queue=queue)
+    sent.add(5, SentMessage("g", original, guid("g"), 1000.0), 0.0)
     one = message(private(ADMIN), guid("r"), message_class=0x8005)
     one = replace(
         one, properties=replace(one.properties, correlation_id=subject.to_bytes(), body=b"forged")

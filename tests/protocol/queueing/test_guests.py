@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mqis.protocol.queueing.guests import Guests
-from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.limits import QueueingLimits
 
-LIMITS = Limits(
+LIMITS = QueueingLimits(
     max_sessions=3, max_connections=6, max_connections_per_address=4, max_waiting_per_address=2
 )
 
@@ -36,7 +36,7 @@ def test_the_oldest_silent_connection_of_an_address_gives_way_to_its_next() -> N
 
 
 def test_one_address_has_so_many_connections_and_no_more() -> None:
-    guests = Guests(Limits(max_connections_per_address=2, max_waiting_per_address=2))
+    guests = Guests(QueueingLimits(max_connections_per_address=2, max_waiting_per_address=2))
     begin(guests, 1, "a")
     arrive(guests, 2, "a")
     assert guests.arrive("a") == (True, 2)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.queueing.events import Connect, Nacked, Refused
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID
 from mqis.protocol.queueing.receiving import Receiver
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import DuplicateTable, Sent, SentTable
+from mqis.protocol.queueing.tables import DuplicateTable, SentMessage, SentTable
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage
@@ -23,7 +23,7 @@ from tests.protocol.queueing.wires import PSC1, PSC2, UNIX_TIME, manager
 @pytest.mark.parametrize("closed", [True, False])
 def test_after_the_end_no_timer_connects_again(closed: bool) -> None:
     one = manager(PSC1, "psc1")
-    one.send("psc2", Message(b"x"), 0.0, UNIX_TIME)
+    one.send("psc2", QueuedMessage(b"x"), 0.0, UNIX_TIME)
     [connect] = one.effects()
     assert isinstance(connect, Connect)
     one.connect_failed(connect.connection, "refused", 0.0)
@@ -38,12 +38,12 @@ def test_after_the_end_no_timer_connects_again(closed: bool) -> None:
 @pytest.mark.parametrize("number", [NOTIFY_QUEUE_ID, MQIS_QUEUE_ID])
 def test_the_notification_queue_takes_no_acknowledgements(number: int) -> None:
     """Nothing is sent from there; what the replication queue sent, that one hears of."""
-    sent = SentTable(Limits())
-    sent.add(5, Sent("psc1", Message(b"request"), PSC1, 100.0), 0.0)
+    sent = SentTable(QueueingLimits())
+    sent.add(5, SentMessage("psc1", QueuedMessage(b"request"), PSC1, 100.0), 0.0)
     receiver = Receiver(
         PSC2,
         "psc2",
-        duplicates=DuplicateTable(Limits()),
+        duplicates=DuplicateTable(QueueingLimits()),
         sent=sent,
         policy=SigningPolicy.ACCEPT,
         signer=None,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mqis.protocol.queueing.events import Acknowledged, Delivered, Refused, SessionClosed
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.wire.mqqb.baseheader import INFINITE
 from tests.protocol.queueing.wires import PSC1, PSC2, Wires, manager
 
@@ -24,7 +24,8 @@ class LossyLink(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.wires = Wires(
-            manager(PSC1, "PSC1", Limits(window=4)), manager(PSC2, "PSC2", Limits(window=8))
+            manager(PSC1, "PSC1", QueueingLimits(window=4)),
+            manager(PSC2, "PSC2", QueueingLimits(window=8)),
         )
         self.sent: dict[str, list[tuple[bytes, int]]] = {name: [] for name in MACHINES}
 
@@ -33,7 +34,7 @@ class LossyLink(RuleBasedStateMachine):
         body = f"{to} {len(self.sent[to])} ".encode() + bytes(size)
         self.sent[to].append((body, priority))
         source = MACHINES[1 - MACHINES.index(to)]
-        self.wires.send(source, to, Message(body, priority, INFINITE))
+        self.wires.send(source, to, QueuedMessage(body, priority, INFINITE))
 
     @rule(steps=st.integers(1, 12), limit=st.sampled_from([1, 7, 100, 600, 1 << 20]))
     def carry(self, steps: int, limit: int) -> None:
@@ -110,7 +111,7 @@ def test_a_cut_at_any_byte(messages: int, at: int) -> None:
     """Exactly so many bytes arrive each way, then the connection breaks."""
     wires = Wires(manager(PSC1, "PSC1"), manager(PSC2, "PSC2"))
     for n in range(messages):
-        wires.send("psc1", "PSC2", Message(b"%d" % n))
+        wires.send("psc1", "PSC2", QueuedMessage(b"%d" % n))
     carried = 0
     while carried < at and (wires.act() or carried == 0):
         step = min(97, at - carried)

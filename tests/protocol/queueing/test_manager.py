@@ -21,13 +21,13 @@ from mqis.protocol.queueing.events import (
     Write,
     Written,
 )
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.message import (
     REQUEST_LIFETIME_S,
     REQUEST_PRIORITY,
-    Message,
     PrivateQueue,
+    QueuedMessage,
 )
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.wire.guid import Guid
@@ -45,7 +45,7 @@ from mqis.wire.reader import Reader
 from tests.protocol.queueing.wires import PSC1, PSC2, UNIX_TIME, Hook, Wires, manager, pair
 
 OTHER = Guid.parse("11111111-0001-0002-0003-040506070809")
-NACK_ME = Message(b"tell me", acknowledge=True)
+NACK_ME = QueuedMessage(b"tell me", acknowledge=True)
 
 
 def bodies(wires: Wires, machine: str) -> list[bytes]:
@@ -58,10 +58,10 @@ def bodies(wires: Wires, machine: str) -> list[bytes]:
 @pytest.mark.req("MQDSRP-3.1.7.2.1-05", "MQDSRP-3.1.7.2.1-06")
 def test_messages_reach_the_other_machine_over_one_session() -> None:
     wires, one, _ = pair()
-    names = [wires.send("psc1", "PSC2", Message(bytes([n]))) for n in range(3)]
+    names = [wires.send("psc1", "PSC2", QueuedMessage(bytes([n]))) for n in range(3)]
     assert one.queued("PSC2") == 3, "nothing has happened yet, and nobody waited"
     wires.run()
-    wires.send("psc1", "psc2.example.com", Message(b"more"))
+    wires.send("psc1", "psc2.example.com", QueuedMessage(b"more"))
     wires.run()
     assert bodies(wires, "psc2") == [b"\0", b"\1", b"\2", b"more"]
     assert len(wires.attempts) == 1
@@ -77,7 +77,7 @@ def test_messages_reach_the_other_machine_over_one_session() -> None:
 
 def test_acknowledgements_follow_within_ten_seconds() -> None:
     wires, one, _ = pair()
-    names = tuple(wires.send("psc1", "PSC2", Message(bytes([n]))) for n in range(3))
+    names = tuple(wires.send("psc1", "PSC2", QueuedMessage(bytes([n]))) for n in range(3))
     wires.advance(9.9)
     assert one.queued("PSC2") == 3
     wires.advance(0.1)
@@ -90,8 +90,8 @@ def test_acknowledgements_follow_within_ten_seconds() -> None:
 def test_both_ways_at_once() -> None:
     wires, _, _ = pair()
     for n in range(100):
-        wires.send("psc1", "PSC2", Message(b"to 2: %d" % n))
-        wires.send("psc2", "PSC1", Message(b"to 1: %d" % n))
+        wires.send("psc1", "PSC2", QueuedMessage(b"to 2: %d" % n))
+        wires.send("psc2", "PSC1", QueuedMessage(b"to 1: %d" % n))
     wires.advance(10)
     assert bodies(wires, "psc2") == [b"to 2: %d" % n for n in range(100)]
     assert bodies(wires, "psc1") == [b"to 1: %d" % n for n in range(100)]
@@ -100,8 +100,8 @@ def test_both_ways_at_once() -> None:
 
 def test_scenario_18_priority_7_overtakes_what_waits() -> None:
     wires, _, _ = pair()
-    wires.send("psc1", "PSC2", Message(b"slow"))
-    wires.send("psc1", "PSC2", Message(b"fast", REQUEST_PRIORITY, REQUEST_LIFETIME_S))
+    wires.send("psc1", "PSC2", QueuedMessage(b"slow"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"fast", REQUEST_PRIORITY, REQUEST_LIFETIME_S))
     wires.run()
     assert [(e.body, e.priority) for e in wires.of("psc2", Delivered)] == [
         (b"fast", 7),
@@ -111,7 +111,7 @@ def test_scenario_18_priority_7_overtakes_what_waits() -> None:
 
 def test_a_message_to_the_own_machine_goes_nowhere() -> None:
     wires, one, _ = pair()
-    name = wires.send("psc1", "psc1.example.com", Message(b"me"))
+    name = wires.send("psc1", "psc1.example.com", QueuedMessage(b"me"))
     wires.run()
     assert wires.of("psc1", Delivered) == [Delivered(name, b"me", 3, True, 0)]
     assert wires.attempts == []
@@ -123,14 +123,14 @@ def test_scenario_18_clocks_may_differ(skew: int) -> None:
     """A message that lives ten seconds, sent a day ago or a day from now."""
     wires, _, _ = pair()
     wires.skew["psc1"] = skew
-    wires.send("psc1", "PSC2", Message(b"x", REQUEST_PRIORITY, REQUEST_LIFETIME_S))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x", REQUEST_PRIORITY, REQUEST_LIFETIME_S))
     wires.run()
     assert bodies(wires, "psc2") == [b"x"]
 
 
 def test_the_packet_says_when_it_was_sent() -> None:
     wires, _, _ = pair()
-    wires.send("psc1", "PSC2", Message(b"x"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     wires.run()
     stream = bytes(wires.written["psc1", 1])
     message = decode_packet(stream[572 + 32 :])
@@ -145,7 +145,7 @@ def test_the_packet_says_when_it_was_sent() -> None:
 def test_scenario_18_broken_after_the_message_and_before_its_acknowledgement() -> None:
     """One delivery, one acknowledgement, the same MessageID twice on the wire."""
     wires, one, two = pair()
-    name = wires.send("psc1", "PSC2", Message(b"once"))
+    name = wires.send("psc1", "PSC2", QueuedMessage(b"once"))
     wires.run()
     assert bodies(wires, "psc2") == [b"once"]
     wires.cut()
@@ -162,12 +162,12 @@ def test_scenario_18_broken_after_the_message_and_before_its_acknowledgement() -
 
 def test_broken_before_the_message_arrives() -> None:
     wires, one, _ = pair()
-    wires.send("psc1", "PSC2", Message(b"first"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"first"))
     wires.run()
-    wires.send("psc1", "PSC2", Message(b"second"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"second"))
     wires.act()
     wires.cut()
-    wires.send("psc1", "PSC2", Message(b"third"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"third"))
     wires.advance(20)
     assert bodies(wires, "psc2") == [b"first", b"second", b"third"]
     assert one.queued("PSC2") == 0
@@ -175,7 +175,7 @@ def test_broken_before_the_message_arrives() -> None:
 
 def test_a_peer_that_falls_silent_is_left_and_tried_again() -> None:
     wires, one, _ = pair()
-    wires.send("psc1", "PSC2", Message(b"x"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     wires.until(lambda: one.statistics.sent == 1)
     wires.act()
     # The session is open and the message written; nothing is carried any more.
@@ -196,7 +196,7 @@ def test_a_peer_that_falls_silent_is_left_and_tried_again() -> None:
 
 def test_the_duplicate_table_outlives_a_queue_manager() -> None:
     wires, one, two = pair()
-    wires.send("psc1", "PSC2", Message(b"once"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"once"))
     wires.run()
     wires.cut()
     again = manager(PSC2, "PSC2", duplicates=two.duplicates)
@@ -213,14 +213,14 @@ def test_the_duplicate_table_outlives_a_queue_manager() -> None:
 def test_retries_back_off_to_a_minute() -> None:
     wires, _, _ = pair()
     wires.down.add("psc2")
-    wires.send("psc1", "PSC2", Message(b"x"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     wires.advance(300)
     times = [when - 5000 for when, _, _ in wires.attempts]
     assert times == [0, 5, 15, 35, 75, 135, 195, 255]
     wires.down.clear()
     wires.advance(20)
     assert bodies(wires, "psc2") == [b"x"]
-    wires.send("psc1", "PSC2", Message(b"y"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"y"))
     wires.down.add("psc2")
     wires.act()
     wires.cut()
@@ -231,16 +231,16 @@ def test_retries_back_off_to_a_minute() -> None:
 def test_a_new_message_does_not_shorten_the_wait() -> None:
     wires, _, _ = pair()
     wires.down.add("psc2")
-    wires.send("psc1", "PSC2", Message(b"x"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     wires.advance(1)
-    wires.send("psc1", "PSC2", Message(b"y"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"y"))
     wires.advance(3)
     assert len(wires.attempts) == 1
 
 
 def test_a_connection_that_takes_too_long_is_given_up() -> None:
     one = manager(PSC1, "PSC1")
-    one.send("PSC2", Message(b"x"), 0.0, 0)
+    one.send("PSC2", QueuedMessage(b"x"), 0.0, 0)
     assert one.effects() == [Connect(1, "PSC2")]
     one.handle_timer(60.0)
     assert one.effects() == [Close(1)]
@@ -257,7 +257,7 @@ def test_a_refusal_is_retried() -> None:
     wires, one, _ = pair(
         peers=Hook(lambda _guid, machine, _address: admitted or machine is not None)
     )
-    wires.send("psc1", "PSC2", Message(b"x"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     wires.run()
     assert [e.reason for e in wires.of("psc1", SessionClosed)] == ["the peer refused the session"]
     assert [e.reason for e in wires.of("psc2", SessionClosed)] == [
@@ -277,7 +277,7 @@ def test_who_is_asked_about_peers() -> None:
         return True
 
     wires, _, _ = pair(peers=Hook(admits))
-    wires.send("psc1", "PSC2", Message(b"x"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     wires.run()
     assert sorted(asked, key=str) == sorted(
         [(PSC1, None, "address of psc1"), (PSC2, "PSC2", "address of psc2")], key=str
@@ -287,7 +287,7 @@ def test_who_is_asked_about_peers() -> None:
 def test_an_impostor_at_the_address_gets_nothing() -> None:
     one = manager(PSC1, "PSC1", peers=Hook(lambda guid, _machine, _address: guid == PSC2))
     wires = Wires(one, manager(OTHER, "PSC2"))
-    wires.send("psc1", "PSC2", Message(b"secret"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"secret"))
     wires.run()
     assert bodies(wires, "psc2") == []
     assert b"secret" not in bytes(wires.written["psc1", 1])
@@ -295,13 +295,13 @@ def test_an_impostor_at_the_address_gets_nothing() -> None:
 
 def test_idle_sessions_close_and_leave_nothing_behind() -> None:
     wires, one, two = pair()
-    wires.send("psc1", "PSC2", Message(b"x"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     wires.advance(320)
     assert [event.reason for event in wires.of("psc1", SessionClosed)] in (["idle"], ["closed"])
     assert one._links == two._links == {}
     assert one._destinations == {}
     assert one.next_timer() is None
-    wires.send("psc1", "PSC2", Message(b"y"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"y"))
     wires.run()
     assert bodies(wires, "psc2") == [b"x", b"y"]
 
@@ -313,7 +313,7 @@ def test_idle_sessions_close_and_leave_nothing_behind() -> None:
 def test_a_message_that_does_not_arrive_in_time(asked: bool) -> None:
     wires, one, _ = pair()
     wires.down.add("psc2")
-    message = Message(b"x", REQUEST_PRIORITY, REQUEST_LIFETIME_S, acknowledge=asked)
+    message = QueuedMessage(b"x", REQUEST_PRIORITY, REQUEST_LIFETIME_S, acknowledge=asked)
     name = wires.send("psc1", "PSC2", message)
     wires.advance(9.9)
     assert wires.of("psc1", Nacked) == []
@@ -355,11 +355,11 @@ def test_a_message_without_end_waits_for_ever() -> None:
 @pytest.mark.parametrize(
     "limits",
     [
-        Limits(max_queued_messages=2),
-        Limits(max_queued_bytes=2 * 224),
+        QueueingLimits(max_queued_messages=2),
+        QueueingLimits(max_queued_bytes=2 * 224),
     ],
 )
-def test_a_full_queue_drops_and_says_so(limits: Limits) -> None:
+def test_a_full_queue_drops_and_says_so(limits: QueueingLimits) -> None:
     wires, one, _ = pair(limits)
     wires.down.add("psc2")
     names = [wires.send("psc1", "PSC2", NACK_ME) for _ in range(3)]
@@ -376,7 +376,7 @@ def test_a_full_queue_drops_and_says_so(limits: Limits) -> None:
 
 
 def test_too_many_destinations() -> None:
-    wires, one, _ = pair(Limits(max_destinations=1))
+    wires, one, _ = pair(QueueingLimits(max_destinations=1))
     wires.down |= {"a", "b"}
     wires.send("psc1", "A", NACK_ME)
     assert one.has_room("A", 10)
@@ -389,7 +389,7 @@ class Peer:
     """A peer made of packets, with an open session that it accepted or began."""
 
     def __init__(
-        self, target: QueueManager, guid: Guid = PSC2, now: float = 0.0, source: str = "here"
+        self, target: QueueingMachine, guid: Guid = PSC2, now: float = 0.0, source: str = "here"
     ) -> None:
         self.target, self.guid, self.now = target, guid, now
         number = target.accepted(source, now)
@@ -432,7 +432,7 @@ def nack(
     )
 
 
-def sent_to_psc2() -> tuple[QueueManager, MessageIdentifier]:
+def sent_to_psc2() -> tuple[QueueingMachine, MessageIdentifier]:
     """A queue manager that has written a message to PSC2, told apart from one that waits."""
     wires, one, _ = pair()
     name = wires.send("psc1", "PSC2", NACK_ME)
@@ -554,7 +554,7 @@ def test_malformed_packets_close_their_session_and_nothing_else() -> None:
 
 
 def test_more_sessions_than_allowed_are_refused_in_words_then_unread() -> None:
-    one = manager(PSC1, "PSC1", Limits(max_sessions=2, max_connections=3))
+    one = manager(PSC1, "PSC1", QueueingLimits(max_sessions=2, max_connections=3))
     peers = [Peer(one), Peer(one, OTHER)]
     assert one.ping(Ping(1, PSC2).to_bytes()) == Ping(1, PSC1, refused=True).to_bytes()
     third = one.accepted("here", 0.0)
@@ -569,7 +569,7 @@ def test_more_sessions_than_allowed_are_refused_in_words_then_unread() -> None:
 
 
 def test_incomplete_packets_are_bounded_over_all_sessions() -> None:
-    one = manager(PSC1, "PSC1", Limits(max_buffered=1000))
+    one = manager(PSC1, "PSC1", QueueingLimits(max_buffered=1000))
     peers = [Peer(one) for _ in range(3)]
     octets = normal(properties=MessageProperties(bytes(5000))).to_bytes()
     peers[0].write(octets[:600])
@@ -586,8 +586,10 @@ def test_incomplete_packets_are_bounded_over_all_sessions() -> None:
     assert [type(e) for e in peers[1].events()] == [SessionClosed, Delivered]
 
 
-@pytest.mark.parametrize("limits", [Limits(max_events=10), Limits(max_event_bytes=40)])
-def test_nothing_is_read_while_the_application_takes_nothing(limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [QueueingLimits(max_events=10), QueueingLimits(max_event_bytes=40)]
+)
+def test_nothing_is_read_while_the_application_takes_nothing(limits: QueueingLimits) -> None:
     one = manager(PSC1, "PSC1", limits)
     peer = Peer(one)
     assert one.wants_data
@@ -604,10 +606,10 @@ def test_nothing_is_read_while_the_application_takes_nothing(limits: Limits) -> 
 
 @pytest.mark.untraced
 def test_memory_does_not_grow_with_traffic() -> None:
-    limits = Limits(sent_entries=10, duplicate_entries=50)
+    limits = QueueingLimits(sent_entries=10, duplicate_entries=50)
     wires, one, two = pair(limits, limits)
     for n in range(3000):
-        wires.send("psc1", "PSC2", Message(b"%d" % n, acknowledge=True))
+        wires.send("psc1", "PSC2", QueuedMessage(b"%d" % n, acknowledge=True))
         wires.run()
         wires.written.clear()
     assert len(bodies(wires, "psc2")) == 3000
@@ -633,9 +635,9 @@ def test_ping() -> None:
 
 def test_closing_acknowledges_and_closes_everything() -> None:
     wires, one, two = pair()
-    wires.send("psc1", "PSC2", Message(b"x"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     wires.run()
-    wires.send("psc2", "PSC3", Message(b"x"))
+    wires.send("psc2", "PSC3", QueuedMessage(b"x"))
     assert one.queued("PSC2") == 1
     two.close()
     wires.run()
@@ -643,7 +645,7 @@ def test_closing_acknowledges_and_closes_everything() -> None:
     assert two._links == {}
     assert two.accepted("here", wires.now) is None
     with pytest.raises(ValueError, match="closed"):
-        two.send("PSC1", Message(b""), 0.0, 0)
+        two.send("PSC1", QueuedMessage(b""), 0.0, 0)
     ping = two.ping(Ping(1, PSC1).to_bytes())
     assert ping is not None
     assert Ping.from_bytes(ping).refused
@@ -651,7 +653,7 @@ def test_closing_acknowledges_and_closes_everything() -> None:
 
 def test_closing_gives_up_connecting() -> None:
     one = manager(PSC1, "PSC1")
-    one.send("PSC2", Message(b"x"), 0.0, 0)
+    one.send("PSC2", QueuedMessage(b"x"), 0.0, 0)
     one.close()
     assert one.effects() == [Connect(1, "PSC2"), Close(1)]
 
@@ -667,9 +669,9 @@ def test_calls_about_connections_that_are_gone_do_nothing() -> None:
 
 
 def test_unwritten_counts_what_an_open_session_could_take() -> None:
-    wires, one, _ = pair(Limits(window=2))
+    wires, one, _ = pair(QueueingLimits(window=2))
     for _n in range(5):
-        wires.send("psc1", "PSC2", Message(b"x"))
+        wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     assert one.unwritten == 0
     wires.until(lambda: one.statistics.sent > 0)
     assert one.unwritten == 3
@@ -681,21 +683,21 @@ def test_unwritten_counts_what_an_open_session_could_take() -> None:
 @pytest.mark.parametrize("machine", ["", "a b", "x" * 257])
 def test_names_that_are_none(machine: str) -> None:
     with pytest.raises(ValueError, match="machine name"):
-        QueueManager(PSC1, machine, MessageIdCounter(0))
+        QueueingMachine(PSC1, machine, MessageIdCounter(0))
     with pytest.raises(ValueError, match="machine name"):
-        manager(PSC1, "PSC1").send(machine, Message(b""), 0.0, 0)
+        manager(PSC1, "PSC1").send(machine, QueuedMessage(b""), 0.0, 0)
 
 
 def test_a_body_beyond_the_packet_limit_is_the_callers_mistake() -> None:
-    with pytest.raises(ValueError, match="are the limit"):
-        manager(PSC1, "PSC1").send("PSC2", Message(bytes(4 * 1024 * 1024)), 0.0, 0)
+    with pytest.raises(ValueError, match="are allowed"):
+        manager(PSC1, "PSC1").send("PSC2", QueuedMessage(bytes(4 * 1024 * 1024)), 0.0, 0)
 
 
 def test_the_streams_are_packets() -> None:
     """Nothing but whole packets leaves a queue manager."""
     wires, _, _ = pair()
     for n in range(100):
-        wires.send("psc1", "PSC2", Message(bytes(n)))
+        wires.send("psc1", "PSC2", QueuedMessage(bytes(n)))
     wires.advance(20)
     for stream in wires.written.values():
         at = 0
@@ -711,7 +713,7 @@ def test_a_session_alone_does_not_open_the_replication_queue() -> None:
     two = manager(PSC2, "PSC2", counts=lambda guid: guid != PSC1)
     wires = Wires(manager(PSC1, "PSC1"), two)
     notice = PrivateQueue(PSC2, NOTIFY_QUEUE_ID)
-    for message in (Message(b"a change"), Message(b"a notice", queue=notice)):
+    for message in (QueuedMessage(b"a change"), QueuedMessage(b"a notice", queue=notice)):
         wires.send("psc1", "PSC2", message)
     wires.run()
     reasons = [event.reason for event in wires.of("psc2", Refused)]
@@ -725,7 +727,7 @@ def test_a_session_alone_does_not_open_the_replication_queue() -> None:
 
 
 def test_a_stranger_that_hoards_incomplete_packets_gives_way_to_a_server() -> None:
-    one = manager(PSC1, "PSC1", Limits(max_buffered=1000))
+    one = manager(PSC1, "PSC1", QueueingLimits(max_buffered=1000))
     octets = normal(properties=MessageProperties(bytes(5000))).to_bytes()
     hoarder = Peer(one, source="stranger")
     hoarder.write(octets[:900])
@@ -739,7 +741,7 @@ def test_a_stranger_that_hoards_incomplete_packets_gives_way_to_a_server() -> No
 
 
 def test_a_session_that_delivered_something_is_not_given_to_another() -> None:
-    one = manager(PSC1, "PSC1", Limits(max_sessions=2))
+    one = manager(PSC1, "PSC1", QueueingLimits(max_sessions=2))
     proved, idle = Peer(one, source="a"), Peer(one, source="a")
     proved.write(normal().to_bytes())
     newcomer = Peer(one, OTHER, source="b")
@@ -750,7 +752,7 @@ def test_a_session_that_delivered_something_is_not_given_to_another() -> None:
 
 
 def test_the_first_packet_has_less_time_than_the_rest_of_the_set_up() -> None:
-    one = manager(PSC1, "PSC1", Limits(silence_timeout_s=5.0, init_timeout_s=60.0))
+    one = manager(PSC1, "PSC1", QueueingLimits(silence_timeout_s=5.0, init_timeout_s=60.0))
     silent, begun = one.accepted("a", 0.0), one.accepted("b", 0.0)
     assert silent is not None
     assert begun is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.queueing.events import Delivered, Notified, Refused
-from mqis.protocol.queueing.message import Message, PrivateQueue, build_packet
+from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage, build_packet
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -19,7 +19,7 @@ def wires() -> Wires:
 
 
 def test_the_packet_names_the_queue_by_its_number() -> None:
-    message = Message(b"told", queue=PrivateQueue(PSC2, NOTIFY_QUEUE_ID))
+    message = QueuedMessage(b"told", queue=PrivateQueue(PSC2, NOTIFY_QUEUE_ID))
     packet = decode_packet(build_packet(message, MessageIdentifier(PSC1, 7), "psc2", 0, None))
     assert isinstance(packet, UserMessage)
     name = packet.header.destination
@@ -29,8 +29,8 @@ def test_the_packet_names_the_queue_by_its_number() -> None:
 
 def test_a_notice_is_told_apart_from_replication() -> None:
     net = wires()
-    net.send("psc1", "psc2", Message(b"told", queue=PrivateQueue(PSC2, NOTIFY_QUEUE_ID)))
-    net.send("psc1", "psc2", Message(b"replicated"))
+    net.send("psc1", "psc2", QueuedMessage(b"told", queue=PrivateQueue(PSC2, NOTIFY_QUEUE_ID)))
+    net.send("psc1", "psc2", QueuedMessage(b"replicated"))
     net.run()
     [notified] = net.of("psc2", Notified)
     assert notified.body == b"told"
@@ -42,7 +42,7 @@ def test_a_notice_is_told_apart_from_replication() -> None:
 )
 def test_another_queue_is_refused(queue: PrivateQueue) -> None:
     net = wires()
-    net.send("psc1", "psc2", Message(b"told", queue=queue))
+    net.send("psc1", "psc2", QueuedMessage(b"told", queue=queue))
     net.run()
     assert net.of("psc2", Notified) == []
     [refused] = net.of("psc2", Refused)
@@ -53,7 +53,7 @@ def test_who_is_alive_is_tried_at_once() -> None:
     """The wait between attempts grows to a minute; a sign of life ends it."""
     net = wires()
     net.down.add("psc2")
-    net.send("psc1", "psc2", Message(b"x"))
+    net.send("psc1", "psc2", QueuedMessage(b"x"))
     net.advance(100)
     net.down.clear()
     attempts = len(net.attempts)
@@ -66,7 +66,7 @@ def test_who_is_alive_is_tried_at_once() -> None:
 def test_if_it_is_not_the_next_attempt_comes_soon() -> None:
     net = wires()
     net.down.add("psc2")
-    net.send("psc1", "psc2", Message(b"x"))
+    net.send("psc1", "psc2", QueuedMessage(b"x"))
     net.advance(100)
     attempts = len(net.attempts)
     net.managers["psc1"].hurry("psc2", net.now)

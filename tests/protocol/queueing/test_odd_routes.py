@@ -6,8 +6,8 @@ import pytest
 
 from mqis.protocol.queueing.acknowledging import negative
 from mqis.protocol.queueing.events import Arrived, Nacked, Refused, Stranded
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message, PrivateQueue
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
 from mqis.protocol.queueing.outgoing import Outgoing, Transit
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage
@@ -33,7 +33,7 @@ def packet(admin: QueueName, *, hops: int = 0, transaction: bytes | None = None)
 def dispatch(net: Enterprise, data: bytes) -> None:
     routes = net.managers["x"]._routes
     assert routes is not None
-    routes.dispatch(Outgoing.of(X7, Message(b""), data, net.now, Transit(guid("b"))), net.now)
+    routes.dispatch(Outgoing.of(X7, QueuedMessage(b""), data, net.now, Transit(guid("b"))), net.now)
     net.run()
 
 
@@ -74,7 +74,8 @@ def test_an_own_message_that_came_back_and_ends_here_is_known_at_once() -> None:
 
 def test_without_a_way_no_more_wait_than_fit() -> None:
     net = Enterprise(
-        World(sites="AB", a="A gate", b="B gate").snapshot, limits=Limits(max_queued_messages=2)
+        World(sites="AB", a="A gate", b="B gate").snapshot,
+        limits=QueueingLimits(max_queued_messages=2),
     )
     names = [net.post(guid("a"), PrivateQueue(guid("b"), QUEUE)) for _ in range(3)]
     net.run()

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.queueing.events import Delivered
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message, build_packet
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage, build_packet
 from mqis.protocol.queueing.names import (
     canonical,
     direct_name,
@@ -21,7 +21,7 @@ from mqis.protocol.queueing.names import (
 from mqis.protocol.queueing.outgoing import Outgoing, OutgoingQueue
 from mqis.protocol.queueing.receiving import Receiver
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import DuplicateTable, MessageIdCounter, Sent, SentTable
+from mqis.protocol.queueing.tables import DuplicateTable, MessageIdCounter, SentMessage, SentTable
 from mqis.protocol.queueing.timers import Timers
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import INFINITE
@@ -50,7 +50,7 @@ def test_what_is_no_machine_name(name: str) -> None:
 
 @pytest.mark.req("MQDSRP-1.9-03")
 def test_a_message_goes_to_the_direct_name_of_the_queue() -> None:
-    packet = build_packet(Message(b"x"), MessageIdentifier(PSC1, 7), "PSC2", 0, None)
+    packet = build_packet(QueuedMessage(b"x"), MessageIdentifier(PSC1, 7), "PSC2", 0, None)
     sent = decode_packet(packet)
     assert isinstance(sent, UserMessage)
     assert sent.header.destination == QueueName.of_direct("OS:PSC2\\private$\\mqis_queue$")
@@ -60,7 +60,7 @@ def test_a_message_goes_to_the_direct_name_of_the_queue() -> None:
 @pytest.mark.req("MQDSRP-1.9-02")
 def test_the_private_name_of_the_queue_is_that_of_answers_and_of_the_queue_itself() -> None:
     """PRIVATE=guid\\1, as a packet has it: the queue manager in the address, the queue's number."""
-    message = Message(b"x", acknowledge=True)
+    message = QueuedMessage(b"x", acknowledge=True)
     direct = decode_packet(build_packet(message, MessageIdentifier(PSC1, 7), "PSC2", 0, None))
     assert isinstance(direct, UserMessage)
     assert direct.header.source == PSC1
@@ -71,8 +71,8 @@ def test_the_private_name_of_the_queue_is_that_of_answers_and_of_the_queue_itsel
         receiver = Receiver(
             PSC2,
             "PSC2",
-            duplicates=DuplicateTable(Limits()),
-            sent=SentTable(Limits()),
+            duplicates=DuplicateTable(QueueingLimits()),
+            sent=SentTable(QueueingLimits()),
             policy=SigningPolicy.NONE,
             signer=None,
         )
@@ -117,14 +117,14 @@ def test_one_spelling_for_a_machine(name: str, same: str) -> None:
 def test_the_packet_of_a_message_is_the_vector() -> None:
     vector = decode_packet(PACKETS["UserMessage"])
     assert isinstance(vector, UserMessage)
-    message = Message(vector.properties.body, 3, 1200, acknowledge=True)
+    message = QueuedMessage(vector.properties.body, 3, 1200, acknowledge=True)
     packet = build_packet(message, MessageIdentifier(PSC2, 1), "PSC1", 0x5F000000, None)
     assert packet == PACKETS["UserMessage"]
 
 
 @pytest.mark.req("MQDSRP-3.1.7.2.1-01", "MQDSRP-3.1.7.2.1-02", "MQDSRP-3.1.7.2.1-07")
 def test_the_packet_of_a_message_that_nobody_wants_to_hear_of() -> None:
-    message = Message(b"body", priority=7, lifetime_s=10)
+    message = QueuedMessage(b"body", priority=7, lifetime_s=10)
     packet = decode_packet(build_packet(message, MessageIdentifier(PSC1, 9), "PSC2", 5, None))
     assert isinstance(packet, UserMessage)
     assert packet.priority == 7
@@ -136,16 +136,16 @@ def test_the_packet_of_a_message_that_nobody_wants_to_hear_of() -> None:
 
 def test_messages_that_cannot_be() -> None:
     with pytest.raises(ValueError, match="a priority is 0 to 7, not 8"):
-        Message(b"", priority=8)
+        QueuedMessage(b"", priority=8)
     with pytest.raises(ValueError, match="32 bits"):
-        Message(b"", lifetime_s=1 << 32)
+        QueuedMessage(b"", lifetime_s=1 << 32)
 
 
 # --- the outgoing queue ---------------------------------------------------------------------------
 
 
 def queued(ordinal: int, priority: int = 3, lifetime_s: int = 1200, size: int = 100) -> Outgoing:
-    message = Message(b"", priority, lifetime_s)
+    message = QueuedMessage(b"", priority, lifetime_s)
     return Outgoing.of(MessageIdentifier(PSC1, ordinal), message, bytes(size), 0.0)
 
 
@@ -159,7 +159,7 @@ def popped(queue: OutgoingQueue) -> list[int]:
 
 @given(st.lists(st.integers(0, 7), max_size=60))
 def test_priority_then_age(priorities: list[int]) -> None:
-    queue = OutgoingQueue(Limits())
+    queue = OutgoingQueue(QueueingLimits())
     for ordinal, priority in enumerate(priorities, 1):
         queue.push(queued(ordinal, priority))
     expected = sorted(range(1, len(priorities) + 1), key=lambda n: (-priorities[n - 1], n))
@@ -168,7 +168,7 @@ def test_priority_then_age(priorities: list[int]) -> None:
 
 
 def test_what_comes_back_goes_to_the_front() -> None:
-    queue = OutgoingQueue(Limits())
+    queue = OutgoingQueue(QueueingLimits())
     for ordinal in range(1, 6):
         queue.push(queued(ordinal, priority=7 if ordinal == 2 else 3))
     flight = [queue.pop() for _ in range(3)]
@@ -179,7 +179,7 @@ def test_what_comes_back_goes_to_the_front() -> None:
 
 
 def test_room_in_messages_and_bytes() -> None:
-    queue = OutgoingQueue(Limits(max_queued_messages=2, max_queued_bytes=350))
+    queue = OutgoingQueue(QueueingLimits(max_queued_messages=2, max_queued_bytes=350))
     queue.push(queued(1))
     assert queue.fits(250)
     assert not queue.fits(251)
@@ -193,7 +193,7 @@ def test_room_in_messages_and_bytes() -> None:
 
 
 def test_expiry() -> None:
-    queue = OutgoingQueue(Limits())
+    queue = OutgoingQueue(QueueingLimits())
     lifetimes = {1: 1200, 2: 10, 3: 10, 4: INFINITE, 5: 5}
     for ordinal, lifetime_s in lifetimes.items():
         queue.push(queued(ordinal, lifetime_s=lifetime_s))
@@ -210,7 +210,7 @@ def test_expiry() -> None:
 
 
 def test_the_heap_of_deadlines_forgets_what_has_gone() -> None:
-    queue = OutgoingQueue(Limits())
+    queue = OutgoingQueue(QueueingLimits())
     for ordinal in range(1, 10_001):
         queue.push(queued(ordinal))
         outgoing = queue.pop()
@@ -227,7 +227,7 @@ def name(ordinal: int, source: Guid = PSC1) -> MessageIdentifier:
 
 
 def test_duplicates_by_source_and_number() -> None:
-    table = DuplicateTable(Limits())
+    table = DuplicateTable(QueueingLimits())
     table.add(name(1), 0)
     assert table.seen(name(1), 1)
     assert not table.seen(name(2), 1)
@@ -235,7 +235,7 @@ def test_duplicates_by_source_and_number() -> None:
 
 
 def test_duplicates_are_forgotten_after_half_an_hour() -> None:
-    table = DuplicateTable(Limits())
+    table = DuplicateTable(QueueingLimits())
     table.add(name(1), 0)
     table.add(name(2), 0)
     assert table.seen(name(1), 1799)
@@ -245,7 +245,7 @@ def test_duplicates_are_forgotten_after_half_an_hour() -> None:
 
 
 def test_ten_thousand_duplicates() -> None:
-    table = DuplicateTable(Limits())
+    table = DuplicateTable(QueueingLimits())
     for ordinal in range(10_001):
         table.add(name(ordinal), 0)
     assert len(table) == 10_000
@@ -254,9 +254,9 @@ def test_ten_thousand_duplicates() -> None:
 
 
 def test_duplicates_survive_in_another_table() -> None:
-    first = DuplicateTable(Limits())
+    first = DuplicateTable(QueueingLimits())
     first.add(name(1), 5)
-    assert DuplicateTable(Limits(), first.entries()).seen(name(1), 6)
+    assert DuplicateTable(QueueingLimits(), first.entries()).seen(name(1), 6)
 
 
 def test_message_ids_count_on_and_never_are_zero() -> None:
@@ -292,12 +292,12 @@ def test_numbers_are_reserved_before_they_are_used() -> None:
     assert order == ["reserve 13", "use 11", "use 12", "reserve 15", "use 13"]
 
 
-def sent(size: int = 10, until: float = 100.0) -> Sent:
-    return Sent("PSC2", Message(bytes(size)), PSC2, until)
+def sent(size: int = 10, until: float = 100.0) -> SentMessage:
+    return SentMessage("PSC2", QueuedMessage(bytes(size)), PSC2, until)
 
 
 def test_sent_messages_are_taken_once_and_in_time() -> None:
-    table = SentTable(Limits())
+    table = SentTable(QueueingLimits())
     table.add(1, sent(), 0)
     table.add(2, sent(), 0)
     assert table.take(1, 50) == sent()
@@ -306,8 +306,8 @@ def test_sent_messages_are_taken_once_and_in_time() -> None:
     assert table.take(2, 99.9) == sent()
 
 
-@pytest.mark.parametrize("limits", [Limits(sent_entries=3), Limits(sent_bytes=35)])
-def test_sent_messages_are_bounded(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [QueueingLimits(sent_entries=3), QueueingLimits(sent_bytes=35)])
+def test_sent_messages_are_bounded(limits: QueueingLimits) -> None:
     table = SentTable(limits)
     for ordinal in range(1, 10):
         table.add(ordinal, sent(), 0)
@@ -317,7 +317,7 @@ def test_sent_messages_are_bounded(limits: Limits) -> None:
 
 
 def test_sent_messages_go_when_their_time_is_up() -> None:
-    table = SentTable(Limits())
+    table = SentTable(QueueingLimits())
     for ordinal in range(1, 4):
         table.add(ordinal, sent(until=float(ordinal)), 0)
     table.add(4, sent(), 2.5)

@@ -19,17 +19,17 @@ from mqis.protocol.queueing.events import (
     SessionClosed,
     Stranded,
 )
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message, PrivateQueue, PublicQueue
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import PrivateQueue, PublicQueue, QueuedMessage
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID
 from mqis.protocol.queueing.outgoing import Outgoing, Transit
-from mqis.protocol.queueing.session import Session
+from mqis.protocol.queueing.session import QueueSession
 from mqis.protocol.queueing.tables import MessageIdCounter
-from mqis.protocol.routing.breakage import Fault
+from mqis.protocol.routing.breakage import RouteFault
 from mqis.protocol.routing.explain import explain
-from mqis.protocol.routing.model import Link, RoutingObject, Site
-from mqis.protocol.routing.model import QueueManager as Machine
+from mqis.protocol.routing.model import Link, RoutingObject, RoutingSite
+from mqis.protocol.routing.model import RoutingQueueManager as Machine
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -90,7 +90,7 @@ def test_in_any_enterprise_it_goes_the_explained_way_as_far_as_routing_servers_d
 
     found = explain(snapshot, source, destination)
     expected = list(found.machines)
-    if found.breakage is not None and found.breakage.fault is Fault.HOP_LIMIT:
+    if found.breakage is not None and found.breakage.fault is RouteFault.HOP_LIMIT:
         expected.append(found.breakage.subject)
     relays = [m for m in expected[1:] if m != destination]
     barred = next((m for m in relays if not snapshot.machines[m].routing_server), None)
@@ -168,7 +168,7 @@ def row(number: int) -> Snapshot:
     objects: list[RoutingObject] = []
     for n, site in enumerate(sites):
         gate = named(f"gate{n}")
-        objects += [Site(site, "", (gate,)), Machine(gate, f"gate{n}", (site,), True)]
+        objects += [RoutingSite(site, "", (gate,)), Machine(gate, f"gate{n}", (site,), True)]
     for n, (first, second) in enumerate(pairwise(sites)):
         objects.append(Link(named(f"link{n}"), first, second, 1))
     return Snapshot.make(objects)
@@ -212,7 +212,7 @@ def test_who_did_not_ask_is_not_told() -> None:
     net = Enterprise(row(32))
     queue = PrivateQueue(named("gate31"), QUEUE)
     first = net.managers["gate0"]
-    first.send_routed(Message(b"", queue=queue), net.now, UNIX_TIME)
+    first.send_routed(QueuedMessage(b"", queue=queue), net.now, UNIX_TIME)
     net.run()
 
     assert net.managers["gate30"].statistics.exhausted == 1
@@ -229,7 +229,7 @@ def test_an_administration_queue_alone_asks_for_nothing(asked: bool) -> None:
     wanted = Acknowledge.NEGATIVE_ARRIVAL if asked else Acknowledge.POSITIVE_ARRIVAL
     packet = UserMessage(header, MessageProperties(acknowledge=wanted)).to_bytes()
     name = MessageIdentifier(guid("x"), 7)
-    outgoing = Outgoing.of(name, Message(b""), packet, net.now, Transit(guid("b")))
+    outgoing = Outgoing.of(name, QueuedMessage(b""), packet, net.now, Transit(guid("b")))
     routes = net.managers["x"]._routes
     assert routes is not None
     routes.dispatch(outgoing, net.now)
@@ -336,7 +336,7 @@ def test_an_own_message_without_a_way_expires_here() -> None:
 
 
 def test_a_full_queue_drops_and_tells() -> None:
-    net = Enterprise(DOUBLE.snapshot, limits=Limits(max_queued_messages=2))
+    net = Enterprise(DOUBLE.snapshot, limits=QueueingLimits(max_queued_messages=2))
     net.down = {"c", "d"}
     names = [net.post(guid("x"), queue_of("y")) for _ in range(2)]
     net.run()
@@ -378,7 +378,7 @@ def test_the_replication_queue_hears_only_who_is_connected() -> None:
     assert [called(m) for m in net.travelled(name)] == ["x", "a", "b"]
     (refused,) = net.of("b", Refused)
     assert refused.reason == f"from {guid('x')} on the session of {guid('a')}"
-    net.send("a", "b", Message(b"direct"))
+    net.send("a", "b", QueuedMessage(b"direct"))
     net.run()
     assert [event.body for event in net.of("b", Delivered)] == [b"direct"]
 
@@ -388,7 +388,7 @@ def test_nobody_reaches_a_replication_queue_in_the_name_of_a_routing_server() ->
     world = World("A-B 1", a="A gate", b="B gate", x="A")
     net = Enterprise(world.snapshot)
     forged = MessageIdentifier(guid("a"), 5)
-    message = Message(b"change", queue=PrivateQueue(guid("b"), MQIS_QUEUE_ID))
+    message = QueuedMessage(b"change", queue=PrivateQueue(guid("b"), MQIS_QUEUE_ID))
     net.managers["x"].send_routed(message, net.now, UNIX_TIME, forged)
     net.run()
 
@@ -403,10 +403,10 @@ def test_nobody_has_a_replication_queue_told_that_its_message_was_lost(claimed: 
     world = World("A-B 1", "B-C 1", a="A gate", b="B gate", c="C gate", x="B")
     net = Enterprise(world.snapshot)
     net.down = {"c"}
-    sent = net.send("a", "b", Message(b"request", acknowledge=True))
+    sent = net.send("a", "b", QueuedMessage(b"request", acknowledge=True))
     net.run()
     forged = MessageIdentifier(guid(claimed), sent.ordinal)
-    message = Message(b"lost", lifetime_s=5, acknowledge=True, queue=queue_of("c"))
+    message = QueuedMessage(b"lost", lifetime_s=5, acknowledge=True, queue=queue_of("c"))
     net.managers["x"].send_routed(message, net.now, UNIX_TIME, forged)
     net.advance(30)
 
@@ -420,7 +420,7 @@ def test_direct_messages_and_routed_ones_have_sessions_of_their_own() -> None:
     world = World("A-B 1", a="A gate", b="B gate")
     net = Enterprise(world.snapshot)
     net.post(guid("a"), queue_of("b"))
-    net.send("a", "b", Message(b"direct"))
+    net.send("a", "b", QueuedMessage(b"direct"))
     net.run()
 
     assert [target for _, _, target in net.attempts] == ["b", "b"]
@@ -434,10 +434,10 @@ def test_a_machine_with_another_identifier_does_not_get_the_message() -> None:
     """The name leads to a machine that is not the next hop: another one is taken."""
     snapshot = DOUBLE.snapshot
     managers = [routing_manager(snapshot, m, peers=None) for m in snapshot.machines]
-    impostor = QueueManager(guid("impostor"), "a", MessageIdCounter(0))
+    impostor = QueueingMachine(guid("impostor"), "a", MessageIdCounter(0))
     net = Wires(*(m for m in managers if m.machine != "a"), impostor)
     sender = next(m for m in managers if m.machine == "x")
-    sender.send_routed(Message(b"", queue=queue_of("y")), net.now, UNIX_TIME)
+    sender.send_routed(QueuedMessage(b"", queue=queue_of("y")), net.now, UNIX_TIME)
     net.run()
 
     assert len(net.of("y", Arrived)) == 1
@@ -449,7 +449,7 @@ def test_a_machine_with_another_identifier_does_not_get_the_message() -> None:
 @pytest.mark.parametrize("server", ["b", "c"])
 def test_who_answers_has_to_be_who_was_asked_for(server: str) -> None:
     """MS-MQQB 3.1.5.3.2."""
-    session = Session(guid("a"), Limits(), 0.0, initiator=True, remote=guid("b"))
+    session = QueueSession(guid("a"), QueueingLimits(), 0.0, initiator=True, remote=guid("b"))
     session.receive(EstablishConnection(guid("a"), guid(server), 0).to_bytes(), 0.0)
 
     expected = None if server == "b" else f"{guid('c')} answers for {guid('b')}"
@@ -458,9 +458,9 @@ def test_who_answers_has_to_be_who_was_asked_for(server: str) -> None:
 
 def test_strangers_get_no_session() -> None:
     net = Enterprise(DOUBLE.snapshot)
-    stranger = QueueManager(guid("stranger"), "stranger", MessageIdCounter(0))
+    stranger = QueueingMachine(guid("stranger"), "stranger", MessageIdCounter(0))
     net.managers["stranger"], net.events["stranger"] = stranger, []
-    stranger.send("a", Message(b""), net.now, UNIX_TIME)
+    stranger.send("a", QueuedMessage(b""), net.now, UNIX_TIME)
     net.run()
 
     assert [event.reason for event in net.of("stranger", SessionClosed)] == [
@@ -482,12 +482,12 @@ def test_acknowledgements_tell_who_has_it() -> None:
 
 
 def test_misuse() -> None:
-    plain = QueueManager(guid("p"), "p", MessageIdCounter(0))
+    plain = QueueingMachine(guid("p"), "p", MessageIdCounter(0))
     with pytest.raises(ValueError, match="router"):
-        plain.send_routed(Message(b"", queue=queue_of("y")), 0.0, 0)
+        plain.send_routed(QueuedMessage(b"", queue=queue_of("y")), 0.0, 0)
     routing = routing_manager(DOUBLE.snapshot, guid("x"))
     with pytest.raises(ValueError, match="queue"):
-        routing.send_routed(Message(b""), 0.0, 0)
+        routing.send_routed(QueuedMessage(b""), 0.0, 0)
     routing.close()
     with pytest.raises(ValueError, match="closed"):
-        routing.send_routed(Message(b"", queue=queue_of("y")), 0.0, 0)
+        routing.send_routed(QueuedMessage(b"", queue=queue_of("y")), 0.0, 0)

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message, build_packet
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage, build_packet
 from mqis.protocol.queueing.outgoing import Outgoing
-from mqis.protocol.queueing.session import Freed, Opened, Session, SessionEvent, State
+from mqis.protocol.queueing.session import (
+    Freed,
+    QueueSession,
+    QueueSessionState,
+    SessionEvent,
+    SessionReady,
+)
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import BaseHeader
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -37,7 +43,7 @@ PARAMETERS = ConnectionParameters(500, 20_000, 64)
 
 def outgoing(ordinal: int, size: int = 10, guid: Guid = HERE) -> Outgoing:
     identifier = MessageIdentifier(guid, ordinal)
-    message = Message(bytes(size))
+    message = QueuedMessage(bytes(size))
     return Outgoing.of(
         identifier, message, build_packet(message, identifier, "PSC2", 0, None), START
     )
@@ -65,33 +71,33 @@ def packets(data: bytes) -> Iterator[Packet]:
         at += length
 
 
-def sent(session: Session) -> list[Packet]:
+def sent(session: QueueSession) -> list[Packet]:
     return list(packets(session.data_to_send()))
 
 
-def session_in(state: State, limits: Limits | None = None) -> Session:
+def session_in(state: QueueSessionState, limits: QueueingLimits | None = None) -> QueueSession:
     """A session brought there by packets alone; what it wrote on the way is gone."""
-    initiator = state in (State.WAITING_ECR, State.WAITING_CPR)
-    session = Session(HERE, limits or Limits(), START, initiator=initiator)
-    if state is State.WAITING_CPR:
+    initiator = state in (QueueSessionState.WAITING_ECR, QueueSessionState.WAITING_CPR)
+    session = QueueSession(HERE, limits or QueueingLimits(), START, initiator=initiator)
+    if state is QueueSessionState.WAITING_CPR:
         session.receive(ANSWER.to_bytes(), START)
-    elif state in (State.WAITING_CP, State.OPEN):
+    elif state in (QueueSessionState.WAITING_CP, QueueSessionState.OPEN):
         session.receive(ASK.to_bytes(), START)
-    if state is State.OPEN:
+    if state is QueueSessionState.OPEN:
         session.receive(PARAMETERS.to_bytes(), START)
-    elif state is State.CLOSED:
+    elif state is QueueSessionState.CLOSED:
         session.close("test")
     session.data_to_send()
     assert session.state is state
     return session
 
 
-def opened(initiator: bool, limits: Limits | None = None) -> Session:
-    session = Session(HERE, limits or Limits(), START, initiator=initiator)
+def opened(initiator: bool, limits: QueueingLimits | None = None) -> QueueSession:
+    session = QueueSession(HERE, limits or QueueingLimits(), START, initiator=initiator)
     first = ANSWER if initiator else ASK
     events = session.receive(first.to_bytes() + PARAMETERS.to_bytes(), START)
-    assert events == [Opened()]
-    assert session.state is State.OPEN
+    assert events == [SessionReady()]
+    assert session.state is QueueSessionState.OPEN
     session.data_to_send()
     return session
 
@@ -107,38 +113,42 @@ KINDS: dict[str, Packet] = {
 }
 #: Where each packet leads that does not close the session.
 NEXT = {
-    (State.WAITING_ECR, "response"): State.WAITING_CPR,
-    (State.WAITING_CPR, "parameters"): State.OPEN,
-    (State.WAITING_EC, "request"): State.WAITING_CP,
-    (State.WAITING_CP, "parameters"): State.OPEN,
-    (State.OPEN, "ack"): State.OPEN,
-    (State.OPEN, "message"): State.OPEN,
+    (QueueSessionState.WAITING_ECR, "response"): QueueSessionState.WAITING_CPR,
+    (QueueSessionState.WAITING_CPR, "parameters"): QueueSessionState.OPEN,
+    (QueueSessionState.WAITING_EC, "request"): QueueSessionState.WAITING_CP,
+    (QueueSessionState.WAITING_CP, "parameters"): QueueSessionState.OPEN,
+    (QueueSessionState.OPEN, "ack"): QueueSessionState.OPEN,
+    (QueueSessionState.OPEN, "message"): QueueSessionState.OPEN,
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("state", State)
-def test_every_packet_in_every_state(state: State, kind: str) -> None:
+@pytest.mark.parametrize("state", QueueSessionState)
+def test_every_packet_in_every_state(state: QueueSessionState, kind: str) -> None:
     session = session_in(state)
     events = session.receive(KINDS[kind].to_bytes(), START + 1)
-    expected = NEXT.get((state, kind), State.CLOSED)
+    expected = NEXT.get((state, kind), QueueSessionState.CLOSED)
     assert session.state is expected
-    assert (session.closed is not None) == (expected is State.CLOSED)
-    if expected is State.CLOSED:
+    assert (session.closed is not None) == (expected is QueueSessionState.CLOSED)
+    if expected is QueueSessionState.CLOSED:
         assert events == []
         assert session.next_timer() is None
-    if state is State.OPEN and kind == "message":
+    if state is QueueSessionState.OPEN and kind == "message":
         assert events == [MESSAGE]
-    assert (Opened() in events) == (expected is State.OPEN and state is not State.OPEN)
+    assert (SessionReady() in events) == (
+        expected is QueueSessionState.OPEN and state is not QueueSessionState.OPEN
+    )
 
 
-@pytest.mark.parametrize("state", [state for state in State if state is not State.CLOSED])
+@pytest.mark.parametrize(
+    "state", [state for state in QueueSessionState if state is not QueueSessionState.CLOSED]
+)
 @pytest.mark.parametrize(
     "octets",
     [bytes(16), b"GET / HTTP/1.1\r\n", PARAMETERS.to_bytes()[:18] + b"\x09" + bytes(13)],
     ids=["zeros", "HTTP", "internal packet of type 9"],
 )
-def test_malformed_bytes_close_every_state(state: State, octets: bytes) -> None:
+def test_malformed_bytes_close_every_state(state: QueueSessionState, octets: bytes) -> None:
     session = session_in(state)
     assert session.receive(octets, START) == []
     assert session.closed is not None
@@ -146,22 +156,26 @@ def test_malformed_bytes_close_every_state(state: State, octets: bytes) -> None:
     assert session.receive(ASK.to_bytes(), START) == []
 
 
-@pytest.mark.parametrize("state", [state for state in State if state is not State.CLOSED])
-def test_timers_of_every_state(state: State) -> None:
+@pytest.mark.parametrize(
+    "state", [state for state in QueueSessionState if state is not QueueSessionState.CLOSED]
+)
+def test_timers_of_every_state(state: QueueSessionState) -> None:
     session = session_in(state)
-    wait = {State.OPEN: 300.0, State.WAITING_EC: 10.0}.get(state, 60.0)
+    wait = {QueueSessionState.OPEN: 300.0, QueueSessionState.WAITING_EC: 10.0}.get(state, 60.0)
     assert session.next_timer() == START + wait
     session.handle_timer(START + wait - 0.1)
     assert session.closed is None
     session.handle_timer(START + wait)
-    assert session.closed == ("idle" if state is State.OPEN else f"{state.value} for too long")
+    assert session.closed == (
+        "idle" if state is QueueSessionState.OPEN else f"{state.value} for too long"
+    )
 
 
-@pytest.mark.parametrize("state", State)
-def test_closing_every_state(state: State) -> None:
+@pytest.mark.parametrize("state", QueueSessionState)
+def test_closing_every_state(state: QueueSessionState) -> None:
     session = session_in(state)
     session.close_orderly("over")
-    assert session.closed == ("test" if state is State.CLOSED else "over")
+    assert session.closed == ("test" if state is QueueSessionState.CLOSED else "over")
     assert session.data_to_send() == b""
     session.handle_timer(START + 1000)
     assert not session.room
@@ -188,9 +202,9 @@ def test_pieces_make_no_difference(sizes: list[int], initiator: bool) -> None:
             SessionAck(SessionHeader()),
         )
     )
-    whole = Session(HERE, Limits(), START, initiator=initiator)
+    whole = QueueSession(HERE, QueueingLimits(), START, initiator=initiator)
     expected = whole.receive(stream, START)
-    pieces = Session(HERE, Limits(), START, initiator=initiator)
+    pieces = QueueSession(HERE, QueueingLimits(), START, initiator=initiator)
     events: list[SessionEvent] = []
     at = 0
     for size in [*sizes, len(stream)]:
@@ -205,7 +219,7 @@ def test_pieces_make_no_difference(sizes: list[int], initiator: bool) -> None:
 
 
 def test_the_request_goes_out_with_a_null_server() -> None:
-    session = Session(HERE, Limits(), 74.565, initiator=True)
+    session = QueueSession(HERE, QueueingLimits(), 74.565, initiator=True)
     assert sent(session) == [EstablishConnection(HERE, Guid.NULL, 74_565)]
 
 
@@ -219,13 +233,13 @@ def test_the_request_goes_out_with_a_null_server() -> None:
     ],
 )
 def test_answers_that_end_it(answer: EstablishConnection, reason: str) -> None:
-    session = session_in(State.WAITING_ECR)
+    session = session_in(QueueSessionState.WAITING_ECR)
     session.receive(answer.to_bytes(), START)
     assert session.closed == reason
 
 
 def test_any_server_that_answers_is_learned() -> None:
-    session = session_in(State.WAITING_ECR)
+    session = session_in(QueueSessionState.WAITING_ECR)
     session.receive(replace(ANSWER, server=OTHER).to_bytes(), START)
     assert session.peer == OTHER
 
@@ -236,13 +250,13 @@ def test_any_server_that_answers_is_learned() -> None:
 def test_the_recoverable_timeout_comes_from_the_round_trip(
     round_trip_s: float, timeout_ms: int
 ) -> None:
-    session = session_in(State.WAITING_ECR)
+    session = session_in(QueueSessionState.WAITING_ECR)
     session.receive(ANSWER.to_bytes(), START + round_trip_s)
     assert sent(session) == [ConnectionParameters(timeout_ms, 20_000, 64)]
 
 
 def test_refused_parameters_end_it() -> None:
-    for state in (State.WAITING_CPR, State.WAITING_CP):
+    for state in (QueueSessionState.WAITING_CPR, QueueSessionState.WAITING_CP):
         session = session_in(state)
         session.receive(replace(PARAMETERS, refused=True).to_bytes(), START)
         assert session.closed == "the peer refused the session"
@@ -254,7 +268,7 @@ def test_refused_parameters_end_it() -> None:
 
 @pytest.mark.parametrize("server", [Guid.NULL, HERE], ids=["null", "own"])
 def test_scenario_18_a_request_for_nobody_or_for_this_one_is_accepted(server: Guid) -> None:
-    session = session_in(State.WAITING_EC)
+    session = session_in(QueueSessionState.WAITING_EC)
     session.receive(replace(ASK, server=server, no_ping=False).to_bytes(), START)
     assert sent(session) == [EstablishConnection(THERE, HERE, 77, no_ping=False)]
     assert session.peer == THERE
@@ -266,7 +280,7 @@ def test_scenario_18_a_request_for_nobody_or_for_this_one_is_accepted(server: Gu
     ids=["for another", "from nobody", "from itself"],
 )
 def test_a_request_that_is_refused_in_words(request_: EstablishConnection) -> None:
-    session = session_in(State.WAITING_EC)
+    session = session_in(QueueSessionState.WAITING_EC)
     session.receive(request_.to_bytes(), START)
     assert sent(session) == [EstablishConnection(request_.client, HERE, 77, refused=True)]
     assert session.closed is not None
@@ -281,7 +295,7 @@ def test_admission(initiator: bool) -> None:
         asked.append(guid)
         return "not today"
 
-    session = Session(HERE, Limits(), START, initiator=initiator, admission=never)
+    session = QueueSession(HERE, QueueingLimits(), START, initiator=initiator, admission=never)
     session.data_to_send()
     session.receive((ANSWER if initiator else ASK).to_bytes(), START)
     assert asked == [THERE]
@@ -292,12 +306,12 @@ def test_admission(initiator: bool) -> None:
 
 def test_the_acceptor_copies_timeouts_and_keeps_to_their_range() -> None:
     """A peer that asks for an instant or for weeks gets its answer, but not its way."""
-    session = session_in(State.WAITING_CP)
+    session = session_in(QueueSessionState.WAITING_CP)
     session.receive(ConnectionParameters(1, 0xFFFFFFFF, 3).to_bytes(), START)
     assert sent(session) == [ConnectionParameters(1, 0xFFFFFFFF, 64)]
     session.receive(MESSAGE.to_bytes(), START)
     assert sent(session) == [SessionAck(SessionHeader(ack_seq=1))]  # half of 3 is 1
-    session = session_in(State.WAITING_CP)
+    session = session_in(QueueSessionState.WAITING_CP)
     session.receive(ConnectionParameters(1, 0xFFFFFFFF, 64).to_bytes(), START)
     session.receive(MESSAGE.to_bytes(), START)
     assert session.next_timer() == START + 60.0
@@ -328,7 +342,7 @@ def test_half_a_window_is_acknowledged_at_once() -> None:
 
 
 def test_many_bytes_are_acknowledged_at_once() -> None:
-    session = opened(initiator=True, limits=Limits(ack_bytes=1000))
+    session = opened(initiator=True, limits=QueueingLimits(ack_bytes=1000))
     session.receive(incoming(1, 600).to_bytes(), START)
     assert sent(session) == []
     session.receive(incoming(2, 600).to_bytes(), START)
@@ -351,7 +365,7 @@ def test_a_recoverable_message_is_acknowledged_sooner() -> None:
 
 
 def test_no_more_recoverable_messages_than_flags() -> None:
-    session = session_in(State.WAITING_CP, Limits(window=128))
+    session = session_in(QueueSessionState.WAITING_CP, QueueingLimits(window=128))
     session.receive(ConnectionParameters(500, 20_000, 128).to_bytes(), START)
     session.data_to_send()
     for ordinal in range(1, 34):
@@ -368,7 +382,7 @@ def test_the_last_acknowledgement_before_an_orderly_close() -> None:
 
 
 def test_an_idle_session_says_what_it_has_before_it_closes() -> None:
-    session = opened(initiator=False, limits=Limits(idle_timeout_s=5))
+    session = opened(initiator=False, limits=QueueingLimits(idle_timeout_s=5))
     session.receive(MESSAGE.to_bytes(), START)
     session.handle_timer(START + 5)
     assert session.closed == "idle"
@@ -425,7 +439,7 @@ def test_the_window_stops_the_sender() -> None:
 
 @pytest.mark.parametrize(("window", "messages"), [(0, 1), (1, 1), (2, 2), (64, 64), (1000, 64)])
 def test_the_peer_sets_the_window(window: int, messages: int) -> None:
-    session = session_in(State.WAITING_CPR)
+    session = session_in(QueueSessionState.WAITING_CPR)
     session.receive(replace(PARAMETERS, window=window).to_bytes(), START)
     for ordinal in range(1, messages + 1):
         session.send(outgoing(ordinal), START)
@@ -446,7 +460,7 @@ def test_a_peer_that_pauses_and_goes_on() -> None:
 
 
 def test_bytes_in_flight_are_bounded_but_one_message_may_be() -> None:
-    session = opened(initiator=True, limits=Limits(max_unacked_bytes=1000))
+    session = opened(initiator=True, limits=QueueingLimits(max_unacked_bytes=1000))
     session.send(outgoing(1, 5000), START)
     assert not session.room
     session.receive(ack(1), START)
@@ -567,7 +581,7 @@ def test_a_packet_that_never_ends() -> None:
 
 
 def test_an_end_of_a_packet_restarts_its_timer() -> None:
-    session = opened(initiator=False, limits=Limits(packet_timeout_s=30))
+    session = opened(initiator=False, limits=QueueingLimits(packet_timeout_s=30))
     octets = MESSAGE.to_bytes()
     session.receive(octets[:20], START)
     session.receive(octets[20:] + octets[:20], START + 29)
@@ -579,7 +593,7 @@ def test_an_end_of_a_packet_restarts_its_timer() -> None:
 
 def test_nobody_waits_for_a_packet_that_may_not_come() -> None:
     """The header is enough: what follows is not buffered."""
-    session = session_in(State.WAITING_EC)
+    session = session_in(QueueSessionState.WAITING_EC)
     session.receive(MESSAGE.to_bytes()[:16], START)
     assert session.closed == "a message while waiting for EstablishConnection"
     session = opened(initiator=False)
@@ -587,6 +601,6 @@ def test_nobody_waits_for_a_packet_that_may_not_come() -> None:
     octets[8:12] = (573).to_bytes(4, "little")
     session.receive(bytes(octets), START)
     assert session.closed == "malformed packet: an internal packet of 573 bytes at offset 8"
-    session = opened(initiator=False, limits=Limits(max_packet=1000))
+    session = opened(initiator=False, limits=QueueingLimits(max_packet=1000))
     session.receive(incoming(1, 900).to_bytes()[:16], START)
     assert session.closed == "malformed packet: a packet of 1112 bytes at offset 8"

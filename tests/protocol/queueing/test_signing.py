@@ -8,7 +8,7 @@ from hashlib import md5
 import pytest
 
 from mqis.protocol.queueing.events import Delivered, Refused
-from mqis.protocol.queueing.message import Message, build_packet
+from mqis.protocol.queueing.message import QueuedMessage, build_packet
 from mqis.protocol.queueing.signing import (
     Signer,
     SigningPolicy,
@@ -34,7 +34,7 @@ NONE, ACCEPT, REQUIRE = SigningPolicy.NONE, SigningPolicy.ACCEPT, SigningPolicy.
 
 
 def packet(signer: Signer | None, body: bytes = b"body") -> UserMessage:
-    message = Message(body, acknowledge=True)
+    message = QueuedMessage(body, acknowledge=True)
     decoded = decode_packet(build_packet(message, MessageIdentifier(PSC1, 7), "PSC2", 0, signer))
     assert isinstance(decoded, UserMessage)
     return decoded
@@ -156,7 +156,7 @@ def test_policies_between_two_queue_managers(policy: SigningPolicy, signs: bool)
     source = manager(PSC1, "PSC1", signer=SIGNER if signs else None)
     target = manager(PSC2, "PSC2", signer=SIGNER, policy=policy)
     wires = Wires(source, target)
-    wires.send("psc1", "PSC2", Message(b"signed?"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"signed?"))
     wires.run()
     if policy is REQUIRE and not signs:
         assert [event.reason for event in wires.of("psc2", Refused)] == ["not signed"]
@@ -170,7 +170,7 @@ def test_policy_none_does_not_sign() -> None:
     wires = Wires(
         manager(PSC1, "PSC1", signer=SIGNER, policy=NONE), manager(PSC2, "PSC2", policy=REQUIRE)
     )
-    wires.send("psc1", "PSC2", Message(b"x"))
+    wires.send("psc1", "PSC2", QueuedMessage(b"x"))
     wires.run()
     assert [event.reason for event in wires.of("psc2", Refused)] == ["not signed"]
 
@@ -179,12 +179,12 @@ def test_a_forged_message_does_not_make_the_real_one_a_duplicate() -> None:
     """A refused message is not remembered, or anybody could silence anybody."""
     source, target = manager(PSC1, "PSC1"), manager(PSC2, "PSC2", signer=SIGNER, policy=REQUIRE)
     wires = Wires(source, target)
-    forged = wires.send("psc1", "PSC2", Message(b"forged"))
+    forged = wires.send("psc1", "PSC2", QueuedMessage(b"forged"))
     wires.run()
     assert target.statistics.refused == 1
     real = manager(PSC1, "PSC1", signer=SIGNER)
     wires = Wires(real, target)
-    genuine = wires.send("psc1", "PSC2", Message(b"real"))
+    genuine = wires.send("psc1", "PSC2", QueuedMessage(b"real"))
     wires.run()
     assert genuine == forged
     assert [event.body for event in wires.of("psc2", Delivered)] == [b"real"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mqis.protocol.queueing.events import Close, Connect, Event, Write
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.names import canonical
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.wire.guid import Guid
@@ -23,8 +23,12 @@ PSC2 = Guid.parse("e0e1e2e3-0001-0002-0003-040506070809")
 UNIX_TIME = 1_700_000_000
 
 
-def manager(guid: Guid, machine: str, limits: Limits | None = None, **options: Any) -> QueueManager:
-    return QueueManager(guid, machine, MessageIdCounter(0), limits=limits or Limits(), **options)
+def manager(
+    guid: Guid, machine: str, limits: QueueingLimits | None = None, **options: Any
+) -> QueueingMachine:
+    return QueueingMachine(
+        guid, machine, MessageIdCounter(0), limits=limits or QueueingLimits(), **options
+    )
 
 
 @dataclass(eq=False)
@@ -40,7 +44,7 @@ class End:
 class Wires:
     """A network: connections carry bytes in order, until somebody cuts them."""
 
-    def __init__(self, *managers: QueueManager) -> None:
+    def __init__(self, *managers: QueueingMachine) -> None:
         self.now = 5000.0
         self.managers = {canonical(one.machine): one for one in managers}
         self.events: dict[str, list[Event]] = {name: [] for name in self.managers}
@@ -54,7 +58,7 @@ class Wires:
 
     # --- what tests do ----------------------------------------------------------------------------
 
-    def send(self, source: str, target: str, message: Message) -> MessageIdentifier:
+    def send(self, source: str, target: str, message: QueuedMessage) -> MessageIdentifier:
         unix_time = UNIX_TIME + self.skew.get(source, 0) + int(self.now)
         return self.managers[source].send(target, message, self.now, unix_time)
 
@@ -166,8 +170,8 @@ class Wires:
 
 
 def pair(
-    first: Limits | None = None, second: Limits | None = None, **options: Any
-) -> tuple[Wires, QueueManager, QueueManager]:
+    first: QueueingLimits | None = None, second: QueueingLimits | None = None, **options: Any
+) -> tuple[Wires, QueueingMachine, QueueingMachine]:
     one, two = manager(PSC1, "PSC1", first, **options), manager(PSC2, "PSC2", second, **options)
     return Wires(one, two), one, two
 

@@ -22,12 +22,12 @@ from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.events import Acknowledged
-from mqis.protocol.queueing.message import Message as Envelope
-from mqis.protocol.replication.convergence import Held, copy_of, differences
-from mqis.protocol.replication.effects import Answered, Effect, Recovered, Refusal, Send
+from mqis.protocol.queueing.message import QueuedMessage as Envelope
+from mqis.protocol.replication.convergence import HeldObject, copy_of, differences
+from mqis.protocol.replication.effects import Effect, Recovered, Refusal, RequestAnswered, Send
 from mqis.protocol.replication.machine import Received, Replication
 from mqis.protocol.replication.server import Role, Server
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -67,7 +67,7 @@ class Node:
     """One server: its store survives a crash, its machine does not."""
 
     server: Server
-    settings: Settings
+    settings: ReplicationSettings
     store: MemoryStore = field(default_factory=MemoryStore)
     machine: Replication = field(init=False)
     #: Every effect but messages, in order.
@@ -91,7 +91,7 @@ class Node:
         return [effect.text for effect in self.told if isinstance(effect, Refusal)]
 
     def answers(self) -> dict[int, int]:
-        return {e.request: e.hresult for e in self.told if isinstance(e, Answered)}
+        return {e.request: e.hresult for e in self.told if isinstance(e, RequestAnswered)}
 
     def recovered(self) -> list[Recovered]:
         return [effect for effect in self.told if isinstance(effect, Recovered)]
@@ -118,7 +118,7 @@ class Node:
             changes = view.changes(partition, SequenceNumber.MIN)
             return [c.seq.value for c in changes if not isinstance(c, DirectoryObject)]
 
-    def holds(self, partition: Guid) -> dict[Guid, Held]:
+    def holds(self, partition: Guid) -> dict[Guid, HeldObject]:
         """What this server holds of a partition."""
         with self.store.read() as view:
             return copy_of(_objects(view, partition))
@@ -159,8 +159,10 @@ M = TypeVar("M", bound=Message)
 class Enterprise:
     """Servers and the messages between them."""
 
-    def __init__(self, settings: Settings | None = None, *, signed: bool = False) -> None:
-        self.settings = settings or Settings()
+    def __init__(
+        self, settings: ReplicationSettings | None = None, *, signed: bool = False
+    ) -> None:
+        self.settings = settings or ReplicationSettings()
         self.signed = signed
         self.now = 1000.0
         self.nodes: dict[str, Node] = {}

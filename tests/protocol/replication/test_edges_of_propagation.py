@@ -6,7 +6,7 @@ import pytest
 
 from mqis.protocol.directory.objects import Scope
 from mqis.protocol.replication.replicated import REPLICATED
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -18,7 +18,7 @@ from tests.protocol.replication.enterprise import Enterprise, carries, guid_of
 SITE_A = guid_of("A")
 
 
-def built(settings: Settings | None = None) -> Enterprise:
+def built(settings: ReplicationSettings | None = None) -> Enterprise:
     made = Enterprise(settings)
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
@@ -36,7 +36,7 @@ def changes_in_messages(enterprise: Enterprise, to: str) -> list[int]:
 @pytest.mark.parametrize(("max_bytes", "expected"), [(1, [1, 1, 1, 1]), (1 << 20, [1, 3])])
 def test_a_message_stops_growing_at_its_size(max_bytes: int, expected: list[int]) -> None:
     """One change goes however big it is; what does not fit follows in the next message."""
-    enterprise = built(Settings(max_bytes=max_bytes))
+    enterprise = built(ReplicationSettings(max_bytes=max_bytes))
     pec = enterprise.nodes["pec"]
     for index in range(4):
         enterprise.create_queue(pec, f"pec\\q{index}")
@@ -47,7 +47,7 @@ def test_a_message_stops_growing_at_its_size(max_bytes: int, expected: list[int]
 
 def test_a_site_without_an_interval_has_the_default_one() -> None:
     """What is not to be passed on at once waits for the timer, which is never zero (E62)."""
-    enterprise = built(Settings(intrasite_s=7.0))
+    enterprise = built(ReplicationSettings(intrasite_s=7.0))
     pec, bsc = enterprise.nodes["pec"], enterprise.nodes["bsc"]
     none = 0
     enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_INTERVAL1: none}))

@@ -10,7 +10,7 @@ from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.acknowledging import purge
 from mqis.protocol.replication.receiving import drain
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.work import Work
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -39,7 +39,7 @@ MIN, MAX = SequenceNumber.MIN, SequenceNumber.MAX
 @pytest.fixture
 def enterprise() -> Enterprise:
     """The PSC of site B has just asked for site A; the test answers for the PEC."""
-    made = Enterprise(Settings(max_failures=1))
+    made = Enterprise(ReplicationSettings(max_failures=1))
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
     made.add_bsc("bsc", "psc")
@@ -193,7 +193,7 @@ def test_what_waits_goes_on_waiting_while_the_partition_is_synchronised(
 
 
 def test_tombstones_stay_while_the_partition_is_synchronised() -> None:
-    alone = Enterprise(Settings(purge_buffer=0))
+    alone = Enterprise(ReplicationSettings(purge_buffer=0))
     pec = alone.add_pec("pec", "A")
     alone.create_queue(pec, "pec\\q")
     alone.delete(pec, ObjectType.QUEUE, "pec\\q")

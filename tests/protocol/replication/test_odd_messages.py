@@ -10,7 +10,7 @@ import pytest
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Scope
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import Nacked
-from mqis.protocol.queueing.message import Message as Envelope
+from mqis.protocol.queueing.message import QueuedMessage as Envelope
 from mqis.protocol.replication.changes import deletion
 from mqis.protocol.replication.machine import _dispatch
 from mqis.protocol.replication.transport import MAX_RESENDS

@@ -8,9 +8,9 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.queueing.events import Dropped, Written
-from mqis.protocol.queueing.message import Message as Envelope
+from mqis.protocol.queueing.message import QueuedMessage as Envelope
 from mqis.protocol.replication.propagation import BUSY
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.transport import TransportEvent
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -35,7 +35,7 @@ from tests.protocol.replication.enterprise import Enterprise, guid_of, number, t
 SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
 
 
-def built(settings: Settings | None = None) -> Enterprise:
+def built(settings: ReplicationSettings | None = None) -> Enterprise:
     made = Enterprise(settings)
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
@@ -188,7 +188,7 @@ def test_other_sites_hear_of_what_we_own(enterprise: Enterprise) -> None:
 
 def test_a_message_is_no_longer_than_a_thousand_changes_or_a_mebibyte() -> None:
     """E53; what does not fit follows."""
-    enterprise = built(Settings(max_changes=7))
+    enterprise = built(ReplicationSettings(max_changes=7))
     psc = enterprise.nodes["psc"]
     for index in range(20):
         enterprise.create_queue(psc, f"psc\\q{index}")
@@ -200,7 +200,7 @@ def test_a_message_is_no_longer_than_a_thousand_changes_or_a_mebibyte() -> None:
 
 def test_a_list_that_grows_too_long_becomes_a_hint() -> None:
     """The neighbour is told the numbers and asks for the rest."""
-    enterprise = built(Settings(max_available=30))
+    enterprise = built(ReplicationSettings(max_available=30))
     psc, far = enterprise.nodes["psc"], enterprise.nodes["far"]
     enterprise.crash("far")
     for index in range(100):

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair
@@ -38,7 +38,7 @@ LONG_S = 3000
 
 @pytest.fixture
 def enterprise() -> Enterprise:
-    made = Enterprise(Settings(gather_s=0.0))
+    made = Enterprise(ReplicationSettings(gather_s=0.0))
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
     made.add_bsc("bsc", "psc")
@@ -151,7 +151,7 @@ def test_forged_numbers_do_not_wedge_a_partition(
 @pytest.mark.req("SEC-3-04")
 def test_a_purge_that_a_forger_allowed_is_taken_back() -> None:
     """A replica that forgot tombstones too early has a purged number above the authority's."""
-    made = Enterprise(Settings(gather_s=0.0, purge_buffer=2, purge_step=1))
+    made = Enterprise(ReplicationSettings(gather_s=0.0, purge_buffer=2, purge_step=1))
     pec = made.add_pec("pec", "A")
     psc = made.add_psc("psc", "B")
     made.run(70)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Scope
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -22,7 +22,7 @@ from tests.protocol.replication.enterprise import (
 SITE_B = guid_of("B")
 
 
-def built(settings: Settings | None = None, *, signed: bool = False) -> Enterprise:
+def built(settings: ReplicationSettings | None = None, *, signed: bool = False) -> Enterprise:
     made = Enterprise(settings, signed=signed)
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
@@ -33,7 +33,7 @@ def built(settings: Settings | None = None, *, signed: bool = False) -> Enterpri
 
 
 def test_copies_in_many_parts_are_collected() -> None:
-    enterprise = built(Settings(max_changes=4))
+    enterprise = built(ReplicationSettings(max_changes=4))
     psc = enterprise.nodes["psc"]
     backup = enterprise.backup("psc")
     for index in range(30):

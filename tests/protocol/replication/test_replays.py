@@ -10,7 +10,7 @@ from mqis.protocol.clock import Instant
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.effects import RequestDecided
 from mqis.protocol.replication.replays import forget_old_answers, next_stamp
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.work import Work
 from mqis.storage.memory import MemoryStore
 from mqis.wire.hresult import HResult
@@ -28,7 +28,7 @@ NO_RESPONSE = HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
 
 @pytest.fixture
 def enterprise() -> Enterprise:
-    made = Enterprise(Settings(heartbeat_s=DAY_S, clock_skew_s=300.0))
+    made = Enterprise(ReplicationSettings(heartbeat_s=DAY_S, clock_skew_s=300.0))
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
     made.add_psc("far", "C")
@@ -100,7 +100,7 @@ def test_a_request_that_is_sent_again_is_not_executed_again(
 
 @pytest.mark.req("SEC-4-01")
 def test_forgetting_for_want_of_room_lets_nothing_in_again() -> None:
-    made = Enterprise(Settings(max_replies=4))
+    made = Enterprise(ReplicationSettings(max_replies=4))
     pec = made.add_pec("pec", "A")
     psc = made.add_psc("psc", "B")
     made.run(70)
@@ -323,7 +323,7 @@ def test_a_psc_speaks_for_its_own_backups_alone(enterprise: Enterprise, requeste
 @pytest.mark.untraced
 def test_everything_that_was_ever_sent_is_sent_again_and_nothing_changes() -> None:
     """To whom it was meant for and to everybody else, in the order of then and backwards."""
-    made = Enterprise(Settings(gather_s=0.0, purge_buffer=4, purge_step=2))
+    made = Enterprise(ReplicationSettings(gather_s=0.0, purge_buffer=4, purge_step=2))
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
     made.add_psc("far", "C")

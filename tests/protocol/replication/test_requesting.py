@@ -8,7 +8,7 @@ import pytest
 
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import Acknowledged, Nacked
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -336,7 +336,7 @@ def test_a_request_whose_answer_is_remembered_too_long_ago_is_new(
 @pytest.mark.untraced
 def test_the_authority_does_not_keep_answers_for_ever() -> None:
     """Beyond the limit the oldest go, and with their day all others."""
-    made = Enterprise(Settings(max_replies=300))
+    made = Enterprise(ReplicationSettings(max_replies=300))
     made.add_pec("pec", "A")
     psc = made.add_psc("psc", "B")
     made.add_bsc("bsc", "psc")

@@ -6,7 +6,7 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DeletedObject, Scope
 from mqis.protocol.replication.acknowledging import acks_of
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair
@@ -23,7 +23,7 @@ from tests.protocol.replication.enterprise import (
 SITE_A, SITE_B = guid_of("A"), guid_of("B")
 
 
-def two_sites(settings: Settings | None = None) -> Enterprise:
+def two_sites(settings: ReplicationSettings | None = None) -> Enterprise:
     made = Enterprise(settings)
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")

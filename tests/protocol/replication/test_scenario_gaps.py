@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.directory.objects import Scope
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -118,7 +118,7 @@ def test_scenario_4_a_lost_request_or_reply(
 
 @pytest.mark.untraced
 def test_scenario_4_a_lost_already_purged() -> None:
-    enterprise = Enterprise(Settings(purge_buffer=4, purge_step=2))
+    enterprise = Enterprise(ReplicationSettings(purge_buffer=4, purge_step=2))
     enterprise.add_pec("pec", "A")
     psc = enterprise.add_psc("psc", "B")
     enterprise.add_psc("far", "C")

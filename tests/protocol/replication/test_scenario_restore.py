@@ -8,7 +8,7 @@ import pytest
 
 from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.storage.memory import MemoryStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -22,7 +22,7 @@ from tests.protocol.replication.enterprise import Enterprise, Parcel, carries, g
 
 SITE_A, SITE_B = guid_of("A"), guid_of("B")
 #: Purging and multi-part replies after dozens of changes instead of thousands.
-SMALL = Settings(purge_buffer=8, purge_step=4, max_changes=20)
+SMALL = ReplicationSettings(purge_buffer=8, purge_step=4, max_changes=20)
 
 
 Purged = tuple[Enterprise, MemoryStore, MemoryStore]

@@ -10,7 +10,7 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
 from mqis.protocol.replication.replicated import FILLERS, REPLICATED
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
@@ -31,7 +31,7 @@ TABLE = Path(__file__).parents[2] / "data" / "mqdsrp" / "sync-props.csv"
 
 @pytest.fixture
 def enterprise() -> Enterprise:
-    made = Enterprise(Settings(max_changes=5))
+    made = Enterprise(ReplicationSettings(max_changes=5))
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
     made.add_bsc("bsc", "psc")

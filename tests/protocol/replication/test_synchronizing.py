@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from mqis.protocol.directory.objects import PurgeState
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair
@@ -32,7 +32,7 @@ MIN, MAX = SequenceNumber.MIN, SequenceNumber.MAX
 @pytest.fixture
 def enterprise() -> Enterprise:
     """The PSC of site B has just asked for site A; the test answers for the PEC."""
-    made = Enterprise(Settings(gather_s=0.0))
+    made = Enterprise(ReplicationSettings(gather_s=0.0))
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
     made.add_bsc("bsc", "psc")

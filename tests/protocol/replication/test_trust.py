@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.trust import Standing, standing_of
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -33,7 +33,7 @@ def enterprise() -> Enterprise:
     return built()
 
 
-def built(settings: Settings | None = None) -> Enterprise:
+def built(settings: ReplicationSettings | None = None) -> Enterprise:
     made = Enterprise(settings)
     made.add_pec("pec", "A")
     made.add_psc("psc", "B")
@@ -119,7 +119,7 @@ def test_ordinary_properties_of_a_server_pass(enterprise: Enterprise) -> None:
 
 
 def test_powers_pass_where_the_settings_let_them() -> None:
-    enterprise = built(Settings(forwarded_powers=True))
+    enterprise = built(ReplicationSettings(forwarded_powers=True))
     change = update(guid_of("second"), SITE_B, bits(1))
     assert asked(enterprise, "bsc", "psc", change) == HResult.MQ_OK
 

@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.routing.bulk.allpairs import (
-    Routes,
+    AllPairsRoutes,
     all_pairs,
     from_roots,
     routes_from,
     routes_to,
 )
 from mqis.protocol.routing.bulk.gates import Gates
-from mqis.protocol.routing.bulk.repair import Changes
+from mqis.protocol.routing.bulk.repair import RouteChanges
 from mqis.protocol.routing.bulk.sitegraph import SiteGraph, site_graph
 from mqis.protocol.routing.bulk.whatif import Impact, WhatIf
 from mqis.protocol.routing.explain import explain
-from mqis.protocol.routing.model import Link, QueueManager, Site
+from mqis.protocol.routing.model import Link, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import UNREACHABLE, build_table
-from mqis.protocol.routing.trace import Tables
+from mqis.protocol.routing.trace import RoutingTables
 from mqis.wire.guid import Guid
 from tests.strategies.routing import enterprises, graphs, named, unhurried
 
@@ -32,7 +32,7 @@ NOWHERE: tuple[int, tuple[Guid, ...]] = (UNREACHABLE, ())
 
 
 def snapshot_of(sites: list[Guid], links: list[Link]) -> Snapshot:
-    return Snapshot.make([*(Site(site, "") for site in sites), *links])
+    return Snapshot.make([*(RoutingSite(site, "") for site in sites), *links])
 
 
 @unhurried
@@ -97,7 +97,7 @@ def test_plain_arrays_in() -> None:
 # --- what if --------------------------------------------------------------------------------------
 
 
-def way(routes: Routes, source: int, destination: int) -> list[int] | None:
+def way(routes: AllPairsRoutes, source: int, destination: int) -> list[int] | None:
     """Hop by hop."""
     path = [source]
     while path[-1] != destination:
@@ -144,10 +144,10 @@ def test_links_that_go_change_exactly_the_routes_that_used_them(
 def gate_routes(snapshot: Snapshot) -> dict[tuple[int, int], tuple[int, tuple[Guid, ...]]]:
     """From the first gate of every site to a machine in every site, by the rules themselves."""
     sites = snapshot.graph.sites
-    targets = [QueueManager(named(f"target{site}"), "", (site,)) for site in sites]
+    targets = [RoutingQueueManager(named(f"target{site}"), "", (site,)) for site in sites]
     machines = {**snapshot.machines, **{target.id: target for target in targets}}
     world = Snapshot(snapshot.sites, snapshot.links, machines)
-    tables = Tables(world)
+    tables = RoutingTables(world)
     found: dict[tuple[int, int], tuple[int, tuple[Guid, ...]]] = {}
     for s, here in enumerate(sites):
         gates = world.gates.get(here, ())
@@ -193,7 +193,7 @@ def test_gates_and_links_that_go(snapshot: Snapshot, data: st.DataObject) -> Non
     assert told == again, "one question leaves nothing behind for the next"
 
 
-def _by_pair(changes: Changes) -> dict[tuple[int, int], tuple[int, int]]:
+def _by_pair(changes: RouteChanges) -> dict[tuple[int, int], tuple[int, int]]:
     pairs = zip(changes.source.tolist(), changes.destination.tolist(), strict=True)
     costs = zip(changes.old_distance.tolist(), changes.new_distance.tolist(), strict=True)
     return dict(zip(pairs, costs, strict=True))

@@ -6,12 +6,12 @@ import itertools
 
 from hypothesis import given
 
-from mqis.protocol.routing.breakage import Breakage, Fault, Kind
+from mqis.protocol.routing.breakage import Breakage, RouteFault, SubjectKind
 from mqis.protocol.routing.explain import Alternative, Contest, Explanation, explain
-from mqis.protocol.routing.nexthops import Rule
+from mqis.protocol.routing.nexthops import NextHopRule
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.trace import Tables, trace
-from mqis.protocol.routing.wording import Names
+from mqis.protocol.routing.trace import RoutingTables, trace
+from mqis.protocol.routing.wording import ObjectNames
 from tests.protocol.routing.worlds import World, called, guid, told
 from tests.strategies.routing import enterprises, unhurried
 
@@ -36,11 +36,11 @@ def test_every_hop_with_its_cost_and_its_link() -> None:
 
     assert [called(m) for m in found.machines] == ["x", "a", "b", "d", "t"]
     assert [step.decision.rule for step in found.steps] == [
-        Rule.ROUTING_SERVER,
-        Rule.NEXT_SITE,
-        Rule.NEXT_SITE,
-        Rule.DESTINATION,
-        Rule.LOCAL,
+        NextHopRule.ROUTING_SERVER,
+        NextHopRule.NEXT_SITE,
+        NextHopRule.NEXT_SITE,
+        NextHopRule.DESTINATION,
+        NextHopRule.LOCAL,
     ]
     crossings = [step.crossing for step in found.steps if step.crossing is not None]
     told_of = [(called(c.from_site), called(c.to_site), called(c.link), c.cost) for c in crossings]
@@ -101,7 +101,7 @@ def test_candidates_that_were_not_first() -> None:
     ]
 
 
-def blame(world: World, source: str, destination: str) -> list[tuple[Fault, str]]:
+def blame(world: World, source: str, destination: str) -> list[tuple[RouteFault, str]]:
     breakage = world.explain(source, destination).breakage
     assert breakage is not None
     return [told(breakage), *(told(cause) for cause in breakage.causes)]
@@ -117,9 +117,9 @@ def test_a_site_without_a_gate_and_who_should_have_been_one() -> None:
         c="C gate",
     )
     assert blame(world, "a", "t") == [
-        (Fault.NO_GATE, "B"),
-        (Fault.GATE_UNKNOWN, "ghost"),
-        (Fault.GATE_NO_ROUTER, "n"),
+        (RouteFault.NO_GATE, "B"),
+        (RouteFault.GATE_UNKNOWN, "ghost"),
+        (RouteFault.GATE_NO_ROUTER, "n"),
     ]
 
 
@@ -130,7 +130,7 @@ def test_a_gate_that_the_site_names_but_that_is_elsewhere() -> None:
     found = explain(snapshot, guid("a"), guid("t")).breakage
 
     assert found is not None
-    assert [told(cause) for cause in found.causes] == [(Fault.GATE_ELSEWHERE, "b")]
+    assert [told(cause) for cause in found.causes] == [(RouteFault.GATE_ELSEWHERE, "b")]
 
 
 def test_links_that_cannot_be_used_on_either_side_of_a_gap() -> None:
@@ -142,26 +142,26 @@ def test_links_that_cannot_be_used_on_either_side_of_a_gap() -> None:
         t="C",
     )
     assert blame(world, "a", "t") == [
-        (Fault.NO_PATH, "C"),
-        (Fault.LINK_UNKNOWN_SITE, "link1"),
-        (Fault.LINK_COST, "link2"),
-        (Fault.LINK_SELF, "link3"),
+        (RouteFault.NO_PATH, "C"),
+        (RouteFault.LINK_UNKNOWN_SITE, "link1"),
+        (RouteFault.LINK_COST, "link2"),
+        (RouteFault.LINK_SELF, "link3"),
     ]
 
 
 def test_words() -> None:
     world = World("A-B 1", "A-? 1", a="A gate", t="B")
-    names = Names(world.snapshot)
+    names = ObjectNames(world.snapshot)
 
-    assert names.sentence(Breakage(Fault.NO_GATE, guid("B"))) == "site B has no gate"
-    assert names.sentence(Breakage(Fault.GATE_NO_ROUTER, guid("t"))) == (
+    assert names.sentence(Breakage(RouteFault.NO_GATE, guid("B"))) == "site B has no gate"
+    assert names.sentence(Breakage(RouteFault.GATE_NO_ROUTER, guid("t"))) == (
         "machine t is named as a gate but is not a routing server"
     )
-    link = Breakage(Fault.LINK_UNKNOWN_SITE, guid("link1"))
+    link = Breakage(RouteFault.LINK_UNKNOWN_SITE, guid("link1"))
     nowhere = guid("nowhere")
-    assert link.kind is Kind.LINK
+    assert link.kind is SubjectKind.LINK
     assert names.sentence(link) == f"link A - {nowhere} names a site that is not in the directory"
-    assert names.sentence(Breakage(Fault.UNKNOWN_MACHINE, nowhere)) == (
+    assert names.sentence(Breakage(RouteFault.UNKNOWN_MACHINE, nowhere)) == (
         f"machine {nowhere} is not in the directory"
     )
     assert names.link(nowhere) == str(nowhere)
@@ -170,7 +170,7 @@ def test_words() -> None:
 @unhurried
 @given(enterprises(max_sites=5))
 def test_explanations_follow_the_route_and_alternatives_never_win(snapshot: Snapshot) -> None:
-    tables = Tables(snapshot)
+    tables = RoutingTables(snapshot)
     for source in snapshot.machines:
         for destination in snapshot.machines:
             found = explain(snapshot, source, destination, tables)

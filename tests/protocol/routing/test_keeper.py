@@ -14,10 +14,10 @@ from mqis.protocol.routing.keeper import (
     RoutingTableKeeper,
     routing_table,
 )
-from mqis.protocol.routing.model import Link, Site
+from mqis.protocol.routing.model import Link, RoutingSite
 from mqis.protocol.routing.nexthops import is_site_gate
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import EMPTY, RoutingTable, Row, build_table
+from mqis.protocol.routing.table import EMPTY, RoutingTable, TableRow, build_table
 from mqis.protocol.routing.update import changed_pairs, update_table
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -154,11 +154,11 @@ def test_changes_count_at_once() -> None:
     dearer = Link(guid("link9"), guid("A"), guid("C"), 1)
 
     assert keeper.changed([as_stored(dearer)])
-    assert keeper.table.get(guid("C")) == Row(guid("C"), guid("C"), 1)
+    assert keeper.table.get(guid("C")) == TableRow(guid("C"), guid("C"), 1)
     assert not keeper.changed([as_stored(dearer)]), "nothing new"
-    assert not keeper.changed([as_stored(Site(guid("Z"), "Z"))]), "no row for an island"
+    assert not keeper.changed([as_stored(RoutingSite(guid("Z"), "Z"))]), "no row for an island"
     assert keeper.changed([gone(dearer)])
-    assert keeper.table.get(guid("C")) == Row(guid("C"), guid("B"), 2)
+    assert keeper.table.get(guid("C")) == TableRow(guid("C"), guid("B"), 2)
     assert keeper.changed([gone(NEAR.machines["a"])])
     assert list(keeper.table) == []
 
@@ -185,7 +185,7 @@ def test_changes_give_the_table_of_a_full_rebuild(snapshot: Snapshot, data: st.D
 def test_updates_are_rebuilds(drawn: tuple[list[Guid], list[Link]], data: st.DataObject) -> None:
     """Link by link, however many links there are, from tables that were updates themselves."""
     sites, links = drawn
-    snapshot = Snapshot.make([*(Site(site, "") for site in sites), *links])
+    snapshot = Snapshot.make([*(RoutingSite(site, "") for site in sites), *links])
     vertices = st.integers(0, len(sites) - 1)
     roots = tuple(sorted(data.draw(st.lists(vertices, min_size=1, max_size=2, unique=True))))
     table = build_table(snapshot.graph, roots)
@@ -223,7 +223,7 @@ def test_a_single_change_among_many_links_is_an_update() -> None:
 
     assert updated.same_rows(build_table(cut.graph, table.roots))
     assert len(changed_pairs(table.graph, cut.graph)) == 1
-    assert updated.get(guid("E")) == Row(guid("E"), guid("T"), 32)
+    assert updated.get(guid("E")) == TableRow(guid("E"), guid("T"), 32)
     assert not updated.same_rows(table)
 
 

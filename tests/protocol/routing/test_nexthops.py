@@ -6,13 +6,13 @@ import pickle
 
 import pytest
 
-from mqis.protocol.routing.breakage import Fault, NoRouteError
+from mqis.protocol.routing.breakage import NoRouteError, RouteFault
 from mqis.protocol.routing.keeper import routing_table
-from mqis.protocol.routing.model import QueueManager
+from mqis.protocol.routing.model import RoutingQueueManager
 from mqis.protocol.routing.nexthops import (
     Decision,
+    NextHopRule,
     Question,
-    Rule,
     get_routing_servers,
     get_site_gates,
     get_site_gates_for_site,
@@ -44,7 +44,7 @@ def test_both_queue_managers_must_be_in_the_directory(source: str, destination: 
         next_hops(world.snapshot, EMPTY, guid(source), guid(destination))
 
     breakage = raised.value.breakage
-    assert (breakage.fault, breakage.subject) == (Fault.UNKNOWN_MACHINE, guid("nobody"))
+    assert (breakage.fault, breakage.subject) == (RouteFault.UNKNOWN_MACHINE, guid("nobody"))
     assert str(guid("nobody")) in str(raised.value)
     assert pickle.loads(pickle.dumps(raised.value)).breakage == breakage
 
@@ -63,7 +63,7 @@ def test_a_client_sends_everything_to_its_out_routing_servers() -> None:
 
     assert world.hops("x", "t") == ["q", "dead", "o"]
     assert world.hops("x", "u") == ["q", "dead", "o"]
-    assert world.decide("x", "t").rule is Rule.OUT_LIST
+    assert world.decide("x", "t").rule is NextHopRule.OUT_LIST
 
 
 @pytest.mark.req("MQBR-3.1.5.1-04", "MQBR-1.3.1-01")
@@ -99,7 +99,7 @@ def test_no_routing_server() -> None:
     assert get_routing_servers(world.snapshot, guid("nobody")) == ()
     assert get_routing_servers(world.snapshot, guid("y")) == ()
     assert get_routing_servers(world.snapshot, guid("r")) == (), "not itself"
-    assert world.broken("y", "t") == (Fault.NO_ROUTING_SERVER, "B")
+    assert world.broken("y", "t") == (RouteFault.NO_ROUTING_SERVER, "B")
 
 
 @pytest.mark.req("MQBR-3.1.5.1-06")
@@ -111,7 +111,7 @@ def test_no_candidate_fails_the_attempt() -> None:
 
 @pytest.mark.req("MQBR-3.1.5.1-06")
 def test_null_identifiers_are_no_candidates() -> None:
-    source = QueueManager(guid("x"), "x", (guid("A"),), False, (), (Guid.NULL,))
+    source = RoutingQueueManager(guid("x"), "x", (guid("A"),), False, (), (Guid.NULL,))
     world = World(t="A")
     machines = {**world.snapshot.machines, source.id: source}
     snapshot = Snapshot(world.snapshot.sites, {}, machines)
@@ -122,7 +122,7 @@ def test_null_identifiers_are_no_candidates() -> None:
 def test_an_out_routing_server_that_is_itself_is_no_candidate() -> None:
     world = World(x="A out=x", y="A out=y,o", o="A router", t="A")
 
-    assert world.broken("x", "t") == (Fault.OUT_SELF, "x")
+    assert world.broken("x", "t") == (RouteFault.OUT_SELF, "x")
     assert world.hops("y", "t") == ["o"]
 
 
@@ -149,7 +149,7 @@ def test_there_is_no_relay_beside_a_direct_connection() -> None:
 @pytest.mark.req("MQBR-1.5-02", "MQBR-1.3.1-01")
 def test_connected_networks_are_not_looked_at() -> None:
     """Routing has no place for them: machines of one site send to each other directly."""
-    assert "networks" not in QueueManager.__slots__
+    assert "networks" not in RoutingQueueManager.__slots__
     world = World(x="A", r="A router", t="A")
     assert world.hops("x", "t") == world.hops("r", "t") == ["t"]
 
@@ -161,9 +161,9 @@ def test_connected_networks_are_not_looked_at() -> None:
 def test_a_gate_uses_its_table_and_another_router_a_gate() -> None:
     world = World("A-B 1", g="A gate", r="A router", h="B gate", t="B")
 
-    assert world.decide("g", "t").rule is Rule.NEXT_SITE
+    assert world.decide("g", "t").rule is NextHopRule.NEXT_SITE
     assert world.hops("g", "t") == ["h"]
-    assert world.decide("r", "t").rule is Rule.OWN_GATE
+    assert world.decide("r", "t").rule is NextHopRule.OWN_GATE
 
 
 @pytest.mark.req("MQBR-3.1.5.2-02")
@@ -193,7 +193,7 @@ def test_a_router_without_a_gate_fails() -> None:
     world = World("A-B 1", r="A router", t="B")
 
     assert world.decide("r", "t").hops == ()
-    assert world.broken("r", "t") == (Fault.NO_GATE, "A")
+    assert world.broken("r", "t") == (RouteFault.NO_GATE, "A")
 
 
 # --- GetNextHopsForSiteGate -----------------------------------------------------------------------
@@ -248,9 +248,9 @@ def test_no_row_and_no_gate_fail() -> None:
     world = World("A-B 1", "B-C 1", a="A gate", c="C gate", t="C", u="D", v="?")
 
     assert world.decide("a", "t").hops == ()
-    assert world.broken("a", "t") == (Fault.NO_GATE, "B")
-    assert world.broken("a", "u") == (Fault.NO_PATH, "D")
-    assert world.broken("a", "v") == (Fault.NO_SITE, "v")
+    assert world.broken("a", "t") == (RouteFault.NO_GATE, "B")
+    assert world.broken("a", "u") == (RouteFault.NO_PATH, "D")
+    assert world.broken("a", "v") == (RouteFault.NO_SITE, "v")
 
 
 @pytest.mark.req("MQBR-3.1.5.3-05")
@@ -306,8 +306,8 @@ def test_a_gate_is_who_is_in_the_collection_of_one_of_its_sites() -> None:
 def test_a_source_without_a_site() -> None:
     world = World("A-B 1", x="?", r="! router", t="A")
 
-    assert world.broken("x", "t") == (Fault.NO_SITE, "x")
-    assert world.broken("r", "t") == (Fault.NO_SITE, "r")
+    assert world.broken("x", "t") == (RouteFault.NO_SITE, "x")
+    assert world.broken("r", "t") == (RouteFault.NO_SITE, "r")
 
 
 def test_the_answers_lead_to_the_rule() -> None:

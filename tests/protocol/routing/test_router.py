@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.routing.breakage import Fault, NoRouteError
+from mqis.protocol.routing.breakage import NoRouteError, RouteFault
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.wire.mqqb.queuename import QueueKind, QueueName
@@ -27,7 +27,7 @@ def test_without_any_candidate_that_it_has_there_is_no_route() -> None:
     """The message waits for the directory to know one, and the reason names the first."""
     with pytest.raises(NoRouteError) as caught:
         router("x").next_hops(guid("b"))
-    assert told(caught.value.breakage) == (Fault.NO_HOP, "ghost")
+    assert told(caught.value.breakage) == (RouteFault.NO_HOP, "ghost")
 
 
 def test_who_cannot_look_up_public_queues_has_none() -> None:

@@ -12,9 +12,9 @@ from mqis.protocol.routing.changes import with_changes
 from mqis.protocol.routing.model import (
     PROPERTIES,
     Link,
-    QueueManager,
     RoutingObject,
-    Site,
+    RoutingQueueManager,
+    RoutingSite,
     routing_object,
 )
 from mqis.protocol.routing.nexthops import get_site_gates, get_site_gates_for_site, is_site_gate
@@ -55,12 +55,12 @@ def test_what_is_read_of_each_object() -> None:
     with store.read() as view:
         snapshot = Snapshot.read(view)
 
-    assert snapshot.sites == {ONE: Site(ONE, "one", (numbered(1),))}
+    assert snapshot.sites == {ONE: RoutingSite(ONE, "one", (numbered(1),))}
     assert snapshot.links == {
         numbered(21): Link(numbered(21), ONE, TWO, 7, (numbered(1), numbered(2)))
     }
     assert snapshot.machines == {
-        numbered(1): QueueManager(
+        numbered(1): RoutingQueueManager(
             numbered(1), "m", (ONE, TWO), True, (numbered(3),), (numbered(4), numbered(5))
         )
     }
@@ -115,11 +115,11 @@ def test_gates_are_those_that_links_name_and_that_can_be_gates() -> None:
 def test_gates_that_the_site_itself_names_count_as_well() -> None:
     """Directories of their own keep PROPID_S_GATES; the same pruning applies."""
     objects: list[RoutingObject] = [
-        Site(guid("A"), "A", (guid("a"), guid("b"), guid("w"), guid("x"))),
-        Site(guid("B"), "B"),
-        QueueManager(guid("a"), "a", (guid("A"),), True),
-        QueueManager(guid("b"), "b", (guid("B"),), True),
-        QueueManager(guid("w"), "w", (guid("A"),), False),
+        RoutingSite(guid("A"), "A", (guid("a"), guid("b"), guid("w"), guid("x"))),
+        RoutingSite(guid("B"), "B"),
+        RoutingQueueManager(guid("a"), "a", (guid("A"),), True),
+        RoutingQueueManager(guid("b"), "b", (guid("B"),), True),
+        RoutingQueueManager(guid("w"), "w", (guid("A"),), False),
     ]
     snapshot = Snapshot.make(objects)
 
@@ -154,7 +154,7 @@ def derived(snapshot: Snapshot) -> tuple[object, ...]:
 
 
 def gone(obj: RoutingObject) -> DeletedObject:
-    kinds = {Site: ObjectType.SITE, Link: ObjectType.ROUTINGLINK}
+    kinds = {RoutingSite: ObjectType.SITE, Link: ObjectType.ROUTINGLINK}
     kind = kinds.get(type(obj), ObjectType.MACHINE)
     return DeletedObject(obj.id, ENTERPRISE_PARTITION, SequenceNumber(9), kind, Scope.ENTERPRISE)
 
@@ -178,12 +178,12 @@ def _varied(draw: st.DrawFn, obj: RoutingObject, snapshot: Snapshot) -> RoutingO
     machines = st.lists(st.sampled_from(list(snapshot.machines)), max_size=2, unique=True).map(
         tuple
     )
-    if isinstance(obj, Site):
-        return Site(guid_of, "another" if guid_of != obj.id else obj.name, draw(machines))
+    if isinstance(obj, RoutingSite):
+        return RoutingSite(guid_of, "another" if guid_of != obj.id else obj.name, draw(machines))
     if isinstance(obj, Link):
         return Link(guid_of, draw(sites), draw(sites), draw(st.integers(0, 5)), draw(machines))
     homes = tuple(draw(st.lists(sites, min_size=1, max_size=2, unique=True)))
-    return QueueManager(guid_of, f"{obj.name}2", homes, draw(st.booleans()))
+    return RoutingQueueManager(guid_of, f"{obj.name}2", homes, draw(st.booleans()))
 
 
 @unhurried
@@ -207,7 +207,7 @@ def test_changes_that_do_not_concern_routing_leave_the_snapshot() -> None:
     same = [as_stored(world.links[0]), as_stored(world.machines["a"])]
 
     assert with_changes(world.snapshot, [builders.queue(), *same]) is world.snapshot
-    assert with_changes(world.snapshot, [gone(Site(guid("Z"), "Z"))]) is world.snapshot
+    assert with_changes(world.snapshot, [gone(RoutingSite(guid("Z"), "Z"))]) is world.snapshot
 
 
 def test_only_what_is_known_is_carried_over() -> None:
@@ -223,8 +223,8 @@ def test_a_machine_that_becomes_a_router_and_one_that_stops() -> None:
     before = world.snapshot
     graph = before.graph
     assert (before.routers[guid("A")], before.gates[guid("A")]) == ((guid("a"),), (guid("a"),))
-    promoted = QueueManager(guid("x"), "x", (guid("A"),), True)
-    retired = QueueManager(guid("a"), "a", (guid("A"),), False)
+    promoted = RoutingQueueManager(guid("x"), "x", (guid("A"),), True)
+    retired = RoutingQueueManager(guid("a"), "a", (guid("A"),), False)
     changed = with_changes(before, [as_stored(promoted), as_stored(retired)])
 
     assert changed.routers[guid("A")] == changed.gates[guid("A")] == (guid("x"),)

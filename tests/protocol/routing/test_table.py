@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mqis.protocol.routing.graph import Graph
 from mqis.protocol.routing.model import Link
-from mqis.protocol.routing.table import EMPTY, UNREACHABLE, Row, build_table
+from mqis.protocol.routing.table import EMPTY, UNREACHABLE, TableRow, build_table
 from mqis.wire.guid import Guid
 from tests.protocol.routing.worlds import World, guid
 from tests.strategies.routing import graphs, unhurried
@@ -48,10 +48,10 @@ def test_one_row_for_each_site_with_the_first_site_on_the_way() -> None:
     world = World("A-B 1", "B-C 1", "C-D 1", a="A gate")
 
     assert list(world.table("a")) == [
-        Row(guid("A"), guid("A"), 0),
-        Row(guid("B"), guid("B"), 1),
-        Row(guid("C"), guid("B"), 2),
-        Row(guid("D"), guid("B"), 3),
+        TableRow(guid("A"), guid("A"), 0),
+        TableRow(guid("B"), guid("B"), 1),
+        TableRow(guid("C"), guid("B"), 2),
+        TableRow(guid("D"), guid("B"), 3),
     ]
     assert len(world.table("a")) == 4
 

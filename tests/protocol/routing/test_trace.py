@@ -7,20 +7,20 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from mqis.protocol.routing.breakage import Fault
+from mqis.protocol.routing.breakage import RouteFault
 from mqis.protocol.routing.keeper import routing_table
-from mqis.protocol.routing.model import Link, QueueManager, RoutingObject, Site
-from mqis.protocol.routing.nexthops import Rule
+from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
+from mqis.protocol.routing.nexthops import NextHopRule
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import RoutingTable
-from mqis.protocol.routing.trace import HOP_LIMIT, Route, Tables, trace
+from mqis.protocol.routing.trace import HOP_LIMIT, Route, RoutingTables, trace
 from mqis.wire.guid import Guid
 from tests.protocol.routing.worlds import World, called, guid
 from tests.strategies.routing import enterprises, named, unhurried
 
 
 def routes(snapshot: Snapshot) -> Iterator[tuple[Guid, Guid, Route]]:
-    tables = Tables(snapshot)
+    tables = RoutingTables(snapshot)
     for source in snapshot.machines:
         for destination in snapshot.machines:
             yield source, destination, trace(snapshot, source, destination, tables)
@@ -34,7 +34,7 @@ def test_in_a_sound_enterprise_everything_arrives(snapshot: Snapshot) -> None:
         assert route.breakage is None
         assert (route.machines[0], route.machines[-1]) == (source, destination)
         assert len(set(route.machines)) == len(route.machines), "nobody sees it twice"
-        crossings = [hop for hop in route.hops if hop.decision.rule is Rule.NEXT_SITE]
+        crossings = [hop for hop in route.hops if hop.decision.rule is NextHopRule.NEXT_SITE]
         assert len(crossings) < len(snapshot.sites) or not crossings
         # Beside the gates: out-routing server, own gate, in-routing server, the destination.
         assert len(route.hops) - 1 <= len(crossings) + 4
@@ -56,7 +56,7 @@ def chain(number: int) -> Snapshot:
     objects: list[RoutingObject] = []
     for n, site in enumerate(sites):
         gate = named(f"gate{n}")
-        objects += [Site(site, "", (gate,)), QueueManager(gate, "", (site,), True)]
+        objects += [RoutingSite(site, "", (gate,)), RoutingQueueManager(gate, "", (site,), True)]
     for n, (first, second) in enumerate(pairwise(sites)):
         objects.append(Link(named(f"link{n}"), first, second, 1))
     return Snapshot.make(objects)
@@ -72,7 +72,7 @@ def test_the_hop_count_allows_29_relays_and_no_more() -> None:
     assert len(just.machines) == 1 + 29 + 1
     over = trace(snapshot, named("gate0"), named("gate31"))
     assert over.breakage is not None
-    assert over.breakage.fault is Fault.HOP_LIMIT
+    assert over.breakage.fault is RouteFault.HOP_LIMIT
     assert over.breakage.subject == named("gate30")
     assert len(over.machines) == 1 + 29
 
@@ -87,7 +87,7 @@ def test_gates_that_know_different_directories_are_stopped_by_the_hop_count() ->
 
     route = trace(now.snapshot, guid("a"), guid("c"), tables.__getitem__)
     assert route.breakage is not None
-    assert route.breakage.fault is Fault.HOP_LIMIT
+    assert route.breakage.fault is RouteFault.HOP_LIMIT
     assert [called(m) for m in route.machines] == ["a", "b"] * 15
 
 
@@ -96,13 +96,13 @@ def test_servers_that_do_not_exist_end_the_way() -> None:
 
     broken = world.trace("x", "t").breakage
     assert broken is not None
-    assert (broken.fault, called(broken.subject)) == (Fault.NO_HOP, "gone")
+    assert (broken.fault, called(broken.subject)) == (RouteFault.NO_HOP, "gone")
     assert world.way("y", "t") == ["y", "o"], "o is there, but the in-routing server i is not"
 
 
 def test_all_gates_of_the_same_sites_share_a_table() -> None:
     world = World("A-B 1", a="A gate", b="A gate", x="A")
-    tables = Tables(world.snapshot)
+    tables = RoutingTables(world.snapshot)
 
     assert tables(guid("a")) is tables(guid("b"))
     assert list(tables(guid("x"))) == []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mqis.protocol.routing.breakage import Breakage, Fault
+from mqis.protocol.routing.breakage import Breakage, RouteFault
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.keeper import routing_table
-from mqis.protocol.routing.model import Link, QueueManager, RoutingObject, Site
+from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.nexthops import Decision, decide
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import RoutingTable
@@ -33,9 +33,9 @@ class World:
         objects: list[RoutingObject] = [*self.sites.values(), *self.machines.values(), *self.links]
         self.snapshot = Snapshot.make(objects)
 
-    def _site(self, name: str, gates: set[str]) -> Site:
+    def _site(self, name: str, gates: set[str]) -> RoutingSite:
         mine = [guid(g) for g in sorted(gates) if guid(name) in self.machines[g].sites]
-        return Site(guid(name), name, tuple(mine))
+        return RoutingSite(guid(name), name, tuple(mine))
 
     def table(self, machine: str) -> RoutingTable:
         return routing_table(self.snapshot, guid(machine))
@@ -52,7 +52,7 @@ class World:
     def hops(self, source: str, destination: str) -> list[str]:
         return [called(hop) for hop in self.decide(source, destination).hops]
 
-    def broken(self, source: str, destination: str) -> tuple[Fault, str]:
+    def broken(self, source: str, destination: str) -> tuple[RouteFault, str]:
         breakage = self.decide(source, destination).breakage
         assert breakage is not None
         return told(breakage)
@@ -67,7 +67,7 @@ class World:
         return explain(self.snapshot, guid(source), guid(destination))
 
 
-def told(breakage: Breakage) -> tuple[Fault, str]:
+def told(breakage: Breakage) -> tuple[RouteFault, str]:
     return breakage.fault, called(breakage.subject)
 
 
@@ -75,13 +75,13 @@ def called(found: Guid) -> str:
     return found.big_endian.rstrip(b"\1").decode()
 
 
-def _machine(name: str, text: str) -> QueueManager:
+def _machine(name: str, text: str) -> RoutingQueueManager:
     homes, *words = text.split()
     lists = dict(word.split("=") for word in words if "=" in word)
     servers = {k: tuple(guid(n) for n in v.split(",")) for k, v in lists.items()}
     routing = "gate" in words or "router" in words
     sites = tuple(guid(site) for site in homes)
-    return QueueManager(
+    return RoutingQueueManager(
         guid(name), name, sites, routing, servers.get("in", ()), servers.get("out", ())
     )
 

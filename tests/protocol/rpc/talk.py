@@ -12,7 +12,7 @@ from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import status_name
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.server import CallReceived, Event, ServerConnection
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
@@ -73,7 +73,7 @@ def make_endpoint(
         AssociationGroups(Counting()),
         authenticator,
         secondary_address="135",
-        limits=Limits(**limits),
+        limits=RpcLimits(**limits),
         min_level=min_level,
     )
 

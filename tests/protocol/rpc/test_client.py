@@ -13,9 +13,9 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.client import (
     AgreedContext,
-    Answered,
     Bound,
     CalledBack,
+    CallReturned,
     ClientConnection,
     Event,
     Faulted,
@@ -221,13 +221,15 @@ def test_a_call_and_its_answer() -> None:
     (sent,) = split(client.data_to_send())
     assert (sent.header.call_id, sent.header.flags) == (call, FIRST_LAST)
     assert sent.body == Request(0, 3, b"stub", alloc_hint=4)
-    assert client.receive(pdu(Response(0, b"answer"), call)) == [Answered(call, b"answer", False)]
+    assert client.receive(pdu(Response(0, b"answer"), call)) == [
+        CallReturned(call, b"answer", False)
+    ]
 
 
 def test_an_answer_in_fragments() -> None:
     client, (call,) = calling()
     parts = [pdu(Response(0, b"ab"), call, flags) for flags in (FIRST, 0, LAST)]
-    assert client.receive(b"".join(parts)) == [Answered(call, b"ababab", False)]
+    assert client.receive(b"".join(parts)) == [CallReturned(call, b"ababab", False)]
 
 
 def test_requests_keep_to_the_size_that_the_server_takes() -> None:
@@ -248,7 +250,7 @@ def test_answers_in_any_order() -> None:
     client, calls = calling(3)
     answers = [pdu(Response(0, b"%d" % n), n) for n in reversed(calls)]
     assert client.receive(b"".join(answers)) == [
-        Answered(n, b"%d" % n, False) for n in reversed(calls)
+        CallReturned(n, b"%d" % n, False) for n in reversed(calls)
     ]
 
 
@@ -256,7 +258,7 @@ def test_without_multiplexing_a_call_is_sent_after_the_answer_to_the_last() -> N
     client, context = bound(FIRST_LAST)
     first, second, third = (client.request(context, n, b"") for n in (1, 2, 3))
     assert [p.header.call_id for p in split(client.data_to_send())] == [first]
-    assert client.receive(pdu(Response(0, b""), first)) == [Answered(first, b"", False)]
+    assert client.receive(pdu(Response(0, b""), first)) == [CallReturned(first, b"", False)]
     assert [p.header.call_id for p in split(client.data_to_send())] == [second]
     client.receive(pdu(Fault(0, 5), second))
     assert [p.header.call_id for p in split(client.data_to_send())] == [third]
@@ -291,7 +293,7 @@ def test_the_answer_to_an_orphan_is_dropped_once(body: Body) -> None:
     assert [p.body for p in split(client.data_to_send())] == [Orphaned()]
     assert client.receive(pdu(body, call)) == []
     assert client.closed is None
-    assert client.receive(pdu(Response(0, b""), other)) == [Answered(other, b"", False)]
+    assert client.receive(pdu(Response(0, b""), other)) == [CallReturned(other, b"", False)]
     assert client.receive(pdu(body, call)) == []
     assert "was not made" in why_closed(client)
 
@@ -299,7 +301,7 @@ def test_the_answer_to_an_orphan_is_dropped_once(body: Body) -> None:
 def test_shutdown() -> None:
     client, (call,) = calling()
     assert client.receive(pdu(Shutdown(), 0)) == [ShutdownAsked()]
-    assert client.receive(pdu(Response(0, b""), call)) == [Answered(call, b"", False)]
+    assert client.receive(pdu(Response(0, b""), call)) == [CallReturned(call, b"", False)]
 
 
 # --- callbacks ------------------------------------------------------------------------------------
@@ -316,7 +318,7 @@ def test_a_callback_and_both_answers() -> None:
     answer, fault = split(client.data_to_send())
     assert (answer.header.call_id, answer.body) == (call, Response(0, b"answer", 6))
     assert (fault.header.call_id, fault.body) == (call, Fault(0, 0xC00E0006))
-    assert client.receive(pdu(Response(0, b"done"), call)) == [Answered(call, b"done", False)]
+    assert client.receive(pdu(Response(0, b"done"), call)) == [CallReturned(call, b"done", False)]
 
 
 def test_a_callback_in_fragments() -> None:
@@ -390,7 +392,7 @@ def test_a_breach_ends_the_association(breach: Callable[[int], bytes], why: str)
 def test_what_came_before_a_breach_is_told() -> None:
     client, (call,) = calling()
     events = client.receive(pdu(Response(0, b"answer"), call) + bare_pdu(99))
-    assert events == [Answered(call, b"answer", False)]
+    assert events == [CallReturned(call, b"answer", False)]
     assert client.closed is not None
 
 

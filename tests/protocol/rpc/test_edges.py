@@ -10,7 +10,7 @@ from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroups
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.testing.security import SharedSecret, SharedSecretContext
 from mqis.wire.rpc.bodies import Request, Response
 from tests.protocol.rpc.talk import (
@@ -56,7 +56,7 @@ def one_leg_short() -> tuple[Talk, Channel, bytes]:
 @pytest.mark.parametrize("with_signature", [False, True])
 def test_an_auth3_that_is_not_the_last_leg_lets_no_call_in(with_signature: bool) -> None:
     talk, channel, _proof = one_leg_short()
-    assert talk.server.next_timer() == Limits().bind_timeout_s  # it is not done with that
+    assert talk.server.next_timer() == RpcLimits().bind_timeout_s  # it is not done with that
     request = signed(channel, Request(0, 1, b"stub")) if with_signature else [request_pdu()]
     assert talk.say(*request) == ["fault+ proto_error context 0 call 7", "closed"]
     assert talk.calls == []
@@ -65,7 +65,7 @@ def test_an_auth3_that_is_not_the_last_leg_lets_no_call_in(with_signature: bool)
 def test_an_auth3_that_is_not_the_last_leg_leaves_the_rest_to_another() -> None:
     talk, channel, proof = one_leg_short()
     assert talk.say(auth3_pdu(channel.trailer(0, proof))) == []
-    assert talk.server.next_timer() == Limits().idle_timeout_s
+    assert talk.server.next_timer() == RpcLimits().idle_timeout_s
     (answer,) = talk.pdus(*signed(channel, Request(0, 1, b"stub")))
     assert isinstance(answer.body, Response)
     assert channel.unprotect(answer, sign_header=False) == b"STUB"

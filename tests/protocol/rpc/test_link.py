@@ -11,15 +11,15 @@ from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.client import (
     AgreedContext,
-    Answered,
     Bound,
     CalledBack,
+    CallReturned,
     ClientConnection,
     Faulted,
 )
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.server import CallbackReturned
-from mqis.testing.rpc import Link
+from mqis.testing.rpc import MachinePair
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
@@ -30,7 +30,7 @@ def upper(call: Call) -> bytes:
     return call.stub.upper()
 
 
-def bound(link: Link, *interfaces: SyntaxId, **bind: object) -> tuple[AgreedContext, ...]:
+def bound(link: MachinePair, *interfaces: SyntaxId, **bind: object) -> tuple[AgreedContext, ...]:
     link.client.bind(interfaces or [ECHO.syntax], **bind)  # type: ignore[arg-type]
     (event,) = link.run()
     assert isinstance(event, Bound)
@@ -39,19 +39,19 @@ def bound(link: Link, *interfaces: SyntaxId, **bind: object) -> tuple[AgreedCont
 
 @pytest.mark.parametrize("transfers", [(NDR20,), (NDR64,), (NDR20, NDR64), (NDR64, NDR20)])
 def test_transfer_syntaxes(transfers: tuple[SyntaxId, ...]) -> None:
-    link = Link(make_endpoint(), upper)
+    link = MachinePair(make_endpoint(), upper)
     echo, strict = bound(link, ECHO.syntax, STRICT.syntax, transfers=(*transfers, NDR20))[:2]
     assert echo.transfer == (NDR64 if NDR64 in transfers else NDR20)
     assert strict.transfer == NDR20
     for context in (echo, strict):
         call = link.client.request(context, 1, b"stub")
-        assert link.run() == [Answered(call, b"STUB", False)]
+        assert link.run() == [CallReturned(call, b"STUB", False)]
     seen = [event.call.context.transfer for event in link.server_events]
     assert seen == [echo.transfer, NDR20]
 
 
 def test_an_interface_that_the_server_does_not_have() -> None:
-    link = Link(make_endpoint(), upper)
+    link = MachinePair(make_endpoint(), upper)
     assert bound(link, UNKNOWN) == ()
     link.client.alter([OTHER.syntax], [NDR20])
     (event,) = link.run()
@@ -59,7 +59,7 @@ def test_an_interface_that_the_server_does_not_have() -> None:
     call = link.client.request(
         event.contexts[0], 1, b"stub", Guid.parse("11111111-2222-3333-4444-555555555555")
     )
-    assert link.run() == [Answered(call, b"STUB", False)]
+    assert link.run() == [CallReturned(call, b"STUB", False)]
 
 
 @given(
@@ -72,7 +72,7 @@ def test_an_interface_that_the_server_does_not_have() -> None:
 def test_calls_in_every_combination(
     auth_type: AuthType | None, level: AuthLevel, stubs: list[bytes], chunk: int, frag: int
 ) -> None:
-    link = Link(
+    link = MachinePair(
         make_endpoint(SharedSecret()), upper, chunk=chunk, client=ClientConnection(max_frag=frag)
     )
     channel = None
@@ -82,7 +82,7 @@ def test_calls_in_every_combination(
     (context,) = bound(link, channel=channel)
     calls = [link.client.request(context, 1, stub) for stub in stubs]
     events = link.run()
-    assert events == [Answered(c, s.upper(), False) for c, s in zip(calls, stubs, strict=True)]
+    assert events == [CallReturned(c, s.upper(), False) for c, s in zip(calls, stubs, strict=True)]
     for event in link.server_events:
         identity = link.server.identity(event.call)
         assert (None if identity is None else identity.name) == (None if channel is None else "me")
@@ -90,7 +90,7 @@ def test_calls_in_every_combination(
 
 @pytest.mark.parametrize("auth_type", [AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS])
 def test_the_wrong_secret(auth_type: AuthType) -> None:
-    link = Link(make_endpoint(SharedSecret(b"right")), upper)
+    link = MachinePair(make_endpoint(SharedSecret(b"right")), upper)
     initiator = SharedSecret(b"wrong").initiator(auth_type, AuthLevel.INTEGRITY, "host/server")
     link.client.bind([ECHO.syntax], channel=Channel(1, auth_type, AuthLevel.INTEGRITY, initiator))
     events = link.run()
@@ -115,7 +115,7 @@ def test_callbacks_both_ways() -> None:
         asked.append(stub)
         return b"%d" % opnum + bytes(10_000)
 
-    link = Link(make_endpoint(), ask_back, callbacks=tell)
+    link = MachinePair(make_endpoint(), ask_back, callbacks=tell)
     (context,) = bound(link)
     call = link.client.request(context, 1, b"are you")
     assert [type(event) for event in link.run()] == [CalledBack]
@@ -123,30 +123,30 @@ def test_callbacks_both_ways() -> None:
     assert isinstance(returned, CallbackReturned)
     assert (asked, len(returned.stub)) == ([b"who are you"], 10_001)
     link.answer(returned.call, b"done")
-    assert link.run() == [Answered(call, b"done", False)]
+    assert link.run() == [CallReturned(call, b"done", False)]
 
 
 def test_pipelined_calls_beyond_the_limit_are_all_answered() -> None:
-    link = Link(make_endpoint(max_calls=4), upper)
+    link = MachinePair(make_endpoint(max_calls=4), upper)
     (context,) = bound(link)
     calls = [link.client.request(context, 1, b"%d" % n) for n in range(50)]
-    assert link.run() == [Answered(c, b"%d" % n, False) for n, c in enumerate(calls)]
+    assert link.run() == [CallReturned(c, b"%d" % n, False) for n, c in enumerate(calls)]
 
 
 def test_two_connections_share_a_group() -> None:
     endpoint = make_endpoint()
-    one, two = Link(endpoint, upper), Link(endpoint, upper)
+    one, two = MachinePair(endpoint, upper), MachinePair(endpoint, upper)
     bound(one)
     bound(two, group_id=one.client.group_id)
     assert one.server.group is two.server.group
-    stranger = Link(endpoint, upper, peer="stranger")
+    stranger = MachinePair(endpoint, upper, peer="stranger")
     stranger.client.bind([ECHO.syntax], group_id=one.client.group_id)
     assert stranger.run() == []
     assert stranger.client.closed is not None
 
 
 def test_a_call_that_is_given_up() -> None:
-    link = Link(make_endpoint(), lambda _call: None)
+    link = MachinePair(make_endpoint(), lambda _call: None)
     (context,) = bound(link)
     call = link.client.request(context, 1, b"slow")
     link.run()
@@ -165,7 +165,7 @@ def test_a_call_that_is_given_up() -> None:
 
 @pytest.mark.parametrize("auth_type", [AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS])
 def test_an_orphan_s_answer_is_dropped_but_its_signature_counts(auth_type: AuthType) -> None:
-    link = Link(make_endpoint(SharedSecret()), lambda _call: None)
+    link = MachinePair(make_endpoint(SharedSecret()), lambda _call: None)
     initiator = SharedSecret().initiator(auth_type, AuthLevel.PRIVACY, "host/server")
     (context,) = bound(link, channel=Channel(1, auth_type, AuthLevel.PRIVACY, initiator))
     orphan = link.client.request(context, 1, b"slow")
@@ -181,4 +181,4 @@ def test_an_orphan_s_answer_is_dropped_but_its_signature_counts(auth_type: AuthT
     link.run()
     link.fault(calls[1], 5)
     link.answer(calls[2], b"answer")
-    assert link.run() == [Answered(last, b"answer", False)]
+    assert link.run() == [CallReturned(last, b"answer", False)]

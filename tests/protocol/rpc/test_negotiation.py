@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.negotiation import negotiate
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.bodies import ContextElement, Result
+from mqis.wire.rpc.bodies import ContextElement, ContextVerdict
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.protocol.rpc.talk import ECHO, OTHER, STRICT, UNKNOWN
 
@@ -46,7 +46,7 @@ def test_each_interface_gets_the_syntax_that_it_prefers() -> None:
         (2, "echo", NDR64),
         (5, "other", NDR64),
     ]
-    accepted = [n for n, r in enumerate(agreed.results) if r.result == Result.ACCEPTANCE]
+    accepted = [n for n, r in enumerate(agreed.results) if r.result == ContextVerdict.ACCEPTANCE]
     assert accepted == [1, 2, 5]
     assert all(
         r.transfer.uuid == Guid.NULL for n, r in enumerate(agreed.results) if n not in accepted

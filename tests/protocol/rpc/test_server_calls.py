@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.server import (
     CallbackFaulted,
     CallbackReturned,
@@ -227,7 +227,7 @@ def test_no_more_calls_are_taken_than_allowed(flags: int) -> None:
 
 
 def test_a_client_that_waits_for_its_turn_is_not_timed_out() -> None:
-    limits = Limits(max_calls=1)
+    limits = RpcLimits(max_calls=1)
     talk = Talk(make_endpoint(max_calls=1), respond=later).bound()
     talk.say(request_pdu(call_id=1), request_pdu(call_id=2), request_pdu()[:20])
     assert talk.server.stalled
@@ -459,7 +459,7 @@ def test_a_forged_answer_to_a_callback() -> None:
 
 # --- time -----------------------------------------------------------------------------------------
 
-LIMITS = Limits()
+LIMITS = RpcLimits()
 
 
 def ends_at(talk: Talk, deadline: float) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mqis.protocol.rpc.endpoint import Statistics
+from mqis.protocol.rpc.endpoint import RpcStatistics
 from mqis.protocol.rpc.faults import FaultStatus
 
 
 def test_known_statuses_are_counted_apart_and_all_others_together() -> None:
-    counted = Statistics()
+    counted = RpcStatistics()
     for status in (FaultStatus.UNSPEC, FaultStatus.UNSPEC, FaultStatus.CANCEL, 7, 8, 0xC00E0006):
         counted.fault(status)
     assert counted.faults == 6

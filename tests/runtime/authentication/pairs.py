@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqis.protocol.authentication import SecurityContext
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
 PASSWORD = "Päß wörd 1"
@@ -20,7 +20,7 @@ BOB = Account("", "bob", Sid.parse("S-1-5-21-1-2-3-1001"), nt_hash("bob's"))
 ACCOUNTS = MemoryAccounts([ALICE, BOB])
 SERVER = PyspnegoAuthenticator(ACCOUNTS, "SRV1", "LAB", names=["srv1.lab.test"])
 #: A hash, since where Kerberos is installed a password has Negotiate look for a KDC each time.
-CLIENT = PyspnegoInitiator(Credentials("Alice", "LAB", nt_hash=nt_hash(PASSWORD)))
+CLIENT = PyspnegoInitiator(LogonCredentials("Alice", "LAB", nt_hash=nt_hash(PASSWORD)))
 TARGET = "host/srv1.lab.test"
 
 

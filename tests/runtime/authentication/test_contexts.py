@@ -16,7 +16,7 @@ from mqis.protocol.authentication import (
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from tests.runtime.authentication.pairs import (
     ALICE,
     BOB,
@@ -40,7 +40,7 @@ HEADER, BODY, TRAILER = (
 
 
 def client(name: str, password: str, domain: str = "") -> PyspnegoInitiator:
-    return PyspnegoInitiator(Credentials(name, domain, nt_hash=nt_hash(password)))
+    return PyspnegoInitiator(LogonCredentials(name, domain, nt_hash=nt_hash(password)))
 
 
 def send(
@@ -78,7 +78,7 @@ def test_signature_sizes(auth_type: int) -> None:
 
 @TYPES
 def test_a_password_in_place_of_its_hash(auth_type: int) -> None:
-    by_password = PyspnegoInitiator(Credentials("alice", "LAB", password=PASSWORD))
+    by_password = PyspnegoInitiator(LogonCredentials("alice", "LAB", password=PASSWORD))
     assert connect(auth_type, AuthLevel.PRIVACY, by_password)[1].identity == ALICE.identity
 
 
@@ -366,20 +366,20 @@ def test_without_the_extra_kerberos_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setattr(kerberos, "HAS_GSSAPI", False)
     with pytest.raises(AuthenticationError, match=r"mqis\[kerberos\]"):
         SERVER.acceptor(AuthType.KERBEROS, 5)
-    by_password = PyspnegoInitiator(Credentials("alice", "LAB", password=PASSWORD))
+    by_password = PyspnegoInitiator(LogonCredentials("alice", "LAB", password=PASSWORD))
     with pytest.raises(AuthenticationError, match=r"mqis\[kerberos\]"):
         by_password.initiator(AuthType.KERBEROS, 5, TARGET)
 
 
 def test_credentials_without_a_secret() -> None:
-    nobody = PyspnegoInitiator(Credentials("alice"))
+    nobody = PyspnegoInitiator(LogonCredentials("alice"))
     for auth_type in (AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS):
         with pytest.raises(AuthenticationError, match="needs a password"):
             nobody.initiator(auth_type, 5, TARGET)
 
 
 def test_secrets_are_not_shown() -> None:
-    shown = repr(Credentials("alice", password="geheim", nt_hash=b"h" * 16)) + repr(ALICE)
+    shown = repr(LogonCredentials("alice", password="geheim", nt_hash=b"h" * 16)) + repr(ALICE)
     assert "geheim" not in shown
     assert "hhhh" not in shown
     assert ALICE.nt_hash.hex() not in shown

@@ -16,7 +16,7 @@ from mqis.protocol.authentication import AuthenticationError, AuthType, Identity
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import MemoryAccounts
-from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.runtime.freeports import free_port
 from tests.runtime.authentication.pairs import ACCOUNTS, ALICE, PASSWORD, connect
 from tests.waiting import wait_until
@@ -116,7 +116,7 @@ def pair(
 ) -> tuple[SecurityContext, SecurityContext]:
     accounts = ACCOUNTS if auth_type == AuthType.KERBEROS else MemoryAccounts([ALICE])
     server = PyspnegoAuthenticator(accounts, "SRV1", REALM, keytab=str(realm.keytab))
-    client = PyspnegoInitiator(Credentials(name, REALM, password=password))
+    client = PyspnegoInitiator(LogonCredentials(name, REALM, password=password))
     return connect(auth_type, level, client, server, target=f"host/{HOST}")
 
 
@@ -186,7 +186,7 @@ def test_a_wrong_password(realm: Realm) -> None:
 def test_negotiate_falls_back_to_ntlm(realm: Realm) -> None:
     """A server without a key for Kerberos asks for NTLM instead."""
     server = PyspnegoAuthenticator(ACCOUNTS, "SRV1", REALM, names=[HOST])
-    client = PyspnegoInitiator(Credentials("alice", REALM, password=PASSWORD))
+    client = PyspnegoInitiator(LogonCredentials("alice", REALM, password=PASSWORD))
     initiator, acceptor = connect(AuthType.SPNEGO, 6, client, server, target=f"host/{HOST}")
     assert acceptor.identity == ALICE.identity
     assert acceptor.signature_size(6) == 16
@@ -196,7 +196,7 @@ def test_negotiate_falls_back_to_ntlm(realm: Realm) -> None:
 
 def test_a_last_token_is_worth_nothing_to_another_context(realm: Realm) -> None:
     server = PyspnegoAuthenticator(ACCOUNTS, "SRV1", REALM, keytab=str(realm.keytab))
-    client = PyspnegoInitiator(Credentials("alice", REALM, password=PASSWORD))
+    client = PyspnegoInitiator(LogonCredentials("alice", REALM, password=PASSWORD))
     initiator = client.initiator(AuthType.KERBEROS, 5, f"host/{HOST}")
     first = initiator.step(None)
     acceptor = server.acceptor(AuthType.KERBEROS, 5)

@@ -15,7 +15,7 @@ from mqis.protocol.directory.change_notification import (
     notice_of_update,
 )
 from mqis.protocol.queueing.events import Notified, SessionClosed, SessionOpened
-from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
@@ -107,7 +107,7 @@ async def queue_manager(name: str, identifier: Guid) -> AsyncIterator[tuple[Queu
     async def nowhere(machine: str) -> tuple[str, int]:
         raise OSError(f"{machine} is nowhere")
 
-    manager = QueueManager(identifier, name, MessageIdCounter(0))
+    manager = QueueingMachine(identifier, name, MessageIdCounter(0))
     async with QueueingEndpoint(manager, nowhere) as endpoint:
         yield endpoint, await endpoint.listen("127.0.0.1", 0)
 

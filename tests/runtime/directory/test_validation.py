@@ -16,9 +16,9 @@ from mqis.protocol.directory import signature
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.rpc.client import (
     AgreedContext,
-    Answered,
     Bound,
     CalledBack,
+    CallReturned,
     ClientConnection,
 )
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
@@ -420,7 +420,7 @@ class TestCallbackPdus:
             answer = dscomm.INIT_SEC_CTX.response.encode(refusal, Syntax.NDR20, given=given)
             machine.answer_callback(call_id, answer)
             _, (answered,) = await exchange()
-            assert isinstance(answered, Answered)
+            assert isinstance(answered, CallReturned)
             got = dscomm.VALIDATE_SERVER.response.decode(answered.stub, Syntax.NDR20)
             assert got.result == HResult.MQ_ERROR_BAD_SECURITY_CONTEXT
             writer.close()

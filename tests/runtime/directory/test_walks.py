@@ -13,7 +13,7 @@ import pytest
 from mqis.protocol.budget import Budget, Caller, Charge, Quota
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.runtime.directory.walks import SLICE_S, Walks
+from mqis.runtime.directory.walks import SLICE_S, LookupWalks
 from tests.protocol.directory.world import World
 from tests.runtime.directory.serving import scenario
 from tests.waiting import until
@@ -32,7 +32,7 @@ class Bench:
         self.open = 0
         self.places = Budget(PLACES)
         self.memory = Budget(Quota(1000, 1000, 1000, 1000))
-        self.walks = Walks(self._view, self.places)
+        self.walks = LookupWalks(self._view, self.places)
         self._world = World()
 
     @contextmanager

@@ -11,10 +11,10 @@ import pytest
 import uvloop
 
 from mqis.protocol.discovery.client import DiscoveryClient
-from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.runtime.discovery.networks import network_of
-from mqis.runtime.discovery.responder import DiscoveryResponder, Listening
+from mqis.runtime.discovery.responder import DiscoveryResponder, ListenAddress
 from mqis.runtime.discovery.seeker import Ground, Seeker
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
@@ -24,8 +24,8 @@ from tests.waiting import DEADLINE_S, in_time
 ENTERPRISE = Guid(b"an enterprise...")
 SITE_A, SITE_B = Guid(b"site A.........."), Guid(b"site B..........")
 NETWORK = Guid(b"the network.....")
-A = LocalQueueManager(ENTERPRISE, (SITE_A,), ("a1", "a2"), (NETWORK,))
-B = LocalQueueManager(ENTERPRISE, (SITE_B,), ("b1",), (NETWORK,))
+A = DiscoveryQueueManager(ENTERPRISE, (SITE_A,), ("a1", "a2"), (NETWORK,))
+B = DiscoveryQueueManager(ENTERPRISE, (SITE_B,), ("b1",), (NETWORK,))
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 T = TypeVar("T")
@@ -46,13 +46,13 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], 
     return runner
 
 
-def responder(own: LocalQueueManager, **options: Any) -> DiscoveryResponder:
+def responder(own: DiscoveryQueueManager, **options: Any) -> DiscoveryResponder:
     return DiscoveryResponder(DiscoveryServer(own), **options)
 
 
 async def listen_together(
     *servers: tuple[DiscoveryResponder, str],
-) -> tuple[int, list[Listening]]:
+) -> tuple[int, list[ListenAddress]]:
     """One port that is free at every address; the broadcast address they all share."""
     for _ in range(20):
         (first, address), *others = servers
@@ -70,7 +70,7 @@ async def listen_together(
 
 
 def seeker(
-    own: LocalQueueManager, timeout_s: float = 10.0, on_event: Callable[..., None] | None = None
+    own: DiscoveryQueueManager, timeout_s: float = 10.0, on_event: Callable[..., None] | None = None
 ) -> Seeker:
     return Seeker(DiscoveryClient(own, timeout_s=timeout_s), SystemEntropy(), on_event)
 

@@ -17,14 +17,20 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.discovery import discover_servers
 from mqis.client.servers import NoServerError, ServerAddress
 from mqis.protocol.discovery.client import Responder
-from mqis.protocol.discovery.events import Answered, Asked, Event, Finished, Passed
+from mqis.protocol.discovery.events import (
+    Event,
+    Passed,
+    RequestBroadcast,
+    ServerAnswered,
+    ServerListComplete,
+)
 from mqis.protocol.discovery.limiter import RateLimit
-from mqis.protocol.discovery.model import LocalQueueManager, Network
+from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.protocol.errors import StorageError
 from mqis.runtime.discovery import responder as responder_module
 from mqis.runtime.discovery.networks import LocalNetwork, network_of
-from mqis.runtime.discovery.responder import PORT, DiscoveryResponder, Listening
+from mqis.runtime.discovery.responder import PORT, DiscoveryResponder, ListenAddress
 from mqis.runtime.discovery.seeker import Ground
 from mqis.wire.guid import Guid
 from mqis.wire.mqsd.reply import TopologyServerReply
@@ -50,7 +56,7 @@ pytestmark = pytest.mark.skipif(
 )
 Runner = Callable[[Coroutine[Any, Any, None]], None]
 ONE, TWO = "127.0.81.1", "127.0.81.2"
-CLIENT = LocalQueueManager(ENTERPRISE)
+CLIENT = DiscoveryQueueManager(ENTERPRISE)
 
 
 # --- broadcasts -----------------------------------------------------------------------------------
@@ -63,17 +69,22 @@ def test_a_broadcast_reaches_every_server_of_a_computer(run: Runner) -> None:
         async with responder(A) as one, responder(B) as two:
             port, listening = await listen_together((one, ONE), (two, TWO))
             assert listening == [
-                Listening(ONE, port, "127.255.255.255"),
-                Listening(TWO, port, "127.255.255.255"),
+                ListenAddress(ONE, port, "127.255.255.255"),
+                ListenAddress(TWO, port, "127.255.255.255"),
             ]
             looking = seeker(CLIENT, on_event=events.append)
-            assert await looking.run([ground(port)]) == Finished(success=True)
+            assert await looking.run([ground(port)]) == ServerListComplete(success=True)
             found = looking.client
             assert {r.source for r in found.responders} == {ONE, TWO}  # each from its own
             first = A if found.responders[0].source == ONE else B
             assert found.queue_manager.directory_servers == first.directory_servers
             assert found.queue_manager.connected_networks == (NETWORK,)
-        assert [type(event) for event in events] == [Asked, Answered, Answered, Finished]
+        assert [type(event) for event in events] == [
+            RequestBroadcast,
+            ServerAnswered,
+            ServerAnswered,
+            ServerListComplete,
+        ]
 
     run(body())
 
@@ -99,7 +110,7 @@ def test_the_own_site_answers_at_once_and_is_known_by_its_address(run: Runner) -
         async with responder(A) as server:
             port, _ = await listen_together((server, ONE))
             looking = seeker(replace(CLIENT, site_ids=(SITE_A,)))
-            assert await looking.run([ground(port)]) == Finished(success=True)
+            assert await looking.run([ground(port)]) == ServerListComplete(success=True)
             assert looking.client.responders == [Responder("127.0.0.1", ONE, own_site=True)]
             # And again: the result stands, unless it is forced.
             assert (await looking.run([ground(port)])).skipped
@@ -133,7 +144,7 @@ def test_nobody_answers(run: Runner) -> None:
             events: list[Event] = []
             looking = seeker(CLIENT, 0.1, events.append)
             done = await looking.run([ground(port), ground(port, TWO)])
-            assert done == Finished(success=False, reason="no directory server answered")
+            assert done == ServerListComplete(success=False, reason="no directory server answered")
             passed = [event.network for event in events if isinstance(event, Passed)]
             assert passed == ["127.0.0.1", TWO]  # one network after the other
 
@@ -146,10 +157,12 @@ def test_a_network_that_cannot_be_asked_is_passed_at_once(run: Runner) -> None:
     async def body() -> None:
         async with responder(A) as server:
             port, _ = await listen_together((server, ONE))
-            away = Ground(Network("203.0.113.1"), (("203.0.113.255", port),))
-            refused = Ground(Network(TWO), ((ONE, 0),))
+            away = Ground(NetworkAddress("203.0.113.1"), (("203.0.113.255", port),))
+            refused = Ground(NetworkAddress(TWO), ((ONE, 0),))
             looking = seeker(replace(CLIENT, site_ids=(SITE_A,)), 60.0)
-            assert await looking.run([away, refused, ground(port)]) == Finished(success=True)
+            assert await looking.run([away, refused, ground(port)]) == ServerListComplete(
+                success=True
+            )
             assert not (await seeker(CLIENT, 60.0).run([away])).success
 
     run(body())
@@ -340,7 +353,7 @@ def test_errors_of_others_and_errors_in_a_row_do_not_close_the_socket(run: Runne
 def test_answers_follow_the_directory(run: Runner, caplog: pytest.LogCaptureFixture) -> None:
     directory = [A]
 
-    def load() -> LocalQueueManager:
+    def load() -> DiscoveryQueueManager:
         if not directory:
             raise StorageError("disk full")
         return directory[0]

@@ -14,14 +14,14 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Store
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.replication.effects import Refusal
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.server import Role, Server
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.node.members import Members, Seed
@@ -40,10 +40,10 @@ T = TypeVar("T")
 
 QUEUE, MACHINE, SITE = ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE
 #: As the real ones, but in a hurry, except that an answer may take its time.
-SETTINGS = Settings(
+SETTINGS = ReplicationSettings(
     retry_s=1.0, max_retry_s=2.0, reply_wait_s=DEADLINE_S, repeat_s=1.0, recovery_retry_s=0.5
 )
-LIMITS = Limits(retry_s=0.1, retry_max_s=0.5)
+LIMITS = QueueingLimits(retry_s=0.1, retry_max_s=0.5)
 
 
 @cache
@@ -206,14 +206,17 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    net: Net, host: Host, settings: Settings = SETTINGS, writer: GroupCommitWriter | None = None
+    net: Net,
+    host: Host,
+    settings: ReplicationSettings = SETTINGS,
+    writer: GroupCommitWriter | None = None,
 ) -> AsyncIterator[Running]:
     """The server of ``host`` until the block ends, on the port that it had before."""
     writer = GroupCommitWriter(host.store) if writer is None else writer
     required = host.policy is SigningPolicy.REQUIRE
     members = Members(host.store, host.seeds, keys_required=required)
     signer = MachineSigner(machine_key(host.name), members.keys_of) if host.signs else None
-    queue = QueueManager(
+    queue = QueueingMachine(
         host.me.id,
         host.name,
         MessageIdCounter(0),

@@ -14,7 +14,7 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View
-from mqis.protocol.queueing.manager import Statistics
+from mqis.protocol.queueing.manager import QueueStatistics
 from mqis.protocol.replication.effects import Changed
 from mqis.protocol.routing.keeper import QUERY_PERIOD_S, RETRY_S
 from mqis.runtime.entropy import SystemEntropy
@@ -88,7 +88,7 @@ class World:
     @asynccontextmanager
     async def routing(self) -> AsyncIterator[ServerRouting]:
         made = ServerRouting(self.store, self.host.me.id, Members(self.store, {}))
-        made.start(Statistics())
+        made.start(QueueStatistics())
         await asyncio.sleep(0)  # it waits now
         try:
             yield made

@@ -13,8 +13,8 @@ import pytest
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import SessionClosed
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.signing import SigningPolicy, Verdict
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.security.rsa import sign_md5
@@ -111,9 +111,9 @@ def test_a_stranger_gets_no_session() -> None:
     async def run() -> None:
         net = Net()
         async with running(net, net.pec("pec1", "Delft")) as pec:
-            manager = QueueManager(SystemEntropy().guid(), "psc2", MessageIdCounter(0))
+            manager = QueueingMachine(SystemEntropy().guid(), "psc2", MessageIdCounter(0))
             async with QueueingEndpoint(manager, net.resolve) as stranger:
-                stranger.send("pec1", Message(b"let me in"))
+                stranger.send("pec1", QueuedMessage(b"let me in"))
                 event = await stranger.next_event()
             assert isinstance(event, SessionClosed)
             statistics = pec.driver.node.queue.statistics

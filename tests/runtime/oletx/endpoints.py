@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from mqis.protocol.authentication import AuthType
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.security import SecurityLevel
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import Credentials, PyspnegoInitiator
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.runtime.oletx.binding import Security
 from mqis.runtime.oletx.connection import OleTxConnection
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
@@ -28,9 +28,9 @@ ALPHA = NameObject("ALPHA", Guid.parse("b51996ef-c434-4f79-a288-56efd302fc8e"))
 BETA = NameObject("BETA", Guid.parse("a3afb37b-f64a-4e6c-9017-f6a96ba6f166"))
 TYPE = 0x101
 #: With timers that no test waits for, however slow the machine is.
-PATIENT = Settings(DEADLINE_S, DEADLINE_S, 2 * DEADLINE_S, retry_s=0.005, longest_retry_s=0.05)
+PATIENT = CmpoSettings(DEADLINE_S, DEADLINE_S, 2 * DEADLINE_S, retry_s=0.005, longest_retry_s=0.05)
 #: Everything in a tenth of the usual time: for the tests of the timers.
-QUICK = Settings(setup_s=0.6, teardown_s=1.0, call_s=1.2, retry_s=0.005, longest_retry_s=0.05)
+QUICK = CmpoSettings(setup_s=0.6, teardown_s=1.0, call_s=1.2, retry_s=0.005, longest_retry_s=0.05)
 DOMAIN = "CORP"
 PASSWORD = "between machines"
 
@@ -68,6 +68,6 @@ def security(level: SecurityLevel, name: NameObject, password: str = PASSWORD) -
         for number, host in enumerate(("ALPHA", "BETA"), 1000)
     ]
     authenticator = PyspnegoAuthenticator(MemoryAccounts(accounts), name.host_name, DOMAIN)
-    who = Credentials(f"{name.host_name}$", DOMAIN, password)
+    who = LogonCredentials(f"{name.host_name}$", DOMAIN, password)
     initiator = PyspnegoInitiator(who) if password else None
     return Security(level, initiator, authenticator, AuthType.NTLM)

@@ -11,7 +11,7 @@ import pytest
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.session import SessionState
 from mqis.protocol.cmpo.setup import SessionError
-from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.rpc.registry import EndpointRegistry
 from mqis.runtime.oletx.connection import (
     ConnectionClosed,
@@ -19,7 +19,7 @@ from mqis.runtime.oletx.connection import (
     Message,
     OleTxConnection,
 )
-from mqis.runtime.oletx.endpoint import OleTxEndpoint, Request
+from mqis.runtime.oletx.endpoint import ConnectionRequest, OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver, find_port
 from mqis.wire.cmpo.codes import CmResult, TeardownType
 from mqis.wire.cmpo.versions import BoundVersionSet
@@ -161,7 +161,7 @@ def test_a_reader_that_takes_its_time_stops_the_sender() -> None:
     """Nothing is lost, and no more waits than the limits say."""
 
     async def scene() -> None:
-        limits = Limits(connection_queued_bytes=100_000, connection_unread_bytes=200_000)
+        limits = SessionLimits(connection_queued_bytes=100_000, connection_unread_bytes=200_000)
         release = asyncio.Event()
         sizes: list[int] = []
 
@@ -223,9 +223,9 @@ def test_a_type_that_nobody_accepts() -> None:
 
 @pytest.mark.req("CMP-2.2.5-02")
 def test_an_acceptor_that_chooses() -> None:
-    asked: list[Request] = []
+    asked: list[ConnectionRequest] = []
 
-    def admit(request: Request) -> int:
+    def admit(request: ConnectionRequest) -> int:
         asked.append(request)
         return DENIED if len(asked) == 1 else 0
 
@@ -239,7 +239,7 @@ def test_an_acceptor_that_chooses() -> None:
             taken = await a.connect(BETA, TYPE)
             await taken.send(1)
             assert await taken.receive() == Message(2, b"")
-        assert asked == [Request(ALPHA, TYPE, BoundVersionSet(2, 1, 5), None)] * 2
+        assert asked == [ConnectionRequest(ALPHA, TYPE, BoundVersionSet(2, 1, 5), None)] * 2
 
     run(scene())
 
@@ -291,7 +291,7 @@ def test_a_handler_that_fails_breaks_nothing(caplog: pytest.LogCaptureFixture) -
 
 def test_an_idle_session_ends_quietly_and_comes_back() -> None:
     async def scene() -> None:
-        limits = Limits(ping_interval_s=0.05, idle_intervals=3)
+        limits = SessionLimits(ping_interval_s=0.05, idle_intervals=3)
         async with couple(limits=limits) as (a, b):
             b.accept(TYPE, echo)
             for _ in range(2):

@@ -16,7 +16,7 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.rpc.registry import EndpointRegistry
 from mqis.runtime.oletx.connection import ConnectionClosed, Message
@@ -86,7 +86,7 @@ class Child:
 
 @asynccontextmanager
 async def beside(
-    name: NameObject, other: NameObject, settings: Settings = PATIENT
+    name: NameObject, other: NameObject, settings: CmpoSettings = PATIENT
 ) -> AsyncIterator[tuple[OleTxEndpoint, Child]]:
     """An endpoint here, and one in another process."""
     resolver = FixedResolver()

@@ -11,7 +11,7 @@ from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.oletx.binding import Security
 from mqis.runtime.oletx.connection import Message
-from mqis.runtime.oletx.endpoint import Request
+from mqis.runtime.oletx.endpoint import ConnectionRequest
 from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.cmpo import ixnremote as idl
@@ -28,9 +28,9 @@ BLOB = bytes.fromhex("08000000 01000000")
 @pytest.mark.parametrize("level", SecurityLevel)
 def test_both_authenticate(level: SecurityLevel, first: int) -> None:
     """They know each other in both directions."""
-    asked: list[Request] = []
+    asked: list[ConnectionRequest] = []
 
-    def admit(request: Request) -> int:
+    def admit(request: ConnectionRequest) -> int:
         asked.append(request)
         return 0
 

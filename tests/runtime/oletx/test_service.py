@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqis.protocol.cmpo.session import SessionState
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.runtime.entropy import SystemEntropy
@@ -77,7 +77,7 @@ class Stranger:
             return idl.ResourcesNegotiated(request.requested, 0)
         if isinstance(request, idl.TearDownContext):
             return idl.ContextTornDown(ContextHandle.NULL, 0)
-        return idl.Result(0)
+        return idl.RemoteResult(0)
 
     async def call(self, operation: Operation[Any, Any], request: Any) -> Any:
         return await invoke(
@@ -104,7 +104,7 @@ class Stranger:
 
 
 @asynccontextmanager
-async def stranger(settings: Settings = PATIENT) -> AsyncIterator[Stranger]:
+async def stranger(settings: CmpoSettings = PATIENT) -> AsyncIterator[Stranger]:
     resolver = FixedResolver()
     async with (
         OleTxEndpoint(BETA, resolver=resolver, settings=settings) as endpoint,

@@ -17,9 +17,9 @@ from mqis.protocol.queueing.events import (
     SessionClosed,
     SessionOpened,
 )
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.runtime.freeports import free_port
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
@@ -34,9 +34,9 @@ HOST = "127.0.0.1"
 PSC1 = Guid.parse("f0f1f2f3-0001-0002-0003-040506070809")
 PSC2 = Guid.parse("e0e1e2e3-0001-0002-0003-040506070809")
 #: Quick, so that the tests are.
-LIMITS = Limits(retry_s=0.02, retry_max_s=0.1, ack_timeout_ms=200, min_ack_timeout_ms=200)
+LIMITS = QueueingLimits(retry_s=0.02, retry_max_s=0.1, ack_timeout_ms=200, min_ack_timeout_ms=200)
 #: With no timer that a test waits for.
-PATIENT = Limits(retry_s=0.02, ack_timeout_ms=100_000_000, max_ack_timeout_ms=100_000_000)
+PATIENT = QueueingLimits(retry_s=0.02, ack_timeout_ms=100_000_000, max_ack_timeout_ms=100_000_000)
 
 T = TypeVar("T")
 
@@ -52,9 +52,9 @@ class Book:
 
 
 def endpoint(
-    guid: Guid, machine: str, book: Book, limits: Limits = LIMITS, **options: Any
+    guid: Guid, machine: str, book: Book, limits: QueueingLimits = LIMITS, **options: Any
 ) -> QueueingEndpoint:
-    manager = QueueManager(guid, machine, MessageIdCounter(0), limits=limits, **options)
+    manager = QueueingMachine(guid, machine, MessageIdCounter(0), limits=limits, **options)
     return QueueingEndpoint(manager, book)
 
 
@@ -74,7 +74,7 @@ def test_a_message_and_its_acknowledgement() -> None:
         book = Book()
         async with endpoint(PSC1, "PSC1", book) as one, endpoint(PSC2, "PSC2", book) as two:
             book.ports["PSC2"] = await two.listen(HOST, 0)
-            name = one.send("PSC2", Message(b"hello"))
+            name = one.send("PSC2", QueuedMessage(b"hello"))
             delivered = await wait_for(two, Delivered)
             assert (delivered.identifier, delivered.body) == (name, b"hello")
             assert (await wait_for(one, Acknowledged)).identifiers == (name,)
@@ -90,7 +90,7 @@ def test_ten_thousand_messages_both_ways_over_a_connection_that_keeps_breaking()
         for n in range(total):
             while not end.manager.has_room(to, 100):
                 await asyncio.sleep(0.005)
-            end.send(to, Message(b"%d" % n, priority=n % 8))
+            end.send(to, QueuedMessage(b"%d" % n, priority=n % 8))
             if n % 100 == 99:
                 await asyncio.sleep(0)
 
@@ -128,13 +128,13 @@ def test_killed_and_back_again() -> None:
             two = endpoint(PSC2, "PSC2", book)
             port = book.ports["PSC2"] = await two.listen(HOST, 0)
             for n in range(50):
-                one.send("PSC2", Message(b"%d" % n))
+                one.send("PSC2", QueuedMessage(b"%d" % n))
             seen = [event.body for event in await deliveries(two, 50)]
             for connection in list(two._connections.values()):
                 connection.abort()
             await two.close()
             for n in range(50, 100):
-                one.send("PSC2", Message(b"%d" % n))
+                one.send("PSC2", QueuedMessage(b"%d" % n))
             await asyncio.sleep(0.1)
             duplicates = two.manager.duplicates
             async with endpoint(PSC2, "PSC2", book, duplicates=duplicates) as again:
@@ -153,7 +153,7 @@ def test_a_machine_that_cannot_be_reached(machine: str) -> None:
         book = Book()
         book.ports["PSC2"] = free_port()
         async with endpoint(PSC1, "PSC1", book) as one:
-            message = Message(b"x", lifetime_s=1, acknowledge=True)
+            message = QueuedMessage(b"x", lifetime_s=1, acknowledge=True)
             name = one.send(machine, message)
             closed = await wait_for(one, SessionClosed)
             assert closed.reason.startswith(f"no connection to {machine}")
@@ -179,7 +179,7 @@ def test_hostile_bytes_close_their_connection_and_nothing_else(octets: bytes) ->
         ends = endpoint(PSC1, "PSC1", book, PATIENT), endpoint(PSC2, "PSC2", book, PATIENT)
         async with ends[0] as one, ends[1] as two:
             port = book.ports["PSC2"] = await two.listen(HOST, 0)
-            one.send("PSC2", Message(b"before"))
+            one.send("PSC2", QueuedMessage(b"before"))
             assert (await wait_for(two, Delivered)).body == b"before"
             reader, writer = await asyncio.open_connection(HOST, port)
             writer.write(octets)
@@ -190,7 +190,7 @@ def test_hostile_bytes_close_their_connection_and_nothing_else(octets: bytes) ->
                 except ConnectionResetError:
                     break
             writer.close()
-            one.send("PSC2", Message(b"after"))
+            one.send("PSC2", QueuedMessage(b"after"))
             assert (await wait_for(two, Delivered)).body == b"after"
             assert one.manager.statistics.sessions == 1
 
@@ -200,7 +200,7 @@ def test_hostile_bytes_close_their_connection_and_nothing_else(octets: bytes) ->
 def test_a_connection_over_the_limit_is_closed_unread() -> None:
     async def body() -> None:
         book = Book()
-        limits = Limits(max_connections=0)
+        limits = QueueingLimits(max_connections=0)
         async with endpoint(PSC2, "PSC2", book, limits) as two:
             port = await two.listen(HOST, 0)
             reader, writer = await asyncio.open_connection(HOST, port)
@@ -221,7 +221,7 @@ def test_an_application_that_takes_nothing_stops_the_reading() -> None:
         ):
             book.ports["PSC2"] = await two.listen(HOST, 0)
             for n in range(300):
-                one.send("PSC2", Message(b"%05d" % n + bytes(20_000)))
+                one.send("PSC2", QueuedMessage(b"%05d" % n + bytes(20_000)))
             await until(lambda: not two.manager.wants_data)
             waiting = two.manager.statistics.received
             assert waiting < 300
@@ -241,15 +241,15 @@ def test_closing_writes_what_is_queued_and_acknowledges_what_came() -> None:
         async with endpoint(PSC2, "PSC2", book, slow) as two:
             book.ports["PSC2"] = await two.listen(HOST, 0)
             one = endpoint(PSC1, "PSC1", book, slow)
-            one.send("PSC2", Message(b"first"))
+            one.send("PSC2", QueuedMessage(b"first"))
             await wait_for(one, SessionOpened)
             for n in range(500):
-                one.send("PSC2", Message(b"%d" % n))
+                one.send("PSC2", QueuedMessage(b"%d" % n))
             await one.close()
             taken = await deliveries(two, 501)
             assert taken[-1].body == b"499"
             with pytest.raises(ValueError, match="closed"):
-                one.send("PSC2", Message(b"x"))
+                one.send("PSC2", QueuedMessage(b"x"))
             await one.close()
 
     run(body())
@@ -262,7 +262,7 @@ def test_the_peer_hears_of_its_messages_before_an_orderly_close() -> None:
         async with endpoint(PSC1, "PSC1", book, slow) as one:
             two = endpoint(PSC2, "PSC2", book, slow)
             book.ports["PSC2"] = await two.listen(HOST, 0)
-            name = one.send("PSC2", Message(b"x"))
+            name = one.send("PSC2", QueuedMessage(b"x"))
             await wait_for(two, Delivered)
             await two.close()
             assert (await wait_for(one, Acknowledged)).identifiers == (name,)
@@ -273,7 +273,7 @@ def test_the_peer_hears_of_its_messages_before_an_orderly_close() -> None:
 def test_a_peer_that_never_answers_set_up_is_left() -> None:
     async def body() -> None:
         book = Book()
-        async with endpoint(PSC2, "PSC2", book, Limits(init_timeout_s=0.2)) as two:
+        async with endpoint(PSC2, "PSC2", book, QueueingLimits(init_timeout_s=0.2)) as two:
             port = await two.listen(HOST, 0)
             reader, writer = await asyncio.open_connection(HOST, port)
             writer.write(EstablishConnection(PSC1, Guid.NULL, 0).to_bytes())

@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 from typing import TypeVar
 
 from mqis.protocol.queueing.events import Arrived, Nacked, Relayed
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message, PrivateQueue
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
@@ -21,8 +21,8 @@ from tests.waiting import run
 HOST = "127.0.0.1"
 #: Soon sure that a gate is gone: only for the test in which one goes. On a busy machine these
 #: give up a gate that is merely slow, and the messages overtake each other on two ways.
-HASTY = Limits(retry_s=0.05, retry_max_s=0.2, ack_timeout_ms=200, min_ack_timeout_ms=200)
-PATIENT = Limits(retry_s=0.05, retry_max_s=0.2)
+HASTY = QueueingLimits(retry_s=0.05, retry_max_s=0.2, ack_timeout_ms=200, min_ack_timeout_ms=200)
+PATIENT = QueueingLimits(retry_s=0.05, retry_max_s=0.2)
 QUEUE, ADMIN = 20, 21
 #: Three sites in a row, the middle one with two gates.
 WORLD = World("A-B 1", "B-C 1", a="A gate", x="A", b="B gate", e="B gate", c="C gate", z="C")
@@ -33,7 +33,7 @@ T = TypeVar("T")
 class Net:
     """All machines of the world, with what each has told."""
 
-    def __init__(self, stack: AsyncExitStack, limits: Limits) -> None:
+    def __init__(self, stack: AsyncExitStack, limits: QueueingLimits) -> None:
         self._stack = stack
         self._limits = limits
         self.ports: dict[str, int] = {}
@@ -44,7 +44,7 @@ class Net:
     async def start(self, name: str) -> None:
         keeper = RoutingTableKeeper(guid(name), lambda: WORLD.snapshot, 0.0)
         router = DirectoryRouter(guid(name), keeper, private_queues=(QUEUE, ADMIN))
-        manager = QueueManager(
+        manager = QueueingMachine(
             guid(name), name, MessageIdCounter(0), limits=self._limits, peers=router, router=router
         )
         end = QueueingEndpoint(manager, self._resolve, lambda: self._drain(name, manager))
@@ -54,7 +54,7 @@ class Net:
     async def _resolve(self, machine: str) -> tuple[str, int]:
         return HOST, self.ports[machine]
 
-    def _drain(self, name: str, manager: QueueManager) -> None:
+    def _drain(self, name: str, manager: QueueingMachine) -> None:
         while (event := manager.next_event()) is not None:
             self.told[name].append(event)
         self.news.set()
@@ -70,7 +70,7 @@ class Net:
 
     def send(self, source: str, target: str, body: bytes) -> None:
         queue = PrivateQueue(guid(target), QUEUE)
-        message = Message(body, lifetime_s=60, acknowledge=True, queue=queue, admin=ADMIN)
+        message = QueuedMessage(body, lifetime_s=60, acknowledge=True, queue=queue, admin=ADMIN)
         self.ends[source].send_routed(message)
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from mqis.protocol.rpc.faults import RpcFault
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
 from mqis.runtime.rpc.client import RpcClient
@@ -143,7 +143,7 @@ class Desk(TypedService):
 
 @asynccontextmanager
 async def serving(
-    desk: Desk | None = None, port: int = 0, limits: Limits | None = None, **options: Any
+    desk: Desk | None = None, port: int = 0, limits: RpcLimits | None = None, **options: Any
 ) -> AsyncIterator[tuple[RpcServer, int]]:
     def endpoint() -> Any:
         return server.endpoint

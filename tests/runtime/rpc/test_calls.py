@@ -15,7 +15,7 @@ import uvloop
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.client import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import invoke
@@ -315,7 +315,7 @@ def test_calls_overlap() -> None:
 
 def test_idle_clients_are_let_go() -> None:
     async def main() -> None:
-        async with serving(limits=Limits(idle_timeout_s=0.2)) as (server, port):
+        async with serving(limits=RpcLimits(idle_timeout_s=0.2)) as (server, port):
             client = await connected(port)
             assert await count(client) == 2
             await until(lambda: server.connections == 0)
@@ -328,7 +328,7 @@ def test_idle_clients_are_let_go() -> None:
 
 def test_a_long_call_is_not_idle() -> None:
     async def main() -> None:
-        limits = Limits(idle_timeout_s=0.3, bind_timeout_s=0.3)
+        limits = RpcLimits(idle_timeout_s=0.3, bind_timeout_s=0.3)
         async with serving(limits=limits) as (_, port), await connected(port) as client:
             assert await invoke(client, DESK, WAIT, Number(900)) == Number(900)
             assert await count(client) == 2

@@ -13,7 +13,7 @@ import pytest
 
 from mqis.protocol.budget import Quota
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.rpc import connection as driver
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.rpc.bodies import Bind, ContextElement, Request
@@ -104,7 +104,7 @@ def test_no_more_connections_of_one_peer_than_allowed() -> None:
 
 def test_half_open_connections_end_in_time() -> None:
     async def main() -> None:
-        limits = Limits(bind_timeout_s=0.5)
+        limits = RpcLimits(bind_timeout_s=0.5)
         async with serving(limits=limits) as (server, port):
             silent, started, leaving = [await Raw.connect(port) for _ in range(3)]
             await started.send(bind()[:30])
@@ -170,7 +170,7 @@ def test_slow_senders_are_cut_off_and_others_do_not_notice(
         return loop.time() - start
 
     async def main() -> tuple[float, float, list[float]]:
-        async with serving(limits=Limits(pdu_timeout_s=0.3)) as (_, port):
+        async with serving(limits=RpcLimits(pdu_timeout_s=0.3)) as (_, port):
             alone = await rate(port, 0.4)
             drips = [asyncio.create_task(drip(port)) for _ in range(40)]
             beside = await rate(port, 0.8)
@@ -190,7 +190,7 @@ def test_slow_senders_are_cut_off_and_others_do_not_notice(
 def test_calls_beyond_the_limit_wait_unread(flags: int) -> None:
     async def main() -> None:
         desk = Desk()
-        async with serving(desk, limits=Limits(max_calls=4)) as (_, port):
+        async with serving(desk, limits=RpcLimits(max_calls=4)) as (_, port):
             raw = await bound(port, flags)
             await raw.send(b"".join(request(1, 5, call_id=n) for n in range(2, 62)))
             answered, most = 0, 0
@@ -211,7 +211,7 @@ def test_a_client_that_never_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def main() -> None:
         desk = Desk()
-        async with serving(desk, limits=Limits(idle_timeout_s=1.0)) as (server, port):
+        async with serving(desk, limits=RpcLimits(idle_timeout_s=1.0)) as (server, port):
             raw = await bound(port)
             raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
             await raw.send(b"".join(request(3, 1_000_000, call_id=n) for n in range(2, 202)))
@@ -252,7 +252,7 @@ def test_answers_resume_when_the_client_reads_again() -> None:
 @pytest.mark.parametrize("size", [0, 1, 100])
 def test_a_flood_of_fragments(size: int) -> None:
     async def main() -> bytes:
-        limits = Limits(max_stub=2000) if size else Limits(call_timeout_s=0.3)
+        limits = RpcLimits(max_stub=2000) if size else RpcLimits(call_timeout_s=0.3)
         async with serving(limits=limits) as (_, port):
             raw = await bound(port)
             await raw.send(request(0, flags=PfcFlags.FIRST))

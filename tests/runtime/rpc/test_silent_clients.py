@@ -9,7 +9,7 @@ import pytest
 from mqis.protocol.rpc.client import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
 from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
 from mqis.runtime.rpc.client import RpcClient
@@ -45,7 +45,7 @@ def test_a_callback_that_is_never_answered_does_not_hold_its_call_for_ever() -> 
         return b""
 
     async def run() -> bytes:
-        limits = Limits(call_timeout_s=0.2)
+        limits = RpcLimits(call_timeout_s=0.2)
         async with RpcServer([Asking()], SystemEntropy(), limits=limits) as server:
             port = await server.listen("127.0.0.1")
             async with await RpcClient.connect(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqis.server.monitoring.lag import MAX_LOOKS, Lag
+from mqis.server.monitoring.lag import MAX_LOOKS, LagWatch
 from mqis.wire.guid import Guid
 
 P = Guid(bytes(15) + b"\1")
@@ -10,7 +10,7 @@ Q = Guid(bytes(15) + b"\2")
 
 
 def test_what_is_not_sent_is_lacking_and_ages() -> None:
-    lag = Lag()
+    lag = LagWatch()
     lag.observe(10.0, {P: 5}, {"a": False})
     assert lag.of("a", P, 5, 3, 10.0) == (2, 0.0)
     lag.observe(20.0, {P: 7}, {"a": False})
@@ -20,7 +20,7 @@ def test_what_is_not_sent_is_lacking_and_ages() -> None:
 
 
 def test_nothing_waits_so_what_was_there_a_look_ago_has_arrived() -> None:
-    lag = Lag()
+    lag = LagWatch()
     lag.observe(1.0, {P: 5, Q: 9}, {"a": True, "b": False})
     assert lag.of("a", P, 5, 0, 1.0)[0] == 5, "a change may be on its way into the queue"
     lag.observe(2.0, {P: 6, Q: 9}, {"a": True, "b": False})
@@ -30,7 +30,7 @@ def test_nothing_waits_so_what_was_there_a_look_ago_has_arrived() -> None:
 
 
 def test_what_has_arrived_stays_arrived() -> None:
-    lag = Lag()
+    lag = LagWatch()
     for second, idle in enumerate((True, True, False, False)):
         lag.observe(float(second), {P: 5}, {"a": idle})
     assert lag.of("a", P, 5, 0, 9.0) == (0, 0.0)
@@ -38,7 +38,7 @@ def test_what_has_arrived_stays_arrived() -> None:
 
 
 def test_who_is_no_neighbour_any_more_is_forgotten() -> None:
-    lag = Lag()
+    lag = LagWatch()
     for second in (0.0, 1.0):
         lag.observe(second, {P: 5}, {"a": True})
     lag.observe(2.0, {P: 5}, {})
@@ -50,7 +50,7 @@ def test_who_is_no_neighbour_any_more_is_forgotten() -> None:
 
 def test_a_neighbour_that_is_away_for_long() -> None:
     """The looks that are kept have an end; the first of them stays within a factor of two."""
-    lag = Lag()
+    lag = LagWatch()
     for second in range(10 * MAX_LOOKS):
         lag.observe(float(second), {P: second + 1}, {"a": False})
     now = float(10 * MAX_LOOKS)

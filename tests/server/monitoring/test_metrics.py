@@ -21,10 +21,10 @@ from mqis.client.servers import ServerAddress
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
-from mqis.runtime.authentication.initiator import Credentials as Secret
+from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials, RpcClient
-from mqis.server.monitoring.metrics.catalogue import METRICS, Kind, Metric
+from mqis.server.monitoring.metrics.catalogue import METRICS, Metric, MetricKind
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -188,16 +188,16 @@ def test_the_dashboard_shows_every_metric() -> None:
 @pytest.mark.parametrize(
     ("kind", "query"),
     [
-        (Kind.GAUGE, 'mqis_new_thing{instance=~"$instance"}'),
+        (MetricKind.GAUGE, 'mqis_new_thing{instance=~"$instance"}'),
         (
-            Kind.COUNTER,
+            MetricKind.COUNTER,
             (
                 "sum by (instance, site) "
                 '(rate(mqis_new_thing_total{instance=~"$instance"}[$__rate_interval]))'
             ),
         ),
         (
-            Kind.HISTOGRAM,
+            MetricKind.HISTOGRAM,
             (
                 "histogram_quantile(0.99, sum by (le, instance, site) "
                 '(rate(mqis_new_thing_bucket{instance=~"$instance"}[$__rate_interval])))'
@@ -205,7 +205,7 @@ def test_the_dashboard_shows_every_metric() -> None:
         ),
     ],
 )
-def test_a_metric_without_a_panel_gets_one(kind: Kind, query: str) -> None:
+def test_a_metric_without_a_panel_gets_one(kind: MetricKind, query: str) -> None:
     metric = Metric("Server", kind, "mqis_new_thing", "A new thing.", ("site",))
     panels = dashboard([*METRICS, metric])["panels"]
     assert "More" in {panel["title"] for panel in panels if panel["type"] == "row"}
@@ -232,5 +232,5 @@ def test_both_files_are_up_to_date() -> None:
 def test_what_the_document_says_to_watch_is_there() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     known = {metric.exported for metric in METRICS}
-    known |= {metric.name for metric in METRICS if metric.kind is Kind.HISTOGRAM}
+    known |= {metric.name for metric in METRICS if metric.kind is MetricKind.HISTOGRAM}
     assert set(re.findall(r"\bmqis_\w+", text)) - known == set()

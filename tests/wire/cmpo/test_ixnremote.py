@@ -108,10 +108,10 @@ def test_teardown_calls_have_enumerations_of_16_bits(rank: SessionRank, kind: Te
 @pytest.mark.parametrize(
     ("answer", "operation", "size"),
     [
-        (idl.Result(0), idl.POKE, 4),
-        (idl.Result(0), idl.POKE_W, 4),
-        (idl.Result(0), idl.SEND_RECEIVE, 4),
-        (idl.Result(0), idl.BEGIN_TEAR_DOWN, 4),
+        (idl.RemoteResult(0), idl.POKE, 4),
+        (idl.RemoteResult(0), idl.POKE_W, 4),
+        (idl.RemoteResult(0), idl.SEND_RECEIVE, 4),
+        (idl.RemoteResult(0), idl.BEGIN_TEAR_DOWN, 4),
         (idl.ResourcesNegotiated(100, 0), idl.NEGOTIATE_RESOURCES, 8),
         (idl.ContextTornDown(ContextHandle.NULL, 0), idl.TEAR_DOWN_CONTEXT, 24),
     ],

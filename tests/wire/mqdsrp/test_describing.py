@@ -18,7 +18,7 @@ from mqis.wire.mqdsrp.messages import (
     ChangeRequest,
     Heartbeat,
     Message,
-    Operation,
+    MessageOperation,
     PartitionSeqNumbers,
     PscAck,
     Sync0,
@@ -122,7 +122,7 @@ def test_a_message_without_a_sentence_lists_its_fields(
 
 
 def test_operations_have_names() -> None:
-    assert [operation_name(number) for number in (*Operation, 8)] == [
+    assert [operation_name(number) for number in (*MessageOperation, 8)] == [
         "change_propagation",
         "change_request",
         "sync_request",

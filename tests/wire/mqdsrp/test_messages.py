@@ -23,7 +23,7 @@ from mqis.wire.mqdsrp.messages import (
     ChangeRequest,
     Heartbeat,
     Message,
-    Operation,
+    MessageOperation,
     PartitionSeqNumbers,
     PscAck,
     Sync0,
@@ -437,11 +437,11 @@ def test_another_operation(operation: int) -> None:
 
 
 def test_the_operations() -> None:
-    assert [operation.value for operation in Operation] == list(range(8))
+    assert [operation.value for operation in MessageOperation] == list(range(8))
 
 
 def test_every_operation_is_that_of_one_message() -> None:
-    assert sorted(kind.OPERATION for kind in get_args(Message)) == sorted(Operation)
+    assert sorted(kind.OPERATION for kind in get_args(Message)) == sorted(MessageOperation)
 
 
 @pytest.mark.parametrize(

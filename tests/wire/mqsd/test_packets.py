@@ -12,7 +12,7 @@ from mqis.wire.decoders import DECODERS
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
-from mqis.wire.mqsd.header import PacketType, TopologyPacketHeader
+from mqis.wire.mqsd.header import TopologyPacketHeader, TopologyPacketType
 from mqis.wire.mqsd.packet import Packet, decode_packet
 from mqis.wire.mqsd.reply import TopologyServerReply, with_correlation
 from mqis.wire.mqsd.request import MAX_NETWORKS, TopologyClientRequest
@@ -95,7 +95,11 @@ def test_the_header_by_its_offsets() -> None:
 @given(packets)
 @pytest.mark.req("MQSD-2.2.1-02", "MQSD-2.2.1-04")
 def test_what_is_sent_has_zeros_around_its_type(packet: Packet) -> None:
-    wanted = PacketType.REQUEST if isinstance(packet, TopologyClientRequest) else PacketType.REPLY
+    wanted = (
+        TopologyPacketType.REQUEST
+        if isinstance(packet, TopologyClientRequest)
+        else TopologyPacketType.REPLY
+    )
     assert packet.to_bytes()[:4] == bytes([0, wanted, 0, 0])
 
 

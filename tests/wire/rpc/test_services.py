@@ -46,7 +46,7 @@ REQUESTS: list[tuple[Operation[Any, Any], Any, str]] = [
 RESPONSES: list[tuple[Operation[Any, Any], Any, dict[str, int], str]] = [
     (
         epmapper.EPT_LOOKUP,
-        epmapper.LookupFound(HANDLE, (epmapper.Entry(Guid.NULL, TOWER, "DS"),), 0),
+        epmapper.LookupFound(HANDLE, (epmapper.EndpointEntry(Guid.NULL, TOWER, "DS"),), 0),
         {"max_entries": 5},
         (
             f"{HANDLE_BYTES} 01000000 05000000 00000000 01000000"

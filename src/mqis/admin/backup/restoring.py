@@ -24,7 +24,7 @@ from mqis.admin.backup.taking import numbers_of
 from mqis.config.claims import claimed_file, claimed_store
 from mqis.config.file import DEFAULT_NAME, load, parse, relative
 from mqis.config.privatefiles import make_private_directory
-from mqis.config.sections import Config, Role
+from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of
 from mqis.protocol.errors import StorageError
 from mqis.server.identity import server_name
@@ -39,7 +39,7 @@ _COMPANIONS = ("", "-wal", "-shm")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RestoreRequest:
     """The operator's options."""
 
     #: The configuration: written here, or with ``store_only`` the existing one.
@@ -52,12 +52,12 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RestorePlan:
     """The steps of a restore, verified before anything is changed."""
 
     archive: Archive
     config: Config
-    wish: Wish
+    wish: RestoreRequest
     #: The destination of each file; without the store if that goes into a database.
     files: dict[Content, Path]
     #: Existing files, which are moved aside.
@@ -81,11 +81,11 @@ class Plan:
 class Restored:
     """A restore that was done."""
 
-    plan: Plan
+    plan: RestorePlan
     moved: list[tuple[Path, Path]] = field(default_factory=list)
 
 
-def plan_restore(archive: Path, wish: Wish) -> Plan:
+def plan_restore(archive: Path, wish: RestoreRequest) -> RestorePlan:
     """Verifies the whole backup and checks the destinations; changes nothing."""
     opened = Archive(archive)
     _require_room(opened, wish.config.absolute().parent)
@@ -96,7 +96,7 @@ def plan_restore(archive: Path, wish: Wish) -> Plan:
     occupied = tuple(path for path in named if path.exists())
     _refuse(opened, config, wish, files, occupied)
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    return Plan(opened, config, wish, files, occupied, stamp)
+    return RestorePlan(opened, config, wish, files, occupied, stamp)
 
 
 def _require_room(archive: Archive, home: Path) -> None:
@@ -111,7 +111,7 @@ def _require_room(archive: Archive, home: Path) -> None:
         )
 
 
-def _configuration(archive: Archive, small: dict[str, bytes], wish: Wish) -> Config:
+def _configuration(archive: Archive, small: dict[str, bytes], wish: RestoreRequest) -> Config:
     if wish.store_only or not archive.manifest.holds(Content.CONFIG):
         return load(wish.config)
     try:
@@ -121,7 +121,7 @@ def _configuration(archive: Archive, small: dict[str, bytes], wish: Wish) -> Con
     return relative(parse(content, f"{archive.path}: {Content.CONFIG}"), wish.config)
 
 
-def _destinations(manifest: Manifest, config: Config, wish: Wish) -> dict[Content, Path]:
+def _destinations(manifest: Manifest, config: Config, wish: RestoreRequest) -> dict[Content, Path]:
     """The destinations of the files, as the configuration names them."""
     files: dict[Content, Path] = {}
     if not wish.store_only:
@@ -147,7 +147,7 @@ def _named(config: Config, files: dict[Content, Path]) -> list[Path]:
 def _refuse(
     archive: Archive,
     config: Config,
-    wish: Wish,
+    wish: RestoreRequest,
     files: dict[Content, Path],
     occupied: tuple[Path, ...],
 ) -> None:
@@ -182,7 +182,7 @@ def _listed(paths: list[Path] | tuple[Path, ...]) -> str:
 # --- restoring ------------------------------------------------------------------------------------
 
 
-def restore(plan: Plan) -> Restored:
+def restore(plan: RestorePlan) -> Restored:
     """Carries out the plan; after an error, all files are as before."""
     home = plan.wish.config.absolute().parent
     with explained(home):
@@ -217,7 +217,7 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _drafts(plan: Plan, home: Path) -> Iterator[dict[Content, Path]]:
+def _drafts(plan: RestorePlan, home: Path) -> Iterator[dict[Content, Path]]:
     """The draft of each file, beside its place; drafts of an interrupted restore are deleted."""
     places = {Content.STORE: home / Content.STORE, **plan.files}
     drafts = {content: _draft(path) for content, path in places.items()}
@@ -241,7 +241,7 @@ def _draft(path: Path) -> Path:
     return path.with_name(f".{path.name}.restoring")
 
 
-def _prepare(plan: Plan, draft: Path) -> Path | None:
+def _prepare(plan: RestorePlan, draft: Path) -> Path | None:
     """Checks the unpacked store, marks it as restored, and begins a new journal."""
     manifest = plan.manifest
     with closing(SqliteStore(draft, create=False)) as store:
@@ -253,14 +253,16 @@ def _prepare(plan: Plan, draft: Path) -> Path | None:
             faults = ["its sequence numbers are not those of the manifest"]
         if faults:
             raise BackupError(f"{plan.archive.path}: its store is damaged: {faults[0]}")
-        if plan.config.server.role is not Role.NONE:  # else there are no other servers to ask
+        if (
+            plan.config.server.role is not ConfiguredRole.NONE
+        ):  # else there are no other servers to ask
             with store.write() as tx:
                 put_mark(tx, f"backup of {manifest.server}, {manifest.created}")
         return begin_journal(store, plan.journal, last_lsn(plan.journal))
 
 
 def _exchange(
-    plan: Plan, drafts: dict[Content, Path], journal: Path | None, done: Restored
+    plan: RestorePlan, drafts: dict[Content, Path], journal: Path | None, done: Restored
 ) -> None:
     store = plan.files.get(Content.STORE)
     old = [] if store is None else [Path(f"{store}{c}") for c in _COMPANIONS]
@@ -278,7 +280,7 @@ def _exchange(
         _into_database(plan, drafts[Content.STORE])
 
 
-def _aside(plan: Plan, store: Path | None, path: Path) -> Path:
+def _aside(plan: RestorePlan, store: Path | None, path: Path) -> Path:
     """The name for a moved file; SQLite needs the store's companions beside it."""
     for companion in _COMPANIONS[1:]:
         if store is not None and path == Path(f"{store}{companion}"):
@@ -294,7 +296,7 @@ def _move(old: Path, new: Path, done: Restored) -> None:
         flush_directory(new.parent)
 
 
-def _into_database(plan: Plan, draft: Path) -> None:
+def _into_database(plan: RestorePlan, draft: Path) -> None:
     """Copies all rows into the database in one transaction."""
     url = plan.config.store.url
     with closing(SqliteStore(draft, create=False)) as source, claimed_store(url) as target:

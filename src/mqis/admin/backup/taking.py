@@ -25,7 +25,7 @@ from mqis.admin.backup.manifest import (
     PartitionEntry,
 )
 from mqis.config.file import ConfigError
-from mqis.config.sections import Config, Role
+from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store, without_passwords
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
@@ -182,7 +182,7 @@ def _describe(config: Config, store: Path, now: datetime) -> Manifest:
 def numbers_of(config: Config, view: View) -> Iterator[PartitionEntry]:
     """The numbers of each partition, and whether the server is its authority."""
     me = None
-    if config.server.role is not Role.NONE:
+    if config.server.role is not ConfiguredRole.NONE:
         try:
             me = identify(config, view)
         except ConfigError:

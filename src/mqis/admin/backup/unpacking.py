@@ -31,7 +31,7 @@ class UnpackError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     name: str
     size: int
 
@@ -46,7 +46,7 @@ class Unpacker:
         self._left = 0
         self._padding = 0
 
-    def next(self) -> Member | None:
+    def next(self) -> ArchiveMember | None:
         """The next file, None at the end; skips the unread rest of the one before."""
         for _ in self.blocks():
             pass
@@ -61,7 +61,7 @@ class Unpacker:
         if header.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
             raise UnpackError(f"{header.name!r} in it is not a plain file")
         self._expect(header.size if size is None else size)
-        return Member(header.name, self._left)
+        return ArchiveMember(header.name, self._left)
 
     def blocks(self) -> Iterator[bytes]:
         """Yields the rest of the file in blocks."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mqis.admin.promote.plan import (
-    Plan,
     PromoteError,
-    Step,
+    PromotePlan,
+    PromoteStep,
     machine_named,
     rewrite,
     site_of_machine,
@@ -22,7 +22,7 @@ from mqis.admin.promote.plan import (
 )
 from mqis.config.claims import claimed_store
 from mqis.config.file import load, override, read
-from mqis.config.sections import Config, Role
+from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.ports import View
@@ -34,7 +34,7 @@ from mqis.wire.mqds.values import props
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    plan: Plan
+    plan: PromotePlan
     file: Path
     psc: Seed
 
@@ -51,7 +51,7 @@ class Following:
                 tx.put_partition(replace(state, owner=self.psc.name))
         stored = read(self.file)
         values: dict[str, dict[str, object]] = {
-            "server": {"role": Role.BSC.value},
+            "server": {"role": ConfiguredRole.BSC.value},
             "replication": {"psc": self.psc.name, "seeds": self._seeds(stored)},
         }
         rewrite(self.file, override(stored, values, "promote"))
@@ -68,7 +68,7 @@ def plan_follow(file: Path, psc: str) -> Following:
     """Checks everything and returns the plan; changes nothing."""
     config = load(file)
     name = server_name(config)
-    if config.server.role not in (Role.BSC, Role.PSC):
+    if config.server.role not in (ConfiguredRole.BSC, ConfiguredRole.PSC):
         raise PromoteError(
             f"{name} is a {config.server.role.value}: only a PSC or a BSC can follow another server"
         )
@@ -94,25 +94,25 @@ def _plan(
     site: DirectoryObject,
     psc: DirectoryObject,
     checks: list[str],
-) -> Plan:
+) -> PromotePlan:
     if site_of_machine(view, psc).id != site.id:
         raise PromoteError(f"{psc.path} is not a server of site {site.path}")
     checks.append(f"{psc.path} is a server of {site.path}")
     before = text_of(site, PropId.S_PSC)
     was = config.server.role
     losses = ["changes that the new PSC does not have, as in every full synchronisation"]
-    if was is Role.PSC:
+    if was is ConfiguredRole.PSC:
         losses.append(f"changes that {name} made and that have reached no other server")
     steps = (
-        Step(name, f"its copy of site {site.path}: psc becomes {psc.path} (was {before})"),
-        Step(
+        PromoteStep(name, f"its copy of site {site.path}: psc becomes {psc.path} (was {before})"),
+        PromoteStep(
             name,
             f"{file}: server.role becomes bsc (was {was.value}), replication.psc {psc.path}, seeds",
         ),
-        Step(
+        PromoteStep(
             name,
             f"at its start, by itself: gets missing changes from {psc.path}, publishes its role",
         ),
     )
     title = f"{name} follows {psc.path} as the PSC of {site.path}"
-    return Plan(title, tuple(checks), steps, tuple(losses), (f"mqis serve --config {file}",))
+    return PromotePlan(title, tuple(checks), steps, tuple(losses), (f"mqis serve --config {file}",))

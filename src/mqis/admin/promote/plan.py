@@ -16,7 +16,7 @@ from mqis.config.privatefiles import write_private
 from mqis.config.sections import Config
 from mqis.config.stores import file_of, open_store
 from mqis.protocol.directory.objects import DirectoryObject, name_key
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.ports import Store, View
 from mqis.server.hosts import HostResolver
@@ -35,7 +35,7 @@ class PromoteError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PromoteStep:
     """A change, and the place where it is made; steps without an operator say "by itself"."""
 
     where: str
@@ -43,10 +43,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PromotePlan:
     title: str
     checks: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PromoteStep, ...]
     losses: tuple[str, ...]
     next: tuple[str, ...]
 
@@ -115,7 +115,7 @@ def backups_of(view: View, site: Guid, *without: str) -> list[str]:
     """The names of the backup controllers of a site, sorted."""
     others = {name_key(name) for name in without}
     machines = view.owned_by(ObjectType.MACHINE, site)
-    names = [m.path or "" for m in machines if Service.of(m).role is ServiceBits.BSC]
+    names = [m.path or "" for m in machines if ServiceAttributes.of(m).role is ServiceBits.BSC]
     return sorted(name for name in names if name_key(name) not in others)
 
 

@@ -17,9 +17,9 @@ from typing import Any
 from mqis.admin.backup.journal import begin_journal
 from mqis.admin.backup.taking import copy_of_store
 from mqis.admin.promote.plan import (
-    Plan,
     PromoteError,
-    Step,
+    PromotePlan,
+    PromoteStep,
     backups_of,
     machine_named,
     primaries_of,
@@ -30,7 +30,7 @@ from mqis.admin.promote.plan import (
 )
 from mqis.config.file import DEFAULT_NAME, default_toml, load, override, read
 from mqis.config.privatefiles import write_private
-from mqis.config.sections import Config, Role
+from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject, PurgeState, name_key
 from mqis.protocol.directory.ownership import enterprise
@@ -52,7 +52,7 @@ _ANY = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RebuildRequest:
     """The operator's options."""
 
     name: str
@@ -68,9 +68,9 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilding:
-    plan: Plan
+    plan: PromotePlan
     file: Path
-    wish: Wish
+    wish: RebuildRequest
     values: dict[str, dict[str, Any]]
 
     def carry_out(self) -> None:
@@ -121,13 +121,13 @@ def _id_of(config: Config) -> Guid:
     return config.replication.id
 
 
-def plan_rebuild(file: Path, wish: Wish) -> Rebuilding:
+def plan_rebuild(file: Path, wish: RebuildRequest) -> Rebuilding:
     """Checks everything and returns the plan; changes nothing. This server may be running."""
     config = load(file)
     here = server_name(config)
     if name_key(here) == name_key(wish.name):
         raise PromoteError(f"{here} is this server; another one's copy is needed to rebuild it")
-    if config.server.role is Role.NONE:
+    if config.server.role is ConfiguredRole.NONE:
         raise PromoteError(f"{here} does not replicate, so it has no copy of another server")
     if wish.to.exists() and (not wish.to.is_dir() or any(wish.to.iterdir())):
         raise PromoteError(f"{wish.to}: this directory is not empty; name a new one")
@@ -148,13 +148,13 @@ def plan_rebuild(file: Path, wish: Wish) -> Rebuilding:
     return Rebuilding(plan, file, wish, values)
 
 
-def _role(view: View, machine: DirectoryObject, site: DirectoryObject) -> Role:
+def _role(view: View, machine: DirectoryObject, site: DirectoryObject) -> ConfiguredRole:
     name = name_key(machine.path or "")
     root = enterprise(view)
     if root is not None and name_key(text_of(root, PropId.E_PECNAME)) == name:
-        return Role.PEC
+        return ConfiguredRole.PEC
     if name_key(text_of(site, PropId.S_PSC)) == name:
-        return Role.PSC
+        return ConfiguredRole.PSC
     raise PromoteError(
         f"{machine.path} is neither the PEC nor the PSC of {site.path}; a backup simply joins "
         "again: mqis join --role bsc"
@@ -171,9 +171,9 @@ def _whole(view: View) -> str:
     return "all partitions here are fully synchronised"
 
 
-def _seeds(members: Members, read_store: Any, role: Role) -> list[str]:
+def _seeds(members: Members, read_store: Any, role: ConfiguredRole) -> list[str]:
     """The seeds of a PSC: the PEC, with its key from the directory."""
-    if role is Role.PEC:
+    if role is ConfiguredRole.PEC:
         return []
     with read_store() as view:
         root = enterprise(view)
@@ -185,11 +185,11 @@ def _seeds(members: Members, read_store: Any, role: Role) -> list[str]:
 
 def _values(
     config: Config,
-    wish: Wish,
+    wish: RebuildRequest,
     *,
     machine: DirectoryObject,
     site: DirectoryObject,
-    role: Role,
+    role: ConfiguredRole,
     view: View,
     seeds: list[str],
 ) -> dict[str, dict[str, Any]]:
@@ -226,20 +226,22 @@ def _values(
 def _plan(
     view: View,
     config: Config,
-    wish: Wish,
+    wish: RebuildRequest,
     *,
     site: DirectoryObject,
-    role: Role,
+    role: ConfiguredRole,
     checks: list[str],
-) -> Plan:
+) -> PromotePlan:
     here, name = server_name(config), wish.name
     asked = [*primaries_of(view, name), *backups_of(view, site.id, name)]
-    owned = f"{site.path}" + (" and the enterprise" if role is Role.PEC else "")
+    owned = f"{site.path}" + (" and the enterprise" if role is ConfiguredRole.PEC else "")
     signed = "with the key that was kept" if wish.key else "with a new key"
     steps = (
-        Step(str(wish.to), f"a home for {name}: the copy of {here}, configuration, accounts"),
-        Step(str(wish.to), f"{name} keeps its name and GUID, as {role.value}, {signed}"),
-        Step(
+        PromoteStep(
+            str(wish.to), f"a home for {name}: the copy of {here}, configuration, accounts"
+        ),
+        PromoteStep(str(wish.to), f"{name} keeps its name and GUID, as {role.value}, {signed}"),
+        PromoteStep(
             name,
             f"at its start, by itself: asks {', '.join(asked) or 'no server'} for their copies of "
             f"{owned}, takes the last version of every object, and continues from the highest "
@@ -264,4 +266,4 @@ def _plan(
             f"replication.seeds of each, instead of an older one of {name}, and restart them"
         )
     title = f"{name} ({role.value} of {site.path}) is rebuilt from the copy of {here}"
-    return Plan(title, tuple(checks), steps, tuple(losses), tuple(after))
+    return PromotePlan(title, tuple(checks), steps, tuple(losses), tuple(after))

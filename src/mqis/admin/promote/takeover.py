@@ -14,9 +14,9 @@ from typing import Protocol
 
 from mqis.admin.join import Directory, publish_key
 from mqis.admin.promote.plan import (
-    Plan,
     PromoteError,
-    Step,
+    PromotePlan,
+    PromoteStep,
     backups_of,
     machine_named,
     primaries_of,
@@ -26,7 +26,7 @@ from mqis.admin.promote.plan import (
     sound_store,
 )
 from mqis.config.file import load, override, read
-from mqis.config.sections import Role
+from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.ports import View
@@ -53,7 +53,7 @@ class ChangingDirectory(Directory, Protocol):
 class Takeover:
     """A plan, with the data to carry it out."""
 
-    plan: Plan
+    plan: PromotePlan
     file: Path
     name: str
     site: str
@@ -73,7 +73,7 @@ class Takeover:
         stored = read(self.file)
         seeds = [s for s in stored.replication.seeds if _is(parse_seed(s).name, self.pec)]
         values: dict[str, dict[str, object]] = {
-            "server": {"role": Role.PSC.value},
+            "server": {"role": ConfiguredRole.PSC.value},
             "replication": {"psc": "", "pec": self.pec, "seeds": seeds},
         }
         rewrite(self.file, override(stored, values, "promote"))
@@ -96,7 +96,7 @@ def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> T
     """Checks everything and returns the plan; changes nothing."""
     config = load(file)
     name = server_name(config)
-    if config.server.role is not Role.BSC:
+    if config.server.role is not ConfiguredRole.BSC:
         raise PromoteError(
             f"{name} is a {config.server.role.value}: only a backup of the site can become its "
             "PSC; without a backup, and for a lost PEC, use mqis promote --rebuild NAME --to DIR"
@@ -132,23 +132,25 @@ def _plan(
     lost: str,
     pec: str,
     checks: list[str],
-) -> Plan:
+) -> PromotePlan:
     state = view.partition(site.id)
     number = "none" if state is None else str(state.last_seq)
     backups = backups_of(view, site.id, name, lost)
     asked = [*primaries_of(view, name, lost), *backups]
     steps = [
-        Step(pec, f"site {site.path}: psc becomes {name} (was {lost}), with the key of {name}"),
-        Step(name, f"{file}: server.role becomes psc, replication.psc is removed"),
-        Step(
+        PromoteStep(
+            pec, f"site {site.path}: psc becomes {name} (was {lost}), with the key of {name}"
+        ),
+        PromoteStep(name, f"{file}: server.role becomes psc, replication.psc is removed"),
+        PromoteStep(
             name,
             f"at its start, by itself: asks {', '.join(asked) or 'no server'} for their copies of "
             f"{site.path}, takes the last version of every object, and continues from the highest "
             f"number that any server has seen plus {_JUMP}",
         ),
-        Step(name, f"then, by itself: its machine object says psc, and that of {lost} bsc"),
+        PromoteStep(name, f"then, by itself: its machine object says psc, and that of {lost} bsc"),
         *(
-            Step(other, f"mqis promote --follow {name}, with that server stopped")
+            PromoteStep(other, f"mqis promote --follow {name}, with that server stopped")
             for other in backups
         ),
     ]
@@ -163,4 +165,4 @@ def _plan(
         f"if {lost} comes back, there: mqis promote --follow {name}; else delete its machine",
     )
     title = f"{name} becomes the PSC of {site.path} in the place of {lost}"
-    return Plan(title, tuple(checks), tuple(steps), losses, after)
+    return PromotePlan(title, tuple(checks), tuple(steps), losses, after)

@@ -36,9 +36,9 @@ async def open_console(guide: Guide, tour: Tour, seconds: float, *, once: bool) 
 def _start(stack: ExitStack, tour: Tour) -> str:
     from mqis.views.console.places import Places  # noqa: PLC0415
     from mqis.web.serving import running_console  # noqa: PLC0415
-    from mqis.web.settings import Settings  # noqa: PLC0415
+    from mqis.web.settings import ConsoleSettings  # noqa: PLC0415
 
-    settings = Settings(Places(tour.run), tour.run / "tables", port=0)
+    settings = ConsoleSettings(Places(tour.run), tour.run / "tables", port=0)
     return stack.enter_context(running_console(settings))
 
 

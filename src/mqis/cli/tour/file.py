@@ -22,7 +22,7 @@ from mqis.lab import demo
 from mqis.protocol.directory.lookup_query import Order, SortKey
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.read_mapping import read_property
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.sources import StoreSource
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
@@ -126,7 +126,7 @@ def _sites(guide: Guide, view: View) -> None:
         machines = list(view.owned_by(ObjectType.MACHINE, site.id))
         servers = []
         for machine in machines:
-            role = Service.of(machine).role
+            role = ServiceAttributes.of(machine).role
             if role is not None and role.name is not None:
                 roles[role.name] += 1
                 servers.append(f"{machine.path} ({role.name})")

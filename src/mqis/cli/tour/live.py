@@ -29,10 +29,10 @@ from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
 from mqis.enterprise.control import LOCK
 from mqis.enterprise.example import EXAMPLE
-from mqis.enterprise.launch import Enterprise, Launch
+from mqis.enterprise.launch import Launch, RunningEnterprise
 from mqis.enterprise.plan import parse_plan
 from mqis.enterprise.recovery import recover
-from mqis.enterprise.states import State
+from mqis.enterprise.states import ProcessState
 
 _LOOK_S = 0.05
 
@@ -89,7 +89,7 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
     )
     told: list[str] = []
     what = Launch(plan, directory / "run", administer, EXAMPLE, directory)
-    async with Enterprise(what, told.append) as enterprise:
+    async with RunningEnterprise(what, told.append) as enterprise:
         tour = Tour(enterprise, plan, directory)
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
@@ -102,7 +102,7 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
         for text in told:
             guide.line(f"   {text}", "dim")
         _show_servers(guide, tour)
-        ready = all(c.state is State.READY for c in enterprise.supervisor.children.values())
+        ready = all(c.state is ProcessState.READY for c in enterprise.supervisor.children.values())
         guide.confirm(
             f"five processes serve after {monotonic() - began:.1f} s; they accept only messages "
             "that the sender's key has signed",
@@ -113,12 +113,12 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
         yield tour
 
 
-async def _up(enterprise: Enterprise, bar: Callable[[float], None]) -> None:
+async def _up(enterprise: RunningEnterprise, bar: Callable[[float], None]) -> None:
     coming = asyncio.create_task(enterprise.bring_up())
     try:
         while not coming.done():
             states = [child.state for child in enterprise.supervisor.children.values()]
-            bar(states.count(State.READY))
+            bar(states.count(ProcessState.READY))
             await asyncio.wait({coming}, timeout=_LOOK_S)
         await coming
     finally:

@@ -109,7 +109,7 @@ def _jobs(guide: Guide, tour: Tour, episode: Episode, exports: Path) -> _Found:
     from mqis.pipeline.jobs.rebuild import rebuild  # noqa: PLC0415
     from mqis.pipeline.report import report  # noqa: PLC0415
     from mqis.pipeline.session import Engine, session  # noqa: PLC0415
-    from mqis.pipeline.tables import Tables  # noqa: PLC0415
+    from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
 
     rebuilt, page = tour.run / "before-deletes.jsonl", tour.run / "tables" / "report.html"
     noise = tour.run / "spark.log"
@@ -123,7 +123,7 @@ def _jobs(guide: Guide, tour: Tour, episode: Episode, exports: Path) -> _Found:
             bar(done)
             return result
 
-        tables = Tables(spark, tour.run / "tables")
+        tables = TableDirectory(spark, tour.run / "tables")
         journals = ",".join(node.journal for node in tour.nodes)
         read = job(lambda: ingest(tables, journals, str(exports)))
         found = job(lambda: audit(tables))

@@ -6,7 +6,7 @@ from mqis.cli.tour.guide import Guide
 from mqis.protocol.ports import View
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import Names
+from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.text import summary
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -28,10 +28,10 @@ def routes(guide: Guide, view: View, start: str, end: str) -> None:
     after = explain(rest, source.id, destination.id)
     _show(guide, after, rest)
     dearer = after.breakage is None and after.cost > before.cost
-    link = Names(snapshot).link(used.link)
+    link = ObjectNames(snapshot).link(used.link)
     guide.confirm(f"without {link} there is another route, at cost {after.cost}", dearer)
 
 
 def _show(guide: Guide, found: Explanation, snapshot: Snapshot) -> None:
-    for text, *style in summary(found, Names(snapshot)):
+    for text, *style in summary(found, ObjectNames(snapshot)):
         guide.line(f"   {text}", *style)

@@ -13,8 +13,8 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.enterprise.collect import collect
-from mqis.enterprise.launch import Enterprise
-from mqis.enterprise.plan import Plan
+from mqis.enterprise.launch import RunningEnterprise
+from mqis.enterprise.plan import RunPlan
 from mqis.enterprise.polling import fetch
 from mqis.enterprise.roster import roster_of_nodes
 from mqis.enterprise.setup import password_of
@@ -22,7 +22,7 @@ from mqis.enterprise.status import EnterpriseStatus
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.authentication.initiator import Credentials as Secret
+from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.server.monitoring.status import ServerStatus
@@ -33,7 +33,7 @@ _LOOK_S = 0.1
 
 
 class Tour:
-    def __init__(self, enterprise: Enterprise, plan: Plan, directory: Path) -> None:
+    def __init__(self, enterprise: RunningEnterprise, plan: RunPlan, directory: Path) -> None:
         self.enterprise = enterprise
         self.plan = plan
         self.directory = directory

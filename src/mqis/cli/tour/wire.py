@@ -25,8 +25,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Store
 from mqis.protocol.security.information import SecurityInformation
 from mqis.runtime.authentication.account import Account
-from mqis.runtime.authentication.initiator import Credentials as Secret
-from mqis.runtime.authentication.initiator import PyspnegoInitiator
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
@@ -79,7 +78,7 @@ async def _walk(guide: Guide, config: Config, account: Account, password: str) -
         assert ready.mapper_port is not None
         address = ServerAddress(ready.address, mapper_port=ready.mapper_port)
         await _refused(guide, address)
-        initiator = PyspnegoInitiator(Secret(account.name, account.domain, password))
+        initiator = PyspnegoInitiator(LogonCredentials(account.name, account.domain, password))
         credentials = Credentials(initiator, AuthType.SPNEGO, AuthLevel.PRIVACY, address.host)
         async with await DirectoryClient.connect(
             [address], credentials=credentials, gss=initiator

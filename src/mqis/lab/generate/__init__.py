@@ -5,6 +5,6 @@ servers simply arrives, unless it has a planted fault. The same plan gives the s
 """
 
 from mqis.lab.generate.generate import Generated, generate
-from mqis.lab.generate.plan import GenerateError, Plan
+from mqis.lab.generate.plan import GenerateError, GeneratePlan
 
-__all__ = ["GenerateError", "Generated", "Plan", "generate"]
+__all__ = ["GenerateError", "GeneratePlan", "Generated", "generate"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mqis.lab.generate.plan import Member
+from mqis.lab.generate.plan import PlannedServer
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.replication.changes import propagated
 from mqis.protocol.replication.journaling import local_record
@@ -21,7 +21,7 @@ from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_rec
 from mqis.wire.journal.patterns import RecordPattern, fixed_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import DirectoryChange
-from mqis.wire.mqdsrp.messages import ChangePropagation, Message, Operation, encode_message
+from mqis.wire.mqdsrp.messages import ChangePropagation, Message, MessageOperation, encode_message
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
 
@@ -34,7 +34,7 @@ _WRITING, _TRAVEL = (50, 900), (2000, 40_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class ChangeUnderWay:
     """A change in transit, and the type and identifier of its object."""
 
     change: DirectoryChange
@@ -44,7 +44,9 @@ class Sent:
     applied: bytes
 
     @classmethod
-    def of(cls, change: DirectoryChange, object_type: ObjectType, object_id: Guid) -> Sent:
+    def of(
+        cls, change: DirectoryChange, object_type: ObjectType, object_id: Guid
+    ) -> ChangeUnderWay:
         record = change_record(
             0, RecordState.APPLIED, change, object_type, object_id, message=_ANY, session=1
         )
@@ -102,7 +104,7 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class DeliveryHop:
     source: str
     target: str
 
@@ -112,13 +114,13 @@ class Mishap:
     """A fault of one message, at one step of its path."""
 
     kind: str
-    hop: Hop
+    hop: DeliveryHop
 
 
 class Delivery:
     """Delivers messages; each arrives before the next change is made, unless it has a mishap."""
 
-    def __init__(self, members: Sequence[Member], directory: Path, random: Random) -> None:
+    def __init__(self, members: Sequence[PlannedServer], directory: Path, random: Random) -> None:
         self.members = {member.name: member for member in members}
         self.now_us = 0
         #: Servers that are away: nothing is sent to them.
@@ -150,11 +152,11 @@ class Delivery:
         others = [psc for psc in self._pscs if psc != name] if all_pscs else []
         return [n for n in (*others, *self._backups[name]) if n not in self.away]
 
-    def path(self, partition: Guid, server: str) -> list[Hop]:
+    def path(self, partition: Guid, server: str) -> list[DeliveryHop]:
         """The steps from the authority of a partition to a server."""
         authority, psc = self.authorities[partition], self.members[server].psc
         stops = [authority, *([psc] if psc not in (authority, server) else []), server]
-        return [Hop(a, b) for a, b in pairwise(stops)]
+        return [DeliveryHop(a, b) for a, b in pairwise(stops)]
 
     def below(self, server: str) -> list[str]:
         """A server and the BSCs that get all changes from it."""
@@ -162,15 +164,15 @@ class Delivery:
 
     # --- changes ----------------------------------------------------------------------------------
 
-    def made(self, change: OwnChange) -> Sent:
+    def made(self, change: OwnChange) -> ChangeUnderWay:
         """Records a change in the authority's journal; returns it for sending."""
         outgoing = propagated(change, SequenceNumber.MIN)
         obj = change.obj
         book = self._books[self.authorities[obj.partition]]
         book.write(local_record(change, outgoing, self.now_us))
-        return Sent.of(outgoing, obj.type, obj.id)
+        return ChangeUnderWay.of(outgoing, obj.type, obj.id)
 
-    def send(self, batch: Sequence[Sent], mishap: Mishap | None = None) -> None:
+    def send(self, batch: Sequence[ChangeUnderWay], mishap: Mishap | None = None) -> None:
         """Sends changes of one partition to all other servers."""
         authority = self.authorities[batch[0].change.partition]
         body = self._body(authority, batch)
@@ -178,34 +180,41 @@ class Delivery:
         latest = start
         for target in self.neighbors(authority, all_pscs=True):
             self.now_us = start
-            self._propagate(Hop(authority, target), batch, body, mishap)
+            self._propagate(DeliveryHop(authority, target), batch, body, mishap)
             latest = max(latest, self.now_us)
         self.now_us = latest
 
-    def _body(self, source: str, batch: Sequence[Sent]) -> bytes:
+    def _body(self, source: str, batch: Sequence[ChangeUnderWay]) -> bytes:
         changes = tuple([sent.change for sent in batch])
         return encode_message(ChangePropagation(self.members[source].site, changes))
 
     def _propagate(
-        self, hop: Hop, batch: Sequence[Sent], body: bytes, mishap: Mishap | None
+        self, hop: DeliveryHop, batch: Sequence[ChangeUnderWay], body: bytes, mishap: Mishap | None
     ) -> None:
         fate = mishap.kind if mishap is not None and mishap.hop == hop else ""
-        if not self._message(hop, Operation.CHANGE_PROPAGATION, body, batch, fate):
+        if not self._message(hop, MessageOperation.CHANGE_PROPAGATION, body, batch, fate):
             return
         backups = self.neighbors(hop.target, all_pscs=False)
         if backups:
             passed_on = self._body(hop.target, batch)
             for backup in backups:
-                self._propagate(Hop(hop.target, backup), batch, passed_on, mishap)
+                self._propagate(DeliveryHop(hop.target, backup), batch, passed_on, mishap)
 
-    def send_message(self, hop: Hop, message: Message, batch: Sequence[Sent] = ()) -> None:
+    def send_message(
+        self, hop: DeliveryHop, message: Message, batch: Sequence[ChangeUnderWay] = ()
+    ) -> None:
         """Sends any other message, which arrives; the receiver applies the changes of ``batch``."""
         self._message(hop, message.OPERATION, encode_message(message), batch)
 
     # --- the records ------------------------------------------------------------------------------
 
     def _message(
-        self, hop: Hop, operation: int, body: bytes, batch: Sequence[Sent], fate: str = ""
+        self,
+        hop: DeliveryHop,
+        operation: int,
+        body: bytes,
+        batch: Sequence[ChangeUnderWay],
+        fate: str = "",
     ) -> bool:
         """Records a message at both ends; returns whether the receiver accepted it."""
         if fate == "never_sent":
@@ -233,7 +242,7 @@ class Delivery:
 
     def _record_state(
         self,
-        hop: Hop,
+        hop: DeliveryHop,
         state: RecordState,
         number: int,
         *,
@@ -248,11 +257,11 @@ class Delivery:
 
     def _receive(
         self,
-        hop: Hop,
+        hop: DeliveryHop,
         number: int,
         operation: int,
         body: bytes,
-        batch: Sequence[Sent],
+        batch: Sequence[ChangeUnderWay],
         *,
         refuse: bool,
     ) -> None:
@@ -268,7 +277,7 @@ class Delivery:
             last = batch[-1].change
             self.reached[hop.target, last.partition] = last.seq
 
-    def _refuse(self, hop: Hop, number: int, batch: Sequence[Sent]) -> None:
+    def _refuse(self, hop: DeliveryHop, number: int, batch: Sequence[ChangeUnderWay]) -> None:
         message = MessageIdentifier(self.members[hop.source].id, number)
         for sent in batch:
             record = change_record(self.now_us, RecordState.REFUSED, sent.change, 0, sent.object_id)

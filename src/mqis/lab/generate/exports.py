@@ -7,9 +7,9 @@ from heapq import merge
 from pathlib import Path
 from random import Random
 
-from mqis.lab.generate.faults import Held
-from mqis.lab.generate.plan import ENTERPRISE_NAME, Member
-from mqis.protocol.directory.export_format import ORDER, Header, format_entry, format_header
+from mqis.lab.generate.faults import PlantedState
+from mqis.lab.generate.plan import ENTERPRISE_NAME, PlannedServer
+from mqis.protocol.directory.export_format import ORDER, ExportHeader, format_entry, format_header
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
 from mqis.protocol.ports import View
 from mqis.protocol.replication.applying import stored
@@ -21,7 +21,7 @@ from mqis.wire.seqnum import SequenceNumber
 
 _Key = tuple[int, bytes]
 _Place = {kind: place for place, kind in enumerate(ORDER)}
-Overrides = Mapping[tuple[str, Guid], Held]
+Overrides = Mapping[tuple[str, Guid], PlantedState]
 
 
 def replica_of(obj: DirectoryObject) -> DirectoryObject:
@@ -33,7 +33,7 @@ def replica_of(obj: DirectoryObject) -> DirectoryObject:
 class Exports:
     """The exports of all servers; lines are formatted once, as most servers hold the same."""
 
-    def __init__(self, view: View, members: Iterable[Member], overrides: Overrides) -> None:
+    def __init__(self, view: View, members: Iterable[PlannedServer], overrides: Overrides) -> None:
         self._view = view
         self._members = list(members)
         self._overrides = overrides
@@ -52,11 +52,11 @@ class Exports:
         directory.mkdir(parents=True)
         for member in self._members:
             lines = list(self._lines(member, random))
-            header = Header(ENTERPRISE_NAME, tuple(self._view.partitions()), len(lines))
+            header = ExportHeader(ENTERPRISE_NAME, tuple(self._view.partitions()), len(lines))
             path = directory / f"{member.name}.jsonl"
             path.write_text("\n".join([format_header(header), *lines, ""]), encoding="ascii")
 
-    def _lines(self, member: Member, random: Random) -> Iterator[str]:
+    def _lines(self, member: PlannedServer, random: Random) -> Iterator[str]:
         base = (
             (key, line)
             for key, obj in self._objects
@@ -75,7 +75,7 @@ class Exports:
                 if (member.name, tombstone.id) not in self._overrides:
                     yield format_entry(tombstone)
 
-    def _line(self, member: Member, obj: DirectoryObject, random: Random) -> str | None:
+    def _line(self, member: PlannedServer, obj: DirectoryObject, random: Random) -> str | None:
         held = self._overrides.get((member.name, obj.id))
         if held is not None:
             return None if held.obj is None else format_entry(replica_of(held.obj))
@@ -87,7 +87,7 @@ class Exports:
         return self._replicas[obj.id]
 
 
-def _authority_of(member: Member, partition: Guid) -> bool:
+def _authority_of(member: PlannedServer, partition: Guid) -> bool:
     if partition == Guid.NULL:
         return member.role is Role.PEC
     return member.role is not Role.BSC and member.site == partition

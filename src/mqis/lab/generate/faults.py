@@ -20,7 +20,7 @@ _UNFINISHED = 90
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class PlantedFault:
     """One difference of one server that an audit has to find."""
 
     server: str
@@ -70,7 +70,7 @@ class JournalDamage:
 
 
 @dataclass(slots=True)
-class Held:
+class PlantedState:
     """The wrong object that a replica holds; None if it holds none."""
 
     obj: DirectoryObject | None

@@ -10,24 +10,24 @@ from pathlib import Path
 from mqis.lab.generate.delivery import (
     EXPIRED_BECAUSE,
     REFUSED_BECAUSE,
+    ChangeUnderWay,
     Delivery,
-    Hop,
+    DeliveryHop,
     Mishap,
-    Sent,
 )
 from mqis.lab.generate.exports import Exports, replica_of
 from mqis.lab.generate.faults import (
     DIFFERENCES,
     MISHAPS,
     Duplicate,
-    Fault,
     Gap,
-    Held,
     JournalDamage,
+    PlantedFault,
+    PlantedState,
     damage_journal,
 )
-from mqis.lab.generate.history import History
-from mqis.lab.generate.plan import GenerateError, Member, Plan
+from mqis.lab.generate.history import ChangeHistory
+from mqis.lab.generate.plan import GenerateError, GeneratePlan, PlannedServer
 from mqis.lab.generate.synchronizing import catch_up
 from mqis.protocol.directory.objects import DirectoryObject, Scope
 from mqis.protocol.ports import Transaction
@@ -56,12 +56,12 @@ Progress = Callable[[int, int], None]
 class Generated:
     """The result: the enterprise, and everything that an audit has to find in it."""
 
-    plan: Plan
-    members: list[Member]
+    plan: GeneratePlan
+    members: list[PlannedServer]
     changes: int = 0
     #: The number of answered sync requests.
     rounds: int = 0
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[PlantedFault] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     damage: list[JournalDamage] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Generated:
 
 
 def generate(
-    plan: Plan, directory: Path, progress: Progress = lambda done, total: None
+    plan: GeneratePlan, directory: Path, progress: Progress = lambda done, total: None
 ) -> Generated:
     """Fills a new directory with ``journals``, ``exports`` and ``manifest.json``."""
     if directory.exists() and any(directory.iterdir()):
@@ -102,17 +102,17 @@ def generate(
 
 
 class _Run:
-    def __init__(self, plan: Plan, tx: Transaction, directory: Path) -> None:
+    def __init__(self, plan: GeneratePlan, tx: Transaction, directory: Path) -> None:
         self.plan = plan
         self.tx = tx
         self.directory = directory
-        self.history = History(plan, tx)
+        self.history = ChangeHistory(plan, tx)
         self.random = self.history.random
         self.delivery = Delivery(self.history.members, directory / "journals", self.random)
         self.result = Generated(plan, self.history.members)
         self._now = _EPOCH_US
-        self._waiting: dict[Guid, list[Sent]] = {}
-        self._overrides: dict[tuple[str, Guid], Held] = {}
+        self._waiting: dict[Guid, list[ChangeUnderWay]] = {}
+        self._overrides: dict[tuple[str, Guid], PlantedState] = {}
         backups = [m.name for m in self.history.members if m.role is Role.BSC]
         #: The server whose journal is damaged, so that missing records prove nothing.
         self._damaged = backups[-1] if backups and plan.faults else ""
@@ -181,7 +181,7 @@ class _Run:
         place = self.directory / "journals" / self._damaged
         self.result.damage += damage_journal(place, self._damaged)
 
-    def _hop(self, target: str = "") -> tuple[Guid, Hop]:
+    def _hop(self, target: str = "") -> tuple[Guid, DeliveryHop]:
         """A random partition, and the last step of its path to ``target`` or a random server."""
         sites = sorted({m.site for m in self.history.members})
         names = [m.name for m in self.history.members if m.name != self._damaged]
@@ -191,7 +191,7 @@ class _Run:
             if way[-1].source != way[-1].target:
                 return partition, way[-1]
 
-    def _plant(self, kind: str, what: str, where: tuple[Guid, Hop]) -> None:
+    def _plant(self, kind: str, what: str, where: tuple[Guid, DeliveryHop]) -> None:
         partition, hop = where
         queue = self._ordinary(partition) if what != "missing" else None
         self._tick()
@@ -203,14 +203,14 @@ class _Run:
         reached = [hop.target] if kind == "corrupted" else self.delivery.below(hop.target)
         for server in reached:
             held = _corrupted(after) if kind == "corrupted" and after is not None else before
-            self._overrides[server, sent.object_id] = Held(held)
+            self._overrides[server, sent.object_id] = PlantedState(held)
             certain = hop.target != self._damaged
             cause = kind if certain else "unknown"
             reason = _REASONS.get(kind, "") if certain else ""
             found = _difference(after, held)
             assert found.kind == what, (found, what)
             self.result.faults.append(
-                Fault(
+                PlantedFault(
                     server,
                     what,
                     cause,
@@ -266,9 +266,9 @@ class _Run:
             SequenceNumber.MIN,
             props({**like.properties, PropId.Q_PATHNAME: name}),
         )
-        self._overrides[hop.target, id_] = Held(stray)
+        self._overrides[hop.target, id_] = PlantedState(stray)
         self.result.faults.append(
-            Fault(
+            PlantedFault(
                 hop.target,
                 "extra",
                 _FOREIGN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from mqis.lab.demo import SeededEntropy
-from mqis.lab.generate.plan import ENTERPRISE_NAME, Member, Plan, name_of
+from mqis.lab.generate.plan import ENTERPRISE_NAME, GeneratePlan, PlannedServer, name_of
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition, Scope
 from mqis.protocol.directory.ownchange import OwnChange
@@ -24,16 +24,16 @@ _DESCRIPTOR = parse_sddl("O:BAG:BAD:P(A;;GA;;;BA)(A;;0x20026;;;AU)").to_bytes()
 _WORDS = ("orders", "invoices", "payments", "shipping", "audit", "cache", "errors", "replies")
 
 
-class History:
+class ChangeHistory:
     """Makes changes one at a time, all in one transaction."""
 
-    def __init__(self, plan: Plan, tx: Transaction) -> None:
+    def __init__(self, plan: GeneratePlan, tx: Transaction) -> None:
         self.plan = plan
         self.tx = tx
         self.random = Random(plan.seed)
         self.entropy = SeededEntropy(plan.seed)
         self.now_us = 0
-        self.members: list[Member] = []
+        self.members: list[PlannedServer] = []
         self.queues: list[DirectoryObject] = []
         #: Machine names by site; all of them under None.
         self._machines: dict[Guid | None, list[str]] = {None: []}
@@ -46,11 +46,11 @@ class History:
         for index, site in enumerate(self._sites):
             psc = name_of(index, "psc")
             role = Role.PSC if index else Role.PEC
-            self.members.append(Member(psc, self.entropy.guid(), site, role, psc))
+            self.members.append(PlannedServer(psc, self.entropy.guid(), site, role, psc))
         for index in range(self.plan.backup_count):
             name, site = name_of(index, "bsc"), self._sites[index]
             psc = self.members[index].name
-            self.members.append(Member(name, self.entropy.guid(), site, Role.BSC, psc))
+            self.members.append(PlannedServer(name, self.entropy.guid(), site, Role.BSC, psc))
 
     def take(self) -> list[OwnChange]:
         """Returns the changes since the last call."""

@@ -16,7 +16,7 @@ class GenerateError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GeneratePlan:
     """The enterprise to make. ``backups`` is the number of sites with a BSC; None: two of three."""
 
     sites: int = 3
@@ -66,7 +66,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PlannedServer:
     """A directory server."""
 
     name: str

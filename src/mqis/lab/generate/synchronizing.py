@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mqis.lab.generate.delivery import Delivery, Hop, Sent
-from mqis.lab.generate.plan import Member
+from mqis.lab.generate.delivery import ChangeUnderWay, Delivery, DeliveryHop
+from mqis.lab.generate.plan import PlannedServer
 from mqis.protocol.directory.objects import DeletedObject, Partition, Scope
 from mqis.protocol.ports import Change, View
 from mqis.protocol.replication.changes import synchronized
@@ -25,7 +25,7 @@ class _Part:
     from_seq: SequenceNumber
     to_seq: SequenceNumber
     is_last: bool
-    batch: tuple[Sent, ...]
+    batch: tuple[ChangeUnderWay, ...]
 
 
 def catch_up(delivery: Delivery, view: View) -> int:
@@ -51,7 +51,7 @@ def catch_up(delivery: Delivery, view: View) -> int:
 
 
 def _synchronize(
-    delivery: Delivery, member: Member, source: str, state: Partition, parts: Sequence[_Part]
+    delivery: Delivery, member: PlannedServer, source: str, state: Partition, parts: Sequence[_Part]
 ) -> int:
     site = delivery.members[source].site
     for part in parts:
@@ -65,7 +65,7 @@ def _synchronize(
             0 if member.role is Role.BSC else 1,
             member.name,
         )
-        delivery.send_message(Hop(member.name, source), request)
+        delivery.send_message(DeliveryHop(member.name, source), request)
         reply = SyncReply(
             site,
             state.id,
@@ -75,7 +75,7 @@ def _synchronize(
             Sync0.NONE if part.is_last else Sync0.MORE,
             tuple(sent.change for sent in part.batch),
         )
-        delivery.send_message(Hop(source, member.name), reply, part.batch)
+        delivery.send_message(DeliveryHop(source, member.name), reply, part.batch)
     delivery.reached[member.name, state.id] = state.last_seq
     return len(parts)
 
@@ -84,7 +84,7 @@ def _parts(
     state: Partition, changes: Iterator[Change], begin: SequenceNumber, scope: int
 ) -> Iterator[_Part]:
     """Divides the changes after ``begin`` into replies, as ``serving`` does."""
-    batch: list[Sent] = []
+    batch: list[ChangeUnderWay] = []
     size, previous = 0, begin
     for found in visible(changes, scope):
         change = synchronized(found, previous, state.purged_seq)
@@ -93,6 +93,6 @@ def _parts(
             yield _Part(begin, previous, False, tuple(batch))
             begin, batch, size = previous, [], len(change.encoded)
         kind = found.object_type if isinstance(found, DeletedObject) else found.type
-        batch.append(Sent.of(change, kind, found.id))
+        batch.append(ChangeUnderWay.of(change, kind, found.id))
         previous = change.seq
     yield _Part(begin, state.last_seq, True, tuple(batch))

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.ingest import empty, objects_of
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.causes import causes, journals, unexplained
 from mqis.pipeline.transforms.divergence import Replicas, differences
 from mqis.pipeline.transforms.expressions import guid_text, type_label
@@ -24,7 +24,7 @@ class Audited:
     unaudited: tuple[str, ...]
 
 
-def audit(tables: Tables) -> Audited:
+def audit(tables: TableDirectory) -> Audited:
     """Writes ``divergence`` from ``objects``, ``partitions``, ``records`` and ``errors``."""
     objects, partitions = objects_of(tables), tables.read("partitions")
     session = tables.session

@@ -10,7 +10,7 @@ from functools import cached_property
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 
 #: A server that takes over a partition skips twice as many numbers. If the first number is smaller
 #: than this, earlier changes are missing.
@@ -18,7 +18,7 @@ SKIPPED = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class JournalExtent:
     """The extent of one server's journal, as far as it was ingested."""
 
     first: int
@@ -36,7 +36,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PartitionSnapshot:
     """The state of one partition in one snapshot of its owner."""
 
     server: str
@@ -57,14 +57,14 @@ class Moment:
 class Beginnings:
     """The journals and snapshots that a rebuild can start from."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: TableDirectory) -> None:
         self._tables = tables
         self.held = _read_extents(tables)
         self.snapshots = _read_snapshots(tables)
 
     def of(
         self, partition: bytes, makers: Collection[str], first_seq: int, moment: Moment
-    ) -> Snapshot | None:
+    ) -> PartitionSnapshot | None:
         """Returns the newest snapshot before ``moment``; None if the journals have every change.
 
         ``makers`` are the servers that made changes of the partition, ``first_seq`` is the number
@@ -86,19 +86,19 @@ class Beginnings:
         held = self.held.get(server)
         return held is not None and held.is_whole
 
-    def _continues(self, snapshot: Snapshot) -> bool:
+    def _continues(self, snapshot: PartitionSnapshot) -> bool:
         """Returns whether the journal has every record since the snapshot."""
         held = self.held.get(snapshot.server)
         return held is not None and held.is_unbroken and held.first <= snapshot.lsn + 1
 
-    def _is_before(self, snapshot: Snapshot, moment: Moment) -> bool:
+    def _is_before(self, snapshot: PartitionSnapshot, moment: Moment) -> bool:
         if moment.seq is not None:
             return snapshot.last_seq <= moment.seq
         assert moment.time is not None
         taken = self._time_of(snapshot)
         return taken is not None and taken <= moment.time
 
-    def _time_of(self, snapshot: Snapshot) -> datetime | None:
+    def _time_of(self, snapshot: PartitionSnapshot) -> datetime | None:
         """The latest time that it can have been taken: that of its last record, or of the next."""
         if snapshot.lsn == 0:
             return datetime.min.replace(tzinfo=UTC)
@@ -114,7 +114,7 @@ class Beginnings:
         rows = found.select("server", "lsn", F.unix_micros("time").alias("us")).collect()
         return {(r[0], r[1]): datetime.fromtimestamp(r[2] / 1e6, tz=UTC) for r in rows}
 
-    def _explain(self, name: str, mine: list[Snapshot], first_seq: int) -> str:
+    def _explain(self, name: str, mine: list[PartitionSnapshot], first_seq: int) -> str:
         held = self.held.get(name)
         if held is None:
             return f"there is no journal of {name}, so its past cannot be rebuilt; ingest it first"
@@ -130,7 +130,7 @@ class Beginnings:
         )
 
 
-def _read_extents(tables: Tables) -> dict[str, Held]:
+def _read_extents(tables: TableDirectory) -> dict[str, JournalExtent]:
     records = tables.read("records")
     rows = records.groupBy("server").agg(
         F.min("lsn").alias("first"), F.max("lsn").alias("last"), F.count_distinct("lsn").alias("n")
@@ -140,15 +140,15 @@ def _read_extents(tables: Tables) -> dict[str, Held]:
         faults = tables.read("errors").filter(F.col("source") == "journal")
         damaged = {row["server"] for row in faults.select("server").distinct().collect()}
     return {
-        row["server"]: Held(row["first"], row["last"], row["n"], row["server"] in damaged)
+        row["server"]: JournalExtent(row["first"], row["last"], row["n"], row["server"] in damaged)
         for row in rows.collect()
     }
 
 
-def _read_snapshots(tables: Tables) -> list[Snapshot]:
+def _read_snapshots(tables: TableDirectory) -> list[PartitionSnapshot]:
     """The snapshots, of each server only the partitions that it owns."""
     if not tables.has("snapshot_partitions"):
         return []
     own = tables.read("snapshot_partitions").filter(F.lower("owner") == F.lower("server"))
     rows = own.select("server", "lsn", "partition", "last_seq", "purged_seq").collect()
-    return [Snapshot(r[0], r[1], bytes(r[2]), r[3], r[4]) for r in rows]
+    return [PartitionSnapshot(r[0], r[1], bytes(r[2]), r[3], r[4]) for r in rows]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 
 
-def conversations(tables: Tables) -> dict[str, int]:
+def conversations(tables: TableDirectory) -> dict[str, int]:
     """Writes the table from ``packets``; returns the number of messages of each protocol."""
     made = tables.write("conversations", added_up(tables.read("packets")).coalesce(1))
     totals = made.groupBy("protocol").agg(F.sum("messages").alias("n")).orderBy("protocol")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.history import changes, versions
 from mqis.pipeline.transforms.rebuild import local_changes
 
@@ -15,7 +15,7 @@ class Recorded:
     versions: int
 
 
-def history(tables: Tables) -> Recorded:
+def history(tables: TableDirectory) -> Recorded:
     """Writes both tables from ``records``."""
     records = tables.read("records")
     made = tables.write("changes", changes(local_changes(records), records))

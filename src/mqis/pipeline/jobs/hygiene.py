@@ -6,18 +6,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.ingest import objects_of
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.current import current
 from mqis.pipeline.transforms.expressions import guid_text, type_label
 from mqis.pipeline.transforms.hygiene import hygiene as findings
 
 
-def directory(tables: Tables) -> DataFrame:
+def directory(tables: TableDirectory) -> DataFrame:
     """The current directory, from ``objects`` and ``partitions``."""
     return current(objects_of(tables), tables.read("partitions"))
 
 
-def hygiene(tables: Tables) -> dict[str, int]:
+def hygiene(tables: TableDirectory) -> dict[str, int]:
     """Writes both tables; returns the number of findings of each check."""
     held = directory(tables)
     readable = held.select(

@@ -17,7 +17,7 @@ from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.directory import export_files
 from mqis.pipeline.sources.files import paths_in
 from mqis.pipeline.sources.journal import PATTERN
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,9 @@ class Ingested:
     packets: int = 0
 
 
-def ingest(tables: Tables, journals: str = "", exports: str = "", captures: str = "") -> Ingested:
+def ingest(
+    tables: TableDirectory, journals: str = "", exports: str = "", captures: str = ""
+) -> Ingested:
     """Reads what is given into tables; tables of other inputs stay as they are.
 
     Each argument is a file or directory, or several with commas.
@@ -62,7 +64,7 @@ def ingest(tables: Tables, journals: str = "", exports: str = "", captures: str 
     return _count(tables)
 
 
-def _journals(tables: Tables, path: str) -> DataFrame:
+def _journals(tables: TableDirectory, path: str) -> DataFrame:
     session = tables.session
     records = sources.journal(session, path, [*schemas.RECORDS.fieldNames(), "error"])
     tables.write("records", records.filter("error is null").drop("error"), by=["server"])
@@ -71,7 +73,7 @@ def _journals(tables: Tables, path: str) -> DataFrame:
     return _as_errors(damage, "journal")
 
 
-def _exports(tables: Tables, path: str) -> list[DataFrame]:
+def _exports(tables: TableDirectory, path: str) -> list[DataFrame]:
     session = tables.session
     # Lines that cannot be read stay in the table, so that exports are parsed only once.
     objects = tables.write("objects", sources.directory(session, path), by=["server"])
@@ -92,21 +94,21 @@ def _as_errors(rows: DataFrame, source: str) -> DataFrame:
     )
 
 
-def _captures(tables: Tables, path: str) -> DataFrame:
+def _captures(tables: TableDirectory, path: str) -> DataFrame:
     """Writes ``packets`` and returns their errors, which stay in ``packets`` as well."""
     packets = tables.write("packets", sources.capture(tables.session, path))
     unread = packets.filter("error is not null").withColumn("server", F.lit(None).cast("string"))
     return _as_errors(unread, "capture")
 
 
-def _other_errors(tables: Tables, read_again: list[str]) -> list[DataFrame]:
+def _other_errors(tables: TableDirectory, read_again: list[str]) -> list[DataFrame]:
     """Errors from earlier runs, for inputs that this run does not read again."""
     if not tables.has("errors"):
         return []
     return [tables.read("errors").filter(~F.col("source").isin(read_again))]
 
 
-def _count(tables: Tables) -> Ingested:
+def _count(tables: TableDirectory) -> Ingested:
     def by_server(name: str, frame: Callable[[], DataFrame]) -> dict[str, int]:
         rows = frame().groupBy("server").count().collect() if tables.has(name) else []
         return {row["server"]: row["count"] for row in rows}
@@ -125,7 +127,7 @@ def _count(tables: Tables) -> Ingested:
     )
 
 
-def objects_of(tables: Tables) -> DataFrame:
+def objects_of(tables: TableDirectory) -> DataFrame:
     """The table ``objects`` without the lines that could not be read."""
     return tables.read("objects").filter("error is null").drop("error")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqis.pipeline.jobs.ingest import empty
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms import progress
 from mqis.pipeline.transforms.causes import journals
 from mqis.pipeline.transforms.settling import settled
@@ -18,7 +18,7 @@ class Progressed:
     duplicates: int
 
 
-def lag(tables: Tables) -> Progressed:
+def lag(tables: TableDirectory) -> Progressed:
     """Writes the tables from ``records``; ``margins`` only if there are ``partitions`` too."""
     session = tables.session
     records = tables.read("records")

@@ -14,11 +14,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.jobs.beginnings import Beginnings, Moment, Snapshot
+from mqis.pipeline.jobs.beginnings import Beginnings, Moment, PartitionSnapshot
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
-from mqis.protocol.directory.export_format import Header, format_header, parse_entry
+from mqis.protocol.directory.export_format import ExportHeader, format_header, parse_entry
 from mqis.protocol.directory.objects import DirectoryObject, Partition
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -42,11 +42,11 @@ class _Past:
     owner: str
     last_seq: int
     purged_seq: int
-    base: Snapshot | None
+    base: PartitionSnapshot | None
 
 
 def rebuild(
-    tables: Tables,
+    tables: TableDirectory,
     out: Path,
     *,
     at_time: datetime | None = None,
@@ -68,7 +68,7 @@ def rebuild(
     finally:
         changes.unpersist()
     states = tuple(_partition(past[key]) for key in sorted(past))
-    header = Header(_enterprise(kept), states, len(kept))
+    header = ExportHeader(_enterprise(kept), states, len(kept))
     aside = out.with_name(f"{out.name}.part")
     aside.write_text("\n".join([format_header(header), *kept, ""]), encoding="ascii")
     aside.replace(out)
@@ -80,7 +80,7 @@ def rebuild(
 
 
 def _past_states(
-    tables: Tables, changes: DataFrame, moment: Moment, only: Guid | None
+    tables: TableDirectory, changes: DataFrame, moment: Moment, only: Guid | None
 ) -> dict[bytes, _Past]:
     """The past state of every partition, by its identifier."""
     known = Beginnings(tables)
@@ -129,7 +129,7 @@ def _summaries(changes: DataFrame, moment: Moment) -> DataFrame:
     )
 
 
-def _purged_numbers(tables: Tables) -> dict[tuple[bytes, int], int]:
+def _purged_numbers(tables: TableDirectory) -> dict[tuple[bytes, int], int]:
     """Purged numbers by (partition, last number), from the authorities' exports and snapshots."""
     found: dict[tuple[bytes, int], int] = {}
     for name in ("partitions", "snapshot_partitions"):
@@ -141,7 +141,7 @@ def _purged_numbers(tables: Tables) -> dict[tuple[bytes, int], int]:
     return found
 
 
-def _lines(tables: Tables, changes: DataFrame, past: Mapping[bytes, _Past]) -> DataFrame:
+def _lines(tables: TableDirectory, changes: DataFrame, past: Mapping[bytes, _Past]) -> DataFrame:
     """The lines of all partitions, in order."""
     session = tables.session
     points = [

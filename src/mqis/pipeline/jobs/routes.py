@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.hygiene import directory
-from mqis.pipeline.tables import Tables
-from mqis.pipeline.transforms.routes import Network, snapshot_of
+from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.transforms.routes import RoutingArrays, snapshot_of
 from mqis.pipeline.transforms.routes import routes as all_routes
 from mqis.pipeline.transforms.routes import what_if as all_failures
 
@@ -30,11 +30,11 @@ class Failed:
     cutting: int
 
 
-def network(tables: Tables) -> Network:
-    return Network.of(snapshot_of(directory(tables)))
+def network(tables: TableDirectory) -> RoutingArrays:
+    return RoutingArrays.of(snapshot_of(directory(tables)))
 
 
-def routes(tables: Tables) -> Routed:
+def routes(tables: TableDirectory) -> Routed:
     found = network(tables)
     count = found.graph.count
     made = all_routes(tables.session, found, paths=count <= _PATHS_UP_TO)
@@ -45,7 +45,7 @@ def routes(tables: Tables) -> Routed:
     return Routed(count, counted["pairs"], counted["cut"])
 
 
-def what_if(tables: Tables) -> Failed:
+def what_if(tables: TableDirectory) -> Failed:
     made = all_failures(tables.session, network(tables))
     ranked = made.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name").coalesce(1)
     written = tables.write("what_if", ranked)

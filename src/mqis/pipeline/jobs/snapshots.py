@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from mqis.pipeline import sources
 from mqis.pipeline.sources.files import paths_in
 from mqis.pipeline.sources.journal import PATTERN, server_of_segment
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 
 _SNAPSHOTS = "snapshot-*.jsonl"
 _NUMBER = re.compile(r"[0-9]{1,20}")
@@ -24,7 +24,7 @@ _MAX_LSN = (1 << 63) - 1
 _PLACE = "file string, of string, lsn long"
 
 
-def snapshots(tables: Tables, journals: str) -> list[DataFrame]:
+def snapshots(tables: TableDirectory, journals: str) -> list[DataFrame]:
     """Reads the snapshots in the journals' directories into tables; returns the errors."""
     options = {"path": journals, "allow_empty": "true"}
     beside = {path.parent for path in paths_in(options, PATTERN, "journal segments")}

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from mqis.pipeline import schemas
 from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms import live
 from mqis.pipeline.transforms.progress import arrivals, lag
 
@@ -28,7 +28,7 @@ OnBatch = Callable[[int, DataFrame], None]
 
 
 def stream(
-    tables: Tables, journals: str, *, every_s: float = 2.0, once: bool = False
+    tables: TableDirectory, journals: str, *, every_s: float = 2.0, once: bool = False
 ) -> StreamingQuery:
     """Starts the stream where an earlier one ended.
 
@@ -49,7 +49,7 @@ def stream(
 
 def _keeper(directory: str) -> Callable[[DataFrame, int], None]:
     def keep(frame: DataFrame, number: int) -> None:
-        tables = Tables(frame.sparkSession, directory)
+        tables = TableDirectory(frame.sparkSession, directory)
         batches = Path(directory) / "stream" / "batches"
         frame.write.mode("overwrite").parquet(str(batches / f"batch={number}"))
         compute(tables, batches)
@@ -57,7 +57,7 @@ def _keeper(directory: str) -> Callable[[DataFrame, int], None]:
     return keep
 
 
-def compute(tables: Tables, batches: Path) -> None:
+def compute(tables: TableDirectory, batches: Path) -> None:
     """Writes the tables from all batches."""
     seen = tables.session.read.parquet(str(batches)).drop("batch").persist()
     try:
@@ -69,7 +69,7 @@ def compute(tables: Tables, batches: Path) -> None:
         seen.unpersist()
 
 
-def follow(query: StreamingQuery, tables: Tables, on_batch: OnBatch) -> None:
+def follow(query: StreamingQuery, tables: TableDirectory, on_batch: OnBatch) -> None:
     """Calls ``on_batch`` after every batch until the query ends.
 
     Raises ``PipelineError`` if the query fails.

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.hygiene import directory
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import Tables
-from mqis.pipeline.transforms.routes import Network, snapshot_of
+from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.transforms.routes import RoutingArrays, snapshot_of
 from mqis.pipeline.transforms.traffic import demand, loads, without_link
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -25,14 +25,16 @@ class Carried:
     undeliverable: float
 
 
-def traffic(tables: Tables, messages: str = "", *, failed: str = "", seed: int = 1) -> Carried:
+def traffic(
+    tables: TableDirectory, messages: str = "", *, failed: str = "", seed: int = 1
+) -> Carried:
     """Writes the table; ``failed`` names a link as the table ``what_if`` does.
 
     ``messages`` is a CSV file (source, destination, messages; by machine name). Without it, the
     messages are made up from ``seed``.
     """
     held = directory(tables).persist()
-    network = Network.of(snapshot_of(held))
+    network = RoutingArrays.of(snapshot_of(held))
     if failed and failed not in network.links:
         known = ", ".join(sorted(set(network.links))[:10])
         raise PipelineError(f"there is no link {failed!r}; links are {known}")
@@ -56,7 +58,7 @@ def traffic(tables: Tables, messages: str = "", *, failed: str = "", seed: int =
     return Carried(total, sum(row["kind"] == "link" for row in rows), lost)
 
 
-def _read(tables: Tables, path: str) -> DataFrame:
+def _read(tables: TableDirectory, path: str) -> DataFrame:
     if not Path(path).exists():
         raise PipelineError(f"{path}: there is no such file (a CSV of messages)")
     return tables.session.read.csv(path, header=True, schema=_SCHEMA)

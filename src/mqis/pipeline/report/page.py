@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.report.charts import bar_chart, line_chart, matrix
 from mqis.pipeline.report.style import STYLE
-from mqis.pipeline.tables import Tables
+from mqis.pipeline.tables import TableDirectory
 
 _SHOWN = 100
 _RANKED = 15
@@ -24,7 +24,7 @@ _READ = 100_000
 Rows = Sequence[dict[str, Any]]
 
 
-def report(tables: Tables, out: Path, title: str = "mqis pipeline report") -> list[str]:
+def report(tables: TableDirectory, out: Path, title: str = "mqis pipeline report") -> list[str]:
     """Writes the report to ``out``; returns the headings of its sections."""
     found = {name: _read(tables, name) for name in _SECTIONS if tables.has(name)}
     sections = [(*_SECTIONS[name], rows) for name, rows in found.items()]
@@ -46,7 +46,7 @@ def report(tables: Tables, out: Path, title: str = "mqis pipeline report") -> li
     return [name for name, _, _ in sections]
 
 
-def _read(tables: Tables, name: str) -> Rows:
+def _read(tables: TableDirectory, name: str) -> Rows:
     frame: DataFrame = tables.read(name)
     if name == "what_if":
         frame = frame.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name")
@@ -60,7 +60,7 @@ def _anchor(name: str) -> str:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _cards(tables: Tables, found: dict[str, Rows]) -> str:
+def _cards(tables: TableDirectory, found: dict[str, Rows]) -> str:
     numbers: list[tuple[str, str, bool | None]] = []
     if tables.has("objects"):
         servers = tables.read("objects").select("server").distinct().count()

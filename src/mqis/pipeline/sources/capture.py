@@ -36,9 +36,9 @@ from mqis.pipeline.sources.files import (
     size_of,
     unreadable,
 )
-from mqis.protocol.capture.choice import Choice
+from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
-from mqis.protocol.capture.row import Row, file_error
+from mqis.protocol.capture.row import DecodedRow, file_error
 from mqis.wire.pcap.captured import Buffer
 from mqis.wire.pcap.file import walk_capture
 
@@ -102,7 +102,7 @@ class CaptureReader(DataSourceReader):
         if not isinstance(partition, CaptureShare):
             return
         arrow = to_arrow_schema(self._schema, timezone="UTC")
-        waiting: list[Row] = []
+        waiting: list[DecodedRow] = []
         octets = 0
         for row in self._rows(partition, detail="detail" in arrow.names):
             if self._choice.wants(row):
@@ -114,7 +114,7 @@ class CaptureReader(DataSourceReader):
         if waiting:
             yield _batch(waiting, arrow, partition.path)
 
-    def _rows(self, share: CaptureShare, *, detail: bool) -> Iterator[Row]:
+    def _rows(self, share: CaptureShare, *, detail: bool) -> Iterator[DecodedRow]:
         decoder = CaptureDecoder(
             share=(share.number, share.shares), networks=self._networks, detail=detail
         )
@@ -133,7 +133,7 @@ class CaptureReader(DataSourceReader):
                 yield file_error(0, unreadable(error))
 
 
-def _decoded(decoder: CaptureDecoder, data: Buffer) -> Iterator[Row]:
+def _decoded(decoder: CaptureDecoder, data: Buffer) -> Iterator[DecodedRow]:
     for each in walk_capture(data):
         decoder.receive(each)
         yield from decoder.take()
@@ -144,9 +144,9 @@ def _decoded(decoder: CaptureDecoder, data: Buffer) -> Iterator[Row]:
 # --- options --------------------------------------------------------------------------------------
 
 
-def option_choice(options: Mapping[str, str]) -> Choice:
+def option_choice(options: Mapping[str, str]) -> CaptureFilter:
     try:
-        return Choice(
+        return CaptureFilter(
             frozenset(_listed(options, "protocol")),
             _time_ns(options.get("since")),
             _time_ns(options.get("until")),
@@ -178,7 +178,7 @@ def _time_ns(text: str | None) -> int | None:
 
 # --- rows to Arrow --------------------------------------------------------------------------------
 
-_COLUMNS: dict[str, Callable[[Row], object]] = {
+_COLUMNS: dict[str, Callable[[DecodedRow], object]] = {
     "time": lambda row: None if row.time_ns is None else row.time_ns // 1000,
     "frame": lambda row: row.frame or None,
     "source": lambda row: row.source or None,
@@ -204,7 +204,7 @@ _COLUMNS: dict[str, Callable[[Row], object]] = {
 }
 
 
-def _batch(rows: list[Row], arrow: pa.Schema, path: str) -> pa.RecordBatch:
+def _batch(rows: list[DecodedRow], arrow: pa.Schema, path: str) -> pa.RecordBatch:
     columns: dict[str, Sequence[object]] = {"file": [path] * len(rows)}
     for name in arrow.names:
         if name != "file":

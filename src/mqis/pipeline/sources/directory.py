@@ -38,7 +38,7 @@ from mqis.protocol.directory.export_format import (
     MAX_LINE,
     TOO_LONG,
     ExportError,
-    Header,
+    ExportHeader,
     parse_entry,
     parse_header,
 )
@@ -168,7 +168,7 @@ def _partition_rows(path: str) -> Iterator[Row]:
         }
 
 
-def _header(path: str) -> Header:
+def _header(path: str) -> ExportHeader:
     with open_plain(path) as file:
         line = file.readline(MAX_LINE + 1)
     if len(line) > MAX_LINE:

@@ -32,7 +32,7 @@ from mqis.wire.mqdsrp.layout import OPERATION_AT, SYNC_REPLY_TO_AT
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
     ChangeRequest,
-    Operation,
+    MessageOperation,
     SyncReply,
     decode_message,
 )
@@ -159,7 +159,7 @@ def _reached(bodies: Bodies, row: Ints) -> pa.Array:
     """The sequence number that a sync reply brings its receiver to; null in other messages."""
     at = bodies.start[row]
     is_reply = bodies.is_message[row]
-    is_reply &= bodies.octets.data[at + OPERATION_AT] == int(Operation.SYNC_REPLY)
+    is_reply &= bodies.octets.data[at + OPERATION_AT] == int(MessageOperation.SYNC_REPLY)
     wide = bodies.octets.numbers(np.where(is_reply, at + SYNC_REPLY_TO_AT, 0), ">u8")
     return pa.array(wide.astype(np.uint64).view(np.int64), mask=~is_reply)
 

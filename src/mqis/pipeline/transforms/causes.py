@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from mqis.pipeline.transforms.bodies import carried
 from mqis.pipeline.transforms.expressions import guid_text, same_name, travels_as
 from mqis.pipeline.transforms.settling import settled
-from mqis.protocol.replication.convergence import Kind
+from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
-from mqis.wire.mqdsrp.messages import Operation
+from mqis.wire.mqdsrp.messages import MessageOperation
 
 
 class Cause(StrEnum):
@@ -135,7 +135,7 @@ def _with_change(differences: DataFrame, records: DataFrame, journals: DataFrame
     )
     whole = grouped.join(_complete(journals, "authority"), "authority", "left")
     foreign = (
-        (F.col("difference") == Kind.EXTRA.value)
+        (F.col("difference") == DifferenceKind.EXTRA.value)
         & (F.col("known") == 0)
         & F.col("authority_complete")
     )
@@ -152,8 +152,8 @@ def _is_missed_change() -> Column:
     command, difference = F.col("command"), F.col("difference")
     created = command == int(Command.CREATE)
     return (
-        F.when(difference == Kind.MISSING.value, created)
-        .when(difference == Kind.EXTRA.value, command == int(Command.DELETE))
+        F.when(difference == DifferenceKind.MISSING.value, created)
+        .when(difference == DifferenceKind.EXTRA.value, command == int(Command.DELETE))
         .otherwise(created | F.arrays_overlap("set", "properties"))
     )
 
@@ -244,7 +244,7 @@ def _messages(hops: DataFrame, records: DataFrame) -> DataFrame:
     ways = asked.select(
         F.col("source").alias("server"), F.lower("target").alias("peer_key")
     ).distinct()
-    carrying = (int(Operation.CHANGE_PROPAGATION), int(Operation.SYNC_REPLY))
+    carrying = (int(MessageOperation.CHANGE_PROPAGATION), int(MessageOperation.SYNC_REPLY))
     queued = records.filter(
         (F.col("kind") == int(RecordKind.MESSAGE))
         & (F.col("state") == int(RecordState.QUEUED))

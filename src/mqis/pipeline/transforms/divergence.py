@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.expressions import listed_properties, same_name
 from mqis.pipeline.transforms.settling import settled
-from mqis.protocol.replication.convergence import Kind
+from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -144,8 +144,8 @@ def _missing_or_different(own: DataFrame, others: DataFrame, replicas: DataFrame
         "id",
         "type",
         "path",
-        F.when(missing, F.lit(Kind.MISSING.value))
-        .otherwise(F.lit(Kind.DIFFERENT.value))
+        F.when(missing, F.lit(DifferenceKind.MISSING.value))
+        .otherwise(F.lit(DifferenceKind.DIFFERENT.value))
         .alias("difference"),
         F.when(missing, F.array().cast("array<int>")).otherwise(_unequal()).alias("properties"),
         F.col("seq").alias("authority_seq"),
@@ -174,7 +174,7 @@ def _extra(own: DataFrame, others: DataFrame) -> DataFrame:
         "id",
         "type",
         "path",
-        F.lit(Kind.EXTRA.value).alias("difference"),
+        F.lit(DifferenceKind.EXTRA.value).alias("difference"),
         F.array().cast("array<int>").alias("properties"),
         F.lit(None).cast("long").alias("authority_seq"),
         F.col("seq").alias("replica_seq"),

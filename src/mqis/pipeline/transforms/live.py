@@ -18,7 +18,7 @@ from mqis.wire.mqdsrp.layout import (
     SYNC_REPLY_PARTITION_AT,
     SYNC_REPLY_TO_AT,
 )
-from mqis.wire.mqdsrp.messages import Operation
+from mqis.wire.mqdsrp.messages import MessageOperation
 
 #: The columns of a record that are kept; ``digest`` is that of a message's body.
 KEPT = (
@@ -35,7 +35,9 @@ def kept(records: DataFrame) -> DataFrame:
     """The records that the tables need, without their bodies."""
     change = F.col("kind") == int(RecordKind.CHANGE)
     chosen = (change & F.col("state").isin(*_CHANGES)) | (~change & F.col("state").isin(*_MESSAGES))
-    reply = ~change & (F.col("operation") == int(Operation.SYNC_REPLY)) & (F.length("body") > 0)
+    reply = (
+        ~change & (F.col("operation") == int(MessageOperation.SYNC_REPLY)) & (F.length("body") > 0)
+    )
 
     def number(at: int) -> Column:
         return F.when(reply, body_number(at, 8).cast("long"))

@@ -35,7 +35,7 @@ from mqis.wire.mqdsrp.layout import (
     SYNC_REPLY_COMPLETE_AT,
     SYNC_REPLY_COUNT_AT,
 )
-from mqis.wire.mqdsrp.messages import VERSION, Operation, Sync0
+from mqis.wire.mqdsrp.messages import VERSION, MessageOperation, Sync0
 from mqis.wire.propvariant import MAX_STRING_UNITS, MAX_VECTOR_ITEMS, VarType
 
 # --- tables by property ---------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class _Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ChangeColumns:
     """The decoded changes in the order of their bodies.
 
     ``propids``, ``places`` and ``sizes`` have an item for each property of all changes.
@@ -145,7 +145,7 @@ class Bodies:
     is_message: Mask
 
 
-def decode(bodies: Bodies, *, properties: bool) -> tuple[Changes, Mask]:
+def decode(bodies: Bodies, *, properties: bool) -> tuple[ChangeColumns, Mask]:
     """Returns the changes, and a mask of the bodies that must be decoded one by one."""
     rest = np.zeros(len(bodies.start), dtype=np.bool_)
     cursor, count = _first_changes(bodies, rest)
@@ -177,10 +177,10 @@ def _first_changes(bodies: Bodies, rest: Mask) -> tuple[Ints, Ints]:
     operation = octets.data[at + OPERATION_AT]
     rest[messages[octets.data[at] != VERSION]] = True
     count[messages] = 0
-    told = messages[operation == int(Operation.CHANGE_PROPAGATION)]
+    told = messages[operation == int(MessageOperation.CHANGE_PROPAGATION)]
     cursor[told] += PROPAGATION_CHANGES_AT
     count[told] = octets.u16(bodies.start[told] + PROPAGATION_COUNT_AT)
-    replies = operation == int(Operation.SYNC_REPLY)
+    replies = operation == int(MessageOperation.SYNC_REPLY)
     long_enough = length[messages] >= SYNC_REPLY_CHANGES_AT
     answers = messages[replies & long_enough]
     cursor[answers] += SYNC_REPLY_CHANGES_AT
@@ -189,7 +189,7 @@ def _first_changes(bodies: Bodies, rest: Mask) -> tuple[Ints, Ints]:
     rest[answers[complete > int(Sync0.COMPLETE)]] = True
     # Replies without changes tell a number, other messages are few: they are looked at one by one.
     rest[answers[count[answers] == 0]] = True
-    others = messages[~replies & (operation != int(Operation.CHANGE_PROPAGATION))]
+    others = messages[~replies & (operation != int(MessageOperation.CHANGE_PROPAGATION))]
     rest[others] = True
     rest[messages[replies & ~long_enough]] = True
     return cursor, count
@@ -204,7 +204,7 @@ def _check_ends(bodies: Bodies, cursor: Ints, count: Ints, rest: Mask) -> None:
     rest[single & (cursor != bodies.end)] = True
     told = np.flatnonzero(bodies.is_message & ~rest & (bodies.end > bodies.start))
     operation = bodies.octets.data[bodies.start[told] + OPERATION_AT]
-    told = told[operation == int(Operation.CHANGE_PROPAGATION)]
+    told = told[operation == int(MessageOperation.CHANGE_PROPAGATION)]
     inside = cursor[told] + HEARTBEAT_COUNT_SIZE <= bodies.end[told]
     rest[told[~inside]] = True
     told = told[inside]
@@ -300,7 +300,7 @@ def _identify(found: _Round, index: int, which: Ints, propid: Ints, at: Ints) ->
     found.identifier[which[own]] = at[own]
 
 
-def _merged(bodies: Bodies, rounds: list[_Round], rest: Mask) -> Changes:
+def _merged(bodies: Bodies, rounds: list[_Round], rest: Mask) -> ChangeColumns:
     """Merges the rounds in the order of the bodies, without the bodies that were left out."""
 
     def together(name: str) -> Ints:
@@ -327,4 +327,6 @@ def _merged(bodies: Bodies, rounds: list[_Round], rest: Mask) -> Changes:
         name: together(name)[order]
         for name in ("row", "start", "fixed", "path_length", "object_type", "identifier")
     }
-    return Changes(bodies.octets, **chosen, ends=ends, propids=propids, places=places, sizes=sizes)
+    return ChangeColumns(
+        bodies.octets, **chosen, ends=ends, propids=propids, places=places, sizes=sizes
+    )

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources import arrays
-from mqis.pipeline.transforms.manychanges import SHAPE, TEXT, VT, Changes
+from mqis.pipeline.transforms.manychanges import SHAPE, TEXT, VT, ChangeColumns
 from mqis.pipeline.transforms.octets import GUID_TEXT, Ints, Mask, Octets, guid_texts
 from mqis.wire.mqdsrp.layout import (
     CHANGE_NAME_AT,
@@ -38,14 +38,14 @@ _ASCII = 0x80
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ValueColumns:
     """The changes as columns; ``row`` has the index of each change's body."""
 
     row: Ints
     columns: dict[str, pa.Array]
 
 
-def not_ascii(found: Changes, *, properties: bool) -> Ints:
+def not_ascii(found: ChangeColumns, *, properties: bool) -> Ints:
     """The indexes of changes that have a text with characters beyond ASCII."""
     named = np.flatnonzero(found.path_length)
     odd = named[_odd(found.octets, found.start[named] + CHANGE_NAME_AT, found.path_length[named])]
@@ -63,7 +63,7 @@ def _odd(octets: Octets, at: Ints, lengths: Ints) -> Ints:
     return np.unique(np.searchsorted(np.cumsum(lengths // 2), wide, side="right"))
 
 
-def columns_of(found: Changes, rest: Mask, *, properties: bool) -> Columns:
+def columns_of(found: ChangeColumns, rest: Mask, *, properties: bool) -> ValueColumns:
     """The changes of all bodies except ``rest``, as columns."""
     kept = np.flatnonzero(~rest[found.row])
     octets, fixed = found.octets, found.fixed[kept]
@@ -80,7 +80,7 @@ def columns_of(found: Changes, rest: Mask, *, properties: bool) -> Columns:
         "path": _paths(found, kept),
         "properties": _properties(found, kept) if properties else _none(len(kept)),
     }
-    return Columns(found.row[kept], columns)
+    return ValueColumns(found.row[kept], columns)
 
 
 def _none(count: int) -> pa.Array:
@@ -90,7 +90,7 @@ def _none(count: int) -> pa.Array:
     )
 
 
-def _paths(found: Changes, kept: Ints) -> pa.Array:
+def _paths(found: ChangeColumns, kept: Ints) -> pa.Array:
     by_path = found.octets.data[found.start[kept] + CHANGE_USE_GUID_AT] == 0
     lengths = np.where(by_path, found.path_length[kept], 0)
     units = found.octets.joined(found.start[kept] + CHANGE_NAME_AT, lengths)
@@ -104,7 +104,7 @@ def _where(known: Mask, values: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(values.type, len(values), [validity, *buffers[1:]])
 
 
-def _properties(found: Changes, kept: Ints) -> pa.Array:
+def _properties(found: ChangeColumns, kept: Ints) -> pa.Array:
     counts = np.diff(found.ends)[kept]
     ends = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
     slots = np.arange(int(ends[-1])) + np.repeat(found.ends[kept] - ends[:-1], counts)

@@ -17,7 +17,7 @@ from mqis.wire.mqdsrp.layout import (
     SYNC_REPLY_COMPLETE_AT,
     SYNC_REQUEST_IS_SYNC0_AT,
 )
-from mqis.wire.mqdsrp.messages import Operation, Sync0
+from mqis.wire.mqdsrp.messages import MessageOperation, Sync0
 
 _QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 
@@ -93,7 +93,7 @@ def _events(records: DataFrame) -> DataFrame:
     replies = records.filter(
         (F.col("kind") == int(RecordKind.MESSAGE))
         & (F.col("state") == int(RecordState.RECEIVED))
-        & (F.col("operation") == int(Operation.SYNC_REPLY))
+        & (F.col("operation") == int(MessageOperation.SYNC_REPLY))
     )
     reached = (
         carried(replies, properties=False)
@@ -184,14 +184,14 @@ def _duplicates(events: DataFrame) -> DataFrame:
 # --- messages -------------------------------------------------------------------------------------
 
 
-def _messages(records: DataFrame, state: RecordState, *operations: Operation) -> DataFrame:
+def _messages(records: DataFrame, state: RecordState, *operations: MessageOperation) -> DataFrame:
     chosen = (F.col("kind") == int(RecordKind.MESSAGE)) & (F.col("state") == int(state))
     if operations:
         chosen &= F.col("operation").isin([int(operation) for operation in operations])
     return records.filter(chosen)
 
 
-def _accepted(records: DataFrame, operation: Operation) -> DataFrame:
+def _accepted(records: DataFrame, operation: MessageOperation) -> DataFrame:
     """The messages that were received and not refused."""
     refused = _messages(records, RecordState.REFUSED).select(
         "server", "message_source", "message_ordinal"
@@ -207,25 +207,25 @@ def rounds(records: DataFrame) -> DataFrame:
     comes in parts. It ends with the part that is marked as the last. ``sync0`` is a full
     resynchronisation of a partition.
     """
-    names = {operation: operation_name(operation) for operation in Operation}
+    names = {operation: operation_name(operation) for operation in MessageOperation}
 
-    def counted(operation: Operation) -> Column:
+    def counted(operation: MessageOperation) -> Column:
         return F.count_if(F.col("operation") == int(operation)).alias(names[operation])
 
     is_sync0 = body_number(SYNC_REQUEST_IS_SYNC0_AT, 1).cast("int") > 0
-    asked_for_all = (F.col("operation") == int(Operation.SYNC_REQUEST)) & is_sync0
+    asked_for_all = (F.col("operation") == int(MessageOperation.SYNC_REQUEST)) & is_sync0
     sent = (
         _messages(records, RecordState.QUEUED)
         .groupBy("server", "peer")
         .agg(
-            *(counted(operation) for operation in Operation),
+            *(counted(operation) for operation in MessageOperation),
             F.count_if(asked_for_all).alias("sync0_request"),
             F.sum(F.length("body")).alias("bytes"),
         )
     )
     over = body_number(SYNC_REPLY_COMPLETE_AT, 1).cast("int")
     came = (
-        _accepted(records, Operation.SYNC_REPLY)
+        _accepted(records, MessageOperation.SYNC_REPLY)
         .groupBy("server", "peer")
         .agg(
             F.count_if(over == int(Sync0.NONE)).alias("sync_rounds"),
@@ -248,7 +248,7 @@ def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:
     """
     number = body_number(PSC_ACK_SEQ_AT, 8).cast("long")
     acked = (
-        _accepted(records, Operation.PSC_ACK)
+        _accepted(records, MessageOperation.PSC_ACK)
         .select(
             F.col("server").alias("authority"),
             F.lower("peer").alias("key"),

@@ -42,7 +42,7 @@ _WHAT_IF: pa.Schema = to_arrow_schema(schemas.WHAT_IF, timezone="UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class RoutingArrays:
     """The input of a task: the graph as arrays, and the names of sites, links and machines."""
 
     graph: SiteGraph
@@ -52,7 +52,7 @@ class Network:
     machines: tuple[str, ...]
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Network:
+    def of(cls, snapshot: Snapshot) -> RoutingArrays:
         graph, sites, links = site_graph(snapshot)
         gates, machines = Gates.of_snapshot(snapshot)
         names = tuple(snapshot.sites[site].name or str(site) for site in sites)
@@ -107,7 +107,7 @@ def _objects(rows: DataFrame) -> Iterator[DirectoryObject]:
 # --- routes ---------------------------------------------------------------------------------------
 
 
-def routes(session: SparkSession, network: Network, *, paths: bool = True) -> DataFrame:
+def routes(session: SparkSession, network: RoutingArrays, *, paths: bool = True) -> DataFrame:
     """Cost, next hop and, with ``paths``, the path of every pair of sites; null without a route."""
     return _spread(session, network.graph.count).mapInArrow(_router(network, paths), schemas.ROUTES)
 
@@ -118,7 +118,7 @@ def _spread(session: SparkSession, count: int) -> DataFrame:
     return session.range(0, count, 1, tasks)
 
 
-def _router(network: Network, paths: bool) -> Callable[[Batches], Batches]:
+def _router(network: RoutingArrays, paths: bool) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         for batch in batches:
             wanted = batch.column(0).to_numpy()
@@ -128,7 +128,7 @@ def _router(network: Network, paths: bool) -> Callable[[Batches], Batches]:
     return work
 
 
-def _block(network: Network, destinations: Ints, paths: bool) -> pa.RecordBatch:
+def _block(network: RoutingArrays, destinations: Ints, paths: bool) -> pa.RecordBatch:
     distance, hop = routes_to(network.graph, destinations)
     count = network.graph.count
     # Every source with every destination, except a site with itself.
@@ -170,7 +170,7 @@ def _steps(hop: npt.NDArray[np.int32], destinations: Ints, here: Ints, column: I
 # --- failures -------------------------------------------------------------------------------------
 
 
-def what_if(session: SparkSession, network: Network) -> DataFrame:
+def what_if(session: SparkSession, network: RoutingArrays) -> DataFrame:
     """The effect of the failure of every single link and gate (``schemas.WHAT_IF``)."""
     links = np.sort(network.graph.link)
     gates = sorted({gate for gates in network.gates.of_site for gate in gates})
@@ -180,7 +180,9 @@ def what_if(session: SparkSession, network: Network) -> DataFrame:
     return numbered.mapInArrow(_failer(network, failures), schemas.WHAT_IF)
 
 
-def _failer(network: Network, failures: list[tuple[str, int]]) -> Callable[[Batches], Batches]:
+def _failer(
+    network: RoutingArrays, failures: list[tuple[str, int]]
+) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         questions: WhatIf | None = None
         for batch in batches:
@@ -191,7 +193,7 @@ def _failer(network: Network, failures: list[tuple[str, int]]) -> Callable[[Batc
     return work
 
 
-def _impacts(network: Network, ask: WhatIf, rows: list[tuple[str, int]]) -> pa.RecordBatch:
+def _impacts(network: RoutingArrays, ask: WhatIf, rows: list[tuple[str, int]]) -> pa.RecordBatch:
     found = []
     for kind, number in rows:
         if kind == "link":

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.transforms.current import values
-from mqis.pipeline.transforms.routes import Network
+from mqis.pipeline.transforms.routes import RoutingArrays
 from mqis.protocol.routing.bulk.allpairs import routes_to
 from mqis.protocol.routing.bulk.sitegraph import SiteGraph
 from mqis.protocol.routing.table import UNREACHABLE
@@ -61,7 +61,7 @@ def _packet(big_endian: Column) -> Column:
     return F.concat(*(F.substring(big_endian, number, 1) for number in numbers))
 
 
-def loads(wanted: DataFrame, network: Network) -> DataFrame:
+def loads(wanted: DataFrame, network: RoutingArrays) -> DataFrame:
     """The load of links and gates for a demand between sites (``schemas.LOADS``)."""
     index = {name: number for number, name in enumerate(network.sites)}
     numbers = F.create_map(*(F.lit(part) for pair in index.items() for part in pair))
@@ -75,7 +75,7 @@ def loads(wanted: DataFrame, network: Network) -> DataFrame:
     return carried.groupBy("kind", "name").agg(F.sum("messages").alias("messages"))
 
 
-def _carrier(network: Network) -> Callable[[pa.Table], pa.Table]:
+def _carrier(network: RoutingArrays) -> Callable[[pa.Table], pa.Table]:
     def work(table: pa.Table) -> pa.Table:
         source, destination = table["s"].to_numpy(), table["d"].to_numpy()
         destinations, column = np.unique(destination, return_inverse=True)
@@ -88,7 +88,7 @@ def _carrier(network: Network) -> Callable[[pa.Table], pa.Table]:
     return work
 
 
-def _loads(network: Network, destinations: Ints, flow: Flows) -> dict[str, list[object]]:
+def _loads(network: RoutingArrays, destinations: Ints, flow: Flows) -> dict[str, list[object]]:
     graph = network.graph
     _, hop = routes_to(graph, destinations)
     lost = float(flow[hop == UNREACHABLE].sum())
@@ -153,7 +153,7 @@ def _edges(graph: SiteGraph, hop: npt.NDArray[np.int32]) -> Ints:
     return graph.link[edge][place] if len(keys) else np.zeros(hop.size, dtype=np.int64)
 
 
-def without_link(network: Network, name: str) -> Network:
+def without_link(network: RoutingArrays, name: str) -> RoutingArrays:
     """The network after a failure of all links of that name."""
     kept = [
         index
@@ -164,4 +164,4 @@ def without_link(network: Network, name: str) -> Network:
     left = SiteGraph(
         graph.count, graph.link[kept], graph.first[kept], graph.second[kept], graph.cost[kept]
     )
-    return Network(left, network.gates, network.sites, network.links, network.machines)
+    return RoutingArrays(left, network.gates, network.sites, network.links, network.machines)

@@ -19,7 +19,7 @@ MISSING = "fragments are missing"
 
 
 @dataclass(slots=True)
-class Call:
+class UnansweredCall:
     """A request whose answer is still to come, and the side that sent it."""
 
     side: int
@@ -69,7 +69,7 @@ class Stub:
             self.octets += octets
 
 
-def read(call: Call, stub: Stub) -> Explained:
+def read(call: UnansweredCall, stub: Stub) -> Explained:
     """Decodes and describes a stub; keeps a request's sizes in ``call.given`` for the answer."""
     found = _unreadable(call, stub)
     value = None
@@ -80,7 +80,7 @@ def read(call: Call, stub: Stub) -> Explained:
     return found
 
 
-def _unreadable(call: Call, stub: Stub) -> Explained | None:
+def _unreadable(call: UnansweredCall, stub: Stub) -> Explained | None:
     """The reason that a stub cannot be decoded; None if it can."""
     is_big = stub.first.header.big_endian
     octets = bytes(stub.octets)
@@ -100,7 +100,7 @@ def _unreadable(call: Call, stub: Stub) -> Explained | None:
     return None
 
 
-def _decoded(call: Call, stub: Stub) -> tuple[Any, Explained]:
+def _decoded(call: UnansweredCall, stub: Stub) -> tuple[Any, Explained]:
     assert call.interface is not None
     assert call.operation is not None
     assert call.syntax is not None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqis.protocol.capture.registry import PROTOCOLS
-from mqis.protocol.capture.row import Row
+from mqis.protocol.capture.row import DecodedRow
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CaptureFilter:
     """A filter on rows; empty, it passes all. Errors of the file itself always pass."""
 
     protocols: frozenset[str] = frozenset()
@@ -23,7 +23,7 @@ class Choice:
             known = ", ".join(PROTOCOLS)
             raise ValueError(f"unknown protocol {unknown[0]!r}; known are {known}")
 
-    def wants(self, row: Row) -> bool:
+    def wants(self, row: DecodedRow) -> bool:
         if not row.carrier:
             return True
         if self.protocols and self.protocols.isdisjoint((row.protocol, row.carrier)):

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from mqis.protocol.capture.flow import Flow
 from mqis.protocol.capture.framing import Dissector
 from mqis.protocol.capture.halfstream import Chunk, HalfStream
-from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.recognition import Recognition, StreamProtocol
-from mqis.protocol.capture.row import Place, Row
+from mqis.protocol.capture.row import DecodedRow, PacketPosition
 from mqis.wire.pcap.transport import TcpFlags, TcpSegment
 
 _NOT_CAPTURED = "they were not captured"
@@ -26,19 +26,19 @@ _PLAUSIBLE = 1 << 30
 _STATE_FLAGS = TcpFlags.SYN | TcpFlags.FIN | TcpFlags.RST | TcpFlags.ACK
 
 
-class Connection:
+class CapturedConnection:
     """A TCP connection. Side 0 is the flow's first endpoint; rows go to ``emit``."""
 
     def __init__(
         self,
         flow: Flow,
         protocols: Sequence[StreamProtocol],
-        limits: Limits,
-        emit: Callable[[Row], None],
+        limits: CaptureLimits,
+        emit: Callable[[DecodedRow], None],
     ) -> None:
         self.flow = flow
         #: The position of its last packet in the file.
-        self.last = Place(0, 0, None)
+        self.last = PacketPosition(0, 0, None)
         self.over = False
         self._limits = limits
         self._halves = (HalfStream(), HalfStream())
@@ -46,7 +46,7 @@ class Connection:
         self._settled = False
         self._reader: Dissector | Recognition = Recognition(flow, protocols, limits, emit)
 
-    def receive(self, side: int, segment: TcpSegment, place: Place) -> bool:
+    def receive(self, side: int, segment: TcpSegment, place: PacketPosition) -> bool:
         """Handles a segment; False if it begins another connection between the same ports."""
         flags, half = segment.flags, self._halves[side]
         if flags & TcpFlags.SYN:
@@ -66,7 +66,7 @@ class Connection:
             self.finish()
         return True
 
-    def _is_next(self, side: int, segment: TcpSegment, place: Place) -> bool:
+    def _is_next(self, side: int, segment: TcpSegment, place: PacketPosition) -> bool:
         """Handles a segment that is in order or empty; False if it takes the general path."""
         half, other = self._halves[side], self._halves[1 - side]
         is_plain = segment.flags & _STATE_FLAGS == TcpFlags.ACK and not segment.lost
@@ -84,7 +84,7 @@ class Connection:
             self._read(side, segment.data, 0, place)
         return True
 
-    def _add(self, side: int, segment: TcpSegment, place: Place) -> None:
+    def _add(self, side: int, segment: TcpSegment, place: PacketPosition) -> None:
         half, flags = self._halves[side], segment.flags
         ack = segment.ack if flags & TcpFlags.ACK else None
         size = len(segment.data) + segment.lost
@@ -154,7 +154,7 @@ class Connection:
             return False
         return other.position(chunk.ack) > other.next
 
-    def _read(self, side: int, data: bytes, lost: int, place: Place) -> None:
+    def _read(self, side: int, data: bytes, lost: int, place: PacketPosition) -> None:
         if data:
             self._reader.data(side, data, place)
             if isinstance(self._reader, Recognition) and self._reader.dissector is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mqis.protocol.capture.row import Row
+from mqis.protocol.capture.row import DecodedRow
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Conversation:
     first_ns: int | None = None
     last_ns: int | None = None
 
-    def add(self, row: Row) -> None:
+    def add(self, row: DecodedRow) -> None:
         self.streams.add(row.stream)
         if row.error is None:
             self.messages += 1
@@ -41,9 +41,9 @@ class Summary:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, int, str, str], Conversation] = {}
-        self.damage: list[Row] = []
+        self.damage: list[DecodedRow] = []
 
-    def add(self, row: Row) -> None:
+    def add(self, row: DecodedRow) -> None:
         if not row.carrier:
             self.damage.append(row)
             return

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from mqis.protocol.capture.connection import Connection
+from mqis.protocol.capture.connection import CapturedConnection
 from mqis.protocol.capture.datagrams import DatagramProtocol
 from mqis.protocol.capture.flow import Flow, FlowKey, flow_key, share_of
 from mqis.protocol.capture.fragments import Fragments
-from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.recognition import StreamProtocol
 from mqis.protocol.capture.registry import DATAGRAMS, STREAMS
-from mqis.protocol.capture.row import Meaning, Place, Row, file_error
+from mqis.protocol.capture.row import DecodedRow, Meaning, PacketPosition, file_error
 from mqis.wire.errors import WireError
 from mqis.wire.pcap.captured import Buffer, Captured, Unreadable
 from mqis.wire.pcap.file import walk_capture
@@ -38,7 +38,7 @@ class _UdpFlow:
 
     __slots__ = ("beginning", "bytes", "flow", "last", "unrecognised")
 
-    def __init__(self, flow: Flow, place: Place) -> None:
+    def __init__(self, flow: Flow, place: PacketPosition) -> None:
         self.flow = flow
         self.last = place
         #: Datagrams of no known protocol, their bytes, and the first bytes of the first of them.
@@ -56,7 +56,7 @@ class CaptureDecoder:
 
     def __init__(
         self,
-        limits: Limits | None = None,
+        limits: CaptureLimits | None = None,
         *,
         share: tuple[int, int] = (0, 1),
         networks: Sequence[Network] = (),
@@ -64,20 +64,20 @@ class CaptureDecoder:
         streams: Sequence[StreamProtocol] = STREAMS,
         datagrams: Sequence[DatagramProtocol] = DATAGRAMS,
     ) -> None:
-        self._limits = limits or Limits()
+        self._limits = limits or CaptureLimits()
         self._number, self._shares = share
         self._networks = tuple(networks)
         self._longest = self._limits.max_detail_bytes if detail else None
         self._streams = streams
         self._datagrams = datagrams
         self._fragments = Fragments(self._limits)
-        self._connections: dict[FlowKey, Connection] = {}
+        self._connections: dict[FlowKey, CapturedConnection] = {}
         self._flows: dict[FlowKey, _UdpFlow] = {}
         self._is_mine: dict[FlowKey, bool] = {}
         self._strange_links: set[int] = set()
-        self._rows: list[Row] = []
+        self._rows: list[DecodedRow] = []
 
-    def take(self) -> list[Row]:
+    def take(self) -> list[DecodedRow]:
         """The rows completed since the last call."""
         rows, self._rows = self._rows, []
         return rows
@@ -86,7 +86,7 @@ class CaptureDecoder:
         if isinstance(each, Unreadable):
             self._damaged(file_error(each.offset, each.reason, each.number))
             return
-        place = Place(each.number, each.offset, each.time_ns)
+        place = PacketPosition(each.number, each.offset, each.time_ns)
         try:
             frame = decode_frame(each.link_type, each.data, each.original)
         except WireError as error:
@@ -107,7 +107,7 @@ class CaptureDecoder:
 
     # --- packets --------------------------------------------------------------------------------
 
-    def _damaged(self, row: Row) -> None:
+    def _damaged(self, row: DecodedRow) -> None:
         if self._number == 0:
             self._rows.append(row)
 
@@ -121,7 +121,7 @@ class CaptureDecoder:
             reason += f": the snap length cut {packet.cut} bytes"
         self._damaged(file_error(packet.offset, reason, packet.number, packet.time_ns))
 
-    def _frame(self, frame: Frame, place: Place) -> None:
+    def _frame(self, frame: Frame, place: PacketPosition) -> None:
         if isinstance(frame, TcpSegment):
             self._segment(frame, place)
         elif isinstance(frame, UdpDatagram):
@@ -129,7 +129,7 @@ class CaptureDecoder:
         else:
             self._fragment(frame, place)
 
-    def _fragment(self, fragment: Fragment, place: Place) -> None:
+    def _fragment(self, fragment: Fragment, place: PacketPosition) -> None:
         """Reassembles fragments; every share does so, as only first fragments have ports."""
         whole = self._fragments.add(fragment, place)
         self._report_given_up()
@@ -168,7 +168,7 @@ class CaptureDecoder:
 
     # --- conversations --------------------------------------------------------------------------
 
-    def _segment(self, segment: TcpSegment, place: Place) -> None:
+    def _segment(self, segment: TcpSegment, place: PacketPosition) -> None:
         key, side = flow_key(TCP, segment[0], segment[2], segment[1], segment[3])
         if not self._is_ours(key):
             return
@@ -180,14 +180,14 @@ class CaptureDecoder:
             del self._connections[key]
         self._make_room()
         flow = Flow(key, side, place, self._longest)
-        connection = Connection(flow, self._streams, self._limits, self._emit)
+        connection = CapturedConnection(flow, self._streams, self._limits, self._emit)
         self._connections[key] = connection
         connection.receive(side, segment, place)
 
-    def _emit(self, row: Row) -> None:
+    def _emit(self, row: DecodedRow) -> None:
         self._rows.append(row)
 
-    def _datagram(self, datagram: UdpDatagram, place: Place) -> None:
+    def _datagram(self, datagram: UdpDatagram, place: PacketPosition) -> None:
         key, side = flow_key(UDP, datagram[0], datagram[2], datagram[1], datagram[3])
         if not self._is_ours(key):
             return
@@ -234,13 +234,13 @@ class CaptureDecoder:
         total = len(self._connections) + len(self._flows)
         if total < self._limits.max_conversations:
             return
-        everything: list[tuple[FlowKey, Connection | _UdpFlow]] = [
+        everything: list[tuple[FlowKey, CapturedConnection | _UdpFlow]] = [
             *self._connections.items(),
             *self._flows.items(),
         ]
         everything.sort(key=lambda each: each[1].last.number)
         for key, kept in everything[: max(1, total // 4)]:
-            if isinstance(kept, Connection):
+            if isinstance(kept, CapturedConnection):
                 kept.finish()
                 del self._connections[key]
             else:
@@ -248,7 +248,7 @@ class CaptureDecoder:
                 del self._flows[key]
 
 
-def decode_rows(data: Buffer, limits: Limits | None = None) -> Iterator[Row]:
+def decode_rows(data: Buffer, limits: CaptureLimits | None = None) -> Iterator[DecodedRow]:
     """All rows of a capture file."""
     decoder = CaptureDecoder(limits)
     for each in walk_capture(data):

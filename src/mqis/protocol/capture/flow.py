@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from zlib import crc32
 
 from mqis.protocol.capture.plain import as_text
-from mqis.protocol.capture.row import Meaning, Place, Row
+from mqis.protocol.capture.row import DecodedRow, Meaning, PacketPosition
 
 #: Protocol number, then both endpoints, the smaller first.
 FlowKey = tuple[int, tuple[bytes, int], tuple[bytes, int]]
@@ -32,7 +32,7 @@ class Flow:
 
     __slots__ = ("_ends", "_longest", "_sure", "client", "number", "transport")
 
-    def __init__(self, key: FlowKey, side: int, first: Place, longest: int | None) -> None:
+    def __init__(self, key: FlowKey, side: int, first: PacketPosition, longest: int | None) -> None:
         """``side`` sent first. ``longest``: bytes shown of a byte string; None for no details."""
         protocol, *ends = key
         self.transport = _NAMES[protocol]
@@ -53,12 +53,14 @@ class Flow:
         if sure or not self._sure:
             self.client, self._sure = side, sure
 
-    def row(self, side: int, place: Place, length: int, carrier: str, meaning: Meaning) -> Row:
+    def row(
+        self, side: int, place: PacketPosition, length: int, carrier: str, meaning: Meaning
+    ) -> DecodedRow:
         source, destination = self._ends[side], self._ends[1 - side]
         detail = ""
         if self._longest is not None and meaning.detail is not None:
             detail = as_text(meaning.detail, self._longest)
-        return Row(
+        return DecodedRow(
             place.time_ns,
             place.number,
             place.offset,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mqis.protocol.capture.limits import Limits
-from mqis.protocol.capture.row import Place
+from mqis.protocol.capture.limits import CaptureLimits
+from mqis.protocol.capture.row import PacketPosition
 from mqis.wire.pcap.network import NetworkPacket
 from mqis.wire.pcap.transport import Fragment
 
@@ -18,7 +18,7 @@ class _Parts:
 
     __slots__ = ("bytes", "end", "parts", "place")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PacketPosition) -> None:
         self.place = place
         self.parts: dict[int, bytes] = {}
         self.bytes = 0
@@ -47,14 +47,14 @@ class _Parts:
 class Fragments:
     """Incomplete packets by addresses, protocol and identification."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CaptureLimits) -> None:
         self._limits = limits
         self._under_way: dict[Key, _Parts] = {}
         self._bytes = 0
         #: Packets given up, with the reason, until the decoder has reported them.
-        self.given_up: list[tuple[Key, Place, str]] = []
+        self.given_up: list[tuple[Key, PacketPosition, str]] = []
 
-    def add(self, fragment: Fragment, place: Place) -> tuple[NetworkPacket, bytes] | None:
+    def add(self, fragment: Fragment, place: PacketPosition) -> tuple[NetworkPacket, bytes] | None:
         """Adds a fragment; returns the whole packet if this completes it."""
         key = fragment[:4]
         if fragment.lost:

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import ClassVar
 
-from mqis.protocol.capture.limits import Limits
-from mqis.protocol.capture.row import Meaning, Place
+from mqis.protocol.capture.limits import CaptureLimits
+from mqis.protocol.capture.row import Meaning, PacketPosition
 from mqis.wire.errors import WireError
 
 #: Reports a message: its side, the packet that completed it, its length, its meaning.
-Tell = Callable[[int, Place, int, Meaning], None]
+Tell = Callable[[int, PacketPosition, int, Meaning], None]
 
 
 def _ignore(_side: int) -> None:
@@ -33,14 +33,14 @@ class _Side:
         self.buffer = bytearray()
         #: Bytes consumed before the buffer, and the packets of its bytes, by end offset.
         self.taken = 0
-        self.marks: deque[tuple[int, Place]] = deque()
+        self.marks: deque[tuple[int, PacketPosition]] = deque()
         #: Bytes of a broken message that are still to come.
         self.skip = 0
         #: True while the next message is searched for; ``searched`` bytes were skipped so far.
         self.out_of_sync = False
         self.searched = 0
 
-    def add(self, data: bytes, place: Place) -> None:
+    def add(self, data: bytes, place: PacketPosition) -> None:
         self.buffer += data
         self.marks.append((self.taken + len(self.buffer), place))
 
@@ -50,7 +50,7 @@ class _Side:
         while self.marks and self.marks[0][0] <= self.taken:
             self.marks.popleft()
 
-    def place(self, at: int) -> Place:
+    def place(self, at: int) -> PacketPosition:
         """The packet that the byte before ``at`` came from; ``at`` must not decrease."""
         end = self.taken + at
         while self.marks[0][0] < end:
@@ -65,7 +65,7 @@ class Dissector(ABC):
     #: Bytes from which ``length`` knows a message's length.
     HEAD: ClassVar[int]
 
-    def __init__(self, tell: Tell, limits: Limits) -> None:
+    def __init__(self, tell: Tell, limits: CaptureLimits) -> None:
         self.tell = tell
         self.limits = limits
         #: Called with the side that a message shows to be the client.
@@ -85,7 +85,7 @@ class Dissector(ABC):
         """The first offset from ``at`` on at which a message may begin; -1 if there is none."""
 
     @abstractmethod
-    def message(self, side: int, data: bytes, place: Place) -> None:
+    def message(self, side: int, data: bytes, place: PacketPosition) -> None:
         """Handles one whole message."""
 
     def lost(self, side: int) -> None:
@@ -94,7 +94,7 @@ class Dissector(ABC):
 
     # --- called by the connection ---------------------------------------------------------------
 
-    def data(self, side: int, data: bytes, place: Place) -> None:
+    def data(self, side: int, data: bytes, place: PacketPosition) -> None:
         state = self._sides[side]
         if state.skip:
             passed = min(state.skip, len(data))
@@ -104,7 +104,7 @@ class Dissector(ABC):
             state.add(data, place)
             self._cut(side, state, place)
 
-    def gap(self, side: int, size: int, place: Place, reason: str) -> None:
+    def gap(self, side: int, size: int, place: PacketPosition, reason: str) -> None:
         """Handles a gap of ``size`` bytes."""
         state = self._sides[side]
         inside = self._still_missing(state)
@@ -124,7 +124,7 @@ class Dissector(ABC):
         """Begins out of sync: the beginning of the stream was not captured."""
         self._sides[side].out_of_sync = True
 
-    def end(self, place: Place) -> None:
+    def end(self, place: PacketPosition) -> None:
         """Ends both streams and reports incomplete messages."""
         for side, state in enumerate(self._sides):
             left = len(state.buffer)
@@ -148,7 +148,7 @@ class Dissector(ABC):
             return 0
         return self.length(bytes(state.buffer[: self.HEAD])) - len(state.buffer)
 
-    def _cut(self, side: int, state: _Side, place: Place) -> None:
+    def _cut(self, side: int, state: _Side, place: PacketPosition) -> None:
         buffer, at = state.buffer, 0
         while True:
             if state.out_of_sync:
@@ -171,7 +171,7 @@ class Dissector(ABC):
             at += size
         state.drop(at)
 
-    def _found(self, side: int, state: _Side, at: int, place: Place) -> int:
+    def _found(self, side: int, state: _Side, at: int, place: PacketPosition) -> int:
         """Searches for the next message; returns its offset, or the one to search on from."""
         buffer, start = state.buffer, at
         while True:
@@ -192,5 +192,5 @@ class Dissector(ABC):
             state.out_of_sync, state.searched = False, 0
             return found
 
-    def _damaged(self, side: int, place: Place, reason: str) -> None:
+    def _damaged(self, side: int, place: PacketPosition, reason: str) -> None:
         self.tell(side, place, 0, Meaning(self.NAME, "damage", error=reason))

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from operator import attrgetter
 from typing import NamedTuple
 
-from mqis.protocol.capture.row import Place
+from mqis.protocol.capture.row import PacketPosition
 
 _MODULUS = 1 << 32
 _HALF = 1 << 31
@@ -27,7 +27,7 @@ class Chunk(NamedTuple):
     lost: int
     #: The number that the segment acknowledges; None if it does not.
     ack: int | None
-    place: Place
+    place: PacketPosition
 
     @property
     def end(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CaptureLimits:
     """The limits of one decoder."""
 
     #: Connections and UDP flows that are remembered; the least recently active ones go first.

@@ -6,9 +6,9 @@ import re
 from typing import ClassVar
 
 from mqis.protocol.capture.framing import Dissector, Tell
-from mqis.protocol.capture.limits import Limits
+from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.queues import QUEUES, QueueProtocol
-from mqis.protocol.capture.row import Meaning, Place
+from mqis.protocol.capture.row import Meaning, PacketPosition
 from mqis.wire.errors import WireError
 from mqis.wire.mqqb.baseheader import BASE_SIZE, BaseHeader
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -28,7 +28,7 @@ class MqqbDissector(Dissector):
     NAME: ClassVar[str] = "mqqb"
     HEAD: ClassVar[int] = BASE_SIZE
 
-    def __init__(self, tell: Tell, limits: Limits) -> None:
+    def __init__(self, tell: Tell, limits: CaptureLimits) -> None:
         super().__init__(tell, limits)
         self._initiator: int | None = None
 
@@ -41,7 +41,7 @@ class MqqbDissector(Dissector):
         found = _BEGINNING.search(data, at)
         return found.start() if found else -1
 
-    def message(self, side: int, data: bytes, place: Place) -> None:
+    def message(self, side: int, data: bytes, place: PacketPosition) -> None:
         try:
             packet = decode_packet(data)
         except WireError as error:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from mqis.protocol.capture.flow import Flow
 from mqis.protocol.capture.framing import Dissector
-from mqis.protocol.capture.limits import Limits
-from mqis.protocol.capture.row import Meaning, Place, Row
+from mqis.protocol.capture.limits import CaptureLimits
+from mqis.protocol.capture.row import DecodedRow, Meaning, PacketPosition
 from mqis.wire.errors import WireError
 
 _SHOWN = 16
@@ -27,7 +27,7 @@ class _Event(NamedTuple):
     side: int
     data: bytes
     missing: int
-    place: Place
+    place: PacketPosition
     reason: str
 
 
@@ -38,8 +38,8 @@ class Recognition:
         self,
         flow: Flow,
         protocols: Sequence[StreamProtocol],
-        limits: Limits,
-        emit: Callable[[Row], None],
+        limits: CaptureLimits,
+        emit: Callable[[DecodedRow], None],
     ) -> None:
         self._protocols = protocols
         self._flow = flow
@@ -64,7 +64,7 @@ class Recognition:
         """Counts bytes of a stream that was given up."""
         self._bytes[side] += size
 
-    def data(self, side: int, data: bytes, place: Place) -> None:
+    def data(self, side: int, data: bytes, place: PacketPosition) -> None:
         self._bytes[side] += len(data)
         if self.given_up:
             return
@@ -72,14 +72,14 @@ class Recognition:
         self._events.append(_Event(side, data, 0, place, ""))
         self._choose(side)
 
-    def gap(self, side: int, size: int, place: Place, reason: str) -> None:
+    def gap(self, side: int, size: int, place: PacketPosition, reason: str) -> None:
         self._bytes[side] += size
         if self.given_up:
             return
         self._events.append(_Event(side, b"", size, place, reason))
         self._out_of_sync[side] = True
 
-    def end(self, place: Place) -> None:
+    def end(self, place: PacketPosition) -> None:
         if self.dissector is None and not self.given_up and self._events:
             self._choose_by_port()
         if self.dissector is not None:
@@ -135,7 +135,7 @@ class Recognition:
     def _use(self, kind: type[Dissector]) -> None:
         flow, emit, name = self._flow, self._emit, kind.NAME
 
-        def tell(side: int, place: Place, length: int, meaning: Meaning) -> None:
+        def tell(side: int, place: PacketPosition, length: int, meaning: Meaning) -> None:
             emit(flow.row(side, place, length, name, meaning))
 
         dissector = kind(tell, self._limits)
@@ -151,7 +151,7 @@ class Recognition:
         self._events = []
         self.dissector = dissector
 
-    def _unrecognised(self, place: Place) -> None:
+    def _unrecognised(self, place: PacketPosition) -> None:
         """Emits one row for a connection of an unknown protocol."""
         flow = self._flow
         side = flow.client

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from mqis.wire.guid import Guid
 
 
-class Place(NamedTuple):
+class PacketPosition(NamedTuple):
     """The packet in the file that completed a message."""
 
     number: int
@@ -34,7 +34,7 @@ class Meaning(NamedTuple):
     error: str | None = None
 
 
-class Row(NamedTuple):
+class DecodedRow(NamedTuple):
     """A decoded message; with ``error`` set, something that could not be decoded."""
 
     time_ns: int | None
@@ -69,9 +69,9 @@ class Row(NamedTuple):
     error: str | None
 
 
-def file_error(offset: int, reason: str, frame: int = 0, time_ns: int | None = None) -> Row:
+def file_error(offset: int, reason: str, frame: int = 0, time_ns: int | None = None) -> DecodedRow:
     """A row for an error of the file or of a packet that belongs to no conversation."""
-    return Row(
+    return DecodedRow(
         time_ns=time_ns,
         frame=frame,
         offset=offset,

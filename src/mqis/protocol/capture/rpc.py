@@ -12,11 +12,11 @@ import re
 from typing import Any, ClassVar, NamedTuple
 
 from mqis.protocol.capture.binding import SYNTAXES, interface_name, nak, proposal, security
-from mqis.protocol.capture.calls import MISSING, Call, Stub, read
+from mqis.protocol.capture.calls import MISSING, Stub, UnansweredCall, read
 from mqis.protocol.capture.framing import Dissector, Tell
 from mqis.protocol.capture.interfaces import BY_SYNTAX
-from mqis.protocol.capture.limits import Limits
-from mqis.protocol.capture.row import Meaning, Place
+from mqis.protocol.capture.limits import CaptureLimits
+from mqis.protocol.capture.row import Meaning, PacketPosition
 from mqis.protocol.rpc.faults import status_name
 from mqis.wire.errors import WireError
 from mqis.wire.ndr import Syntax
@@ -25,10 +25,10 @@ from mqis.wire.rpc.bodies import (
     BindAck,
     BindNak,
     ContextElement,
+    ContextVerdict,
     Fault,
     Request,
     Response,
-    Result,
 )
 from mqis.wire.rpc.header import HEADER_SIZE, PacketType, PfcFlags, frag_length_in
 from mqis.wire.rpc.pdu import Pdu, decode_pdu
@@ -50,7 +50,7 @@ class RpcDissector(Dissector):
     NAME: ClassVar[str] = "rpc"
     HEAD: ClassVar[int] = HEADER_SIZE
 
-    def __init__(self, tell: Tell, limits: Limits) -> None:
+    def __init__(self, tell: Tell, limits: CaptureLimits) -> None:
         super().__init__(tell, limits)
         self._proposed: dict[tuple[int, int], tuple[ContextElement, ...]] = {}
         self._contexts: dict[int, _Context] = {}
@@ -59,7 +59,7 @@ class RpcDissector(Dissector):
         #: By side, call_id and PTYPE.
         self._stubs: dict[tuple[int, int, int], Stub] = {}
         #: By call_id: the call, and within it callbacks and calls in these.
-        self._calls: dict[int, list[Call]] = {}
+        self._calls: dict[int, list[UnansweredCall]] = {}
 
     @classmethod
     def length(cls, head: bytes) -> int:
@@ -75,7 +75,7 @@ class RpcDissector(Dissector):
     def lost(self, side: int) -> None:
         self._losses[side] += 1
 
-    def end(self, place: Place) -> None:
+    def end(self, place: PacketPosition) -> None:
         super().end(place)
         for (side, call_id, _), stub in self._stubs.items():
             kind = "request" if stub.is_request else "response"
@@ -83,7 +83,7 @@ class RpcDissector(Dissector):
             meaning = Meaning(self.NAME, kind, call_id=call_id, error=reason)
             self.tell(side, place, stub.length, meaning)
 
-    def message(self, side: int, data: bytes, place: Place) -> None:
+    def message(self, side: int, data: bytes, place: PacketPosition) -> None:
         try:
             pdu = decode_pdu(data)
         except WireError as error:
@@ -122,17 +122,19 @@ class RpcDissector(Dissector):
         told = []
         for element, result in zip(proposed, ack.results, strict=False):
             name = interface_name(element.abstract)
-            if result.result == Result.ACCEPTANCE:
+            if result.result == ContextVerdict.ACCEPTANCE:
                 syntax = SYNTAXES.get(result.transfer)
                 self._contexts[element.context_id] = _Context(element.abstract, syntax)
                 told.append(f"{name} in {syntax.name if syntax else result.transfer}")
-            elif result.result != Result.NEGOTIATE_ACK:
+            elif result.result != ContextVerdict.NEGOTIATE_ACK:
                 told.append(f"{name} refused")
         return ", ".join(told)
 
     # --- calls ----------------------------------------------------------------------------------
 
-    def _fragment(self, side: int, pdu: Pdu, body: Request | Response, place: Place) -> None:
+    def _fragment(
+        self, side: int, pdu: Pdu, body: Request | Response, place: PacketPosition
+    ) -> None:
         header = pdu.header
         key = (side, header.call_id, header.type)
         stub = self._stubs.get(key)
@@ -152,7 +154,7 @@ class RpcDissector(Dissector):
             else:
                 self._response(side, place, stub)
 
-    def _new_call(self, side: int, call_id: int, body: Request) -> Call:
+    def _new_call(self, side: int, call_id: int, body: Request) -> UnansweredCall:
         stack = self._calls.get(call_id, [])
         unanswered = bool(stack) and stack[-1].side == side  # its answer was not captured
         if unanswered or len(stack) >= self.limits.max_nested:
@@ -162,24 +164,24 @@ class RpcDissector(Dissector):
         self._remember(self._calls, call_id, [*stack, call])
         return call
 
-    def _call(self, side: int, body: Request, is_callback: bool) -> Call:
+    def _call(self, side: int, body: Request, is_callback: bool) -> UnansweredCall:
         name = f"opnum {body.opnum}"
         context = self._contexts.get(body.context_id)
         if context is None:
-            return Call(side, self.NAME, name, unknown="its bind was not captured")
+            return UnansweredCall(side, self.NAME, name, unknown="its bind was not captured")
         interface = BY_SYNTAX.get(context.abstract)
         if interface is None:
-            return Call(side, self.NAME, name, unknown=f"of interface {context.abstract}")
+            return UnansweredCall(side, self.NAME, name, unknown=f"of interface {context.abstract}")
         described = interface.description
         operations = described.callbacks if is_callback else described.operations
         found = next((each for each in operations if each.opnum == body.opnum), None)
         if found is not None:
             name = found.name
-        call = Call(side, interface.name, name, interface, found, context.syntax)
+        call = UnansweredCall(side, interface.name, name, interface, found, context.syntax)
         call.is_callback = is_callback
         return call
 
-    def _response(self, side: int, place: Place, stub: Stub) -> None:
+    def _response(self, side: int, place: PacketPosition, stub: Stub) -> None:
         call = self._answered(side, stub.call_id)
         if call is not None:
             self._tell_call(side, place, stub, call)
@@ -192,7 +194,7 @@ class RpcDissector(Dissector):
         protocol, name = (self.NAME, "") if call is None else (call.protocol, f"{call.name} ")
         return Meaning(protocol, f"{name}fault", status_name(body.status), body)
 
-    def _answered(self, side: int, call_id: int) -> Call | None:
+    def _answered(self, side: int, call_id: int) -> UnansweredCall | None:
         """The call that ``side`` answers; none if its request was not captured."""
         stack = self._calls.get(call_id, [])
         while stack:
@@ -203,7 +205,9 @@ class RpcDissector(Dissector):
                 return call
         return None
 
-    def _tell_call(self, side: int, place: Place, stub: Stub, call: Call) -> None:
+    def _tell_call(
+        self, side: int, place: PacketPosition, stub: Stub, call: UnansweredCall
+    ) -> None:
         told = read(call, stub)
         prefix = "callback" if call.is_callback and stub.is_request else ""
         meaning = Meaning(

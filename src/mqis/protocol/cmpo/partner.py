@@ -10,12 +10,12 @@ from typing import Any
 
 from mqis.protocol.cmpo.events import ContextAnswer, Effect, LevelTwo
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.session import SETTING_UP, CallKind, Session
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.session import SETTING_UP, CallKind, CmpoSession
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.setup import SessionSetup, is_setup
 from mqis.protocol.cmpo.table import SessionTable
 from mqis.protocol.cmpo.teardown import SessionTeardown
-from mqis.protocol.cmpo.traffic import Traffic
+from mqis.protocol.cmpo.traffic import SessionTraffic
 from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.protocol.ports import Entropy
 from mqis.wire.cmpo import ixnremote as idl
@@ -33,23 +33,23 @@ class Partner:
         entropy: Entropy,
         *,
         versions: VersionLimits | None = None,
-        settings: Settings | None = None,
+        settings: CmpoSettings | None = None,
     ) -> None:
         self.name = name
         self.versions = versions or VersionLimits()
-        self.settings = settings or Settings()
+        self.settings = settings or CmpoSettings()
         self._table = SessionTable(name, self.settings)
         self._teardown = SessionTeardown(self._table, level_two)
-        self._traffic = Traffic(self._table, level_two, self._teardown.problem)
+        self._traffic = SessionTraffic(self._table, level_two, self._teardown.problem)
         self._setup = SessionSetup(
             self._table, self.versions, level_two, entropy, self._traffic.answer_held
         )
 
     @property
-    def sessions(self) -> tuple[Session, ...]:
+    def sessions(self) -> tuple[CmpoSession, ...]:
         return tuple(self._table.sessions.values())
 
-    def session(self, cid: Guid) -> Session | None:
+    def session(self, cid: Guid) -> CmpoSession | None:
         """The session with the partner of this CID, in any state."""
         return self._table.sessions.get(cid)
 
@@ -60,25 +60,25 @@ class Partner:
 
     # --- the level above --------------------------------------------------------------------------
 
-    def request_session(self, name: NameObject, now: float) -> Session:
+    def request_session(self, name: NameObject, now: float) -> CmpoSession:
         """Returns a session with a partner; ``session_up`` or ``session_failed`` follows.
 
         ``SessionError`` if there can be none.
         """
         return self._setup.request(name, now)
 
-    def tear_down(self, session: Session, teardown: TeardownType, now: float) -> None:
+    def tear_down(self, session: CmpoSession, teardown: TeardownType, now: float) -> None:
         self._teardown.request(session, teardown, now)
 
-    def allocate(self, session: Session, count: int) -> None:
+    def allocate(self, session: CmpoSession, count: int) -> None:
         """Asks the partner for connections; ``granted`` reports the result."""
         self._traffic.allocate(session, count)
 
-    def send(self, session: Session, messages: int, boxcar: bytes) -> None:
+    def send(self, session: CmpoSession, messages: int, boxcar: bytes) -> None:
         """Sends a boxcar; the next one may be sent after ``sent``."""
         self._traffic.send(session, messages, boxcar)
 
-    def release(self, session: Session, now: float) -> None:
+    def release(self, session: CmpoSession, now: float) -> None:
         """Completes the SendReceive for which ``LevelTwo.receive`` returned None."""
         self._traffic.release(session, now)
 
@@ -94,22 +94,24 @@ class Partner:
         return self._setup.build_context(request, token, now)
 
     def negotiate_resources(
-        self, session: Session, request: idl.NegotiateResources, token: object, now: float
+        self, session: CmpoSession, request: idl.NegotiateResources, token: object, now: float
     ) -> idl.ResourcesNegotiated | None:
         return self._traffic.negotiate_resources(session, request, token, now)
 
     def send_receive(
-        self, session: Session, request: idl.SendReceive, token: object, now: float
+        self, session: CmpoSession, request: idl.SendReceive, token: object, now: float
     ) -> int | None:
         return self._traffic.send_receive(session, request, token, now)
 
-    def tear_down_context(self, session: Session, request: idl.TearDownContext, now: float) -> int:
+    def tear_down_context(
+        self, session: CmpoSession, request: idl.TearDownContext, now: float
+    ) -> int:
         return int(self._teardown.tear_down_context(session, request.teardown, now))
 
-    def begin_tear_down(self, session: Session, now: float) -> int:
+    def begin_tear_down(self, session: CmpoSession, now: float) -> int:
         return int(self._teardown.begin_tear_down(session, now))
 
-    def rundown(self, session: Session, now: float) -> None:
+    def rundown(self, session: CmpoSession, now: float) -> None:
         """Handles the loss of the partner's association (3.3.6.1)."""
         self._teardown.lost(session, now)
 

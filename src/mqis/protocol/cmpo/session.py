@@ -42,7 +42,7 @@ class CallKind(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class CmpoSession:
     """The pair of associations with one partner."""
 
     name: NameObject

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CmpoSettings:
     """Timeouts and limits. The defaults are those of Windows where a note gives them."""
 
     #: Session Setup timer: CmCancelRpcAfter / 2.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from mqis.protocol.cmpo.events import ContextAnswer, LevelTwo, Revoke
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.session import SETTING_UP, CallKind, Session, SessionState
+from mqis.protocol.cmpo.session import SETTING_UP, CallKind, CmpoSession, SessionState
 from mqis.protocol.cmpo.table import SessionTable
 from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.protocol.errors import ProtocolError
@@ -73,7 +73,7 @@ class SessionSetup:
         versions: VersionLimits,
         level_two: LevelTwo,
         entropy: Entropy,
-        activated: Callable[[Session, float], None],
+        activated: Callable[[CmpoSession, float], None],
     ) -> None:
         self._table = table
         self._versions = versions
@@ -84,7 +84,7 @@ class SessionSetup:
 
     # --- the level above --------------------------------------------------------------------------
 
-    def request(self, name: NameObject, now: float) -> Session:
+    def request(self, name: NameObject, now: float) -> CmpoSession:
         """New Session Requested (3.4.6.1): returns the existing session, or a new one."""
         table = self._table
         found = table.sessions.get(name.cid)
@@ -105,12 +105,12 @@ class SessionSetup:
         self._start(session, now)
         return session
 
-    def _start(self, session: Session, now: float) -> None:
+    def _start(self, session: CmpoSession, now: float) -> None:
         session.setup_due = now + self._table.settings.setup_s
         self._call(session)
         self._table.arm(session)
 
-    def _call(self, session: Session) -> None:
+    def _call(self, session: CmpoSession) -> None:
         """Makes the next call of the set-up, which depends on rank and state."""
         if session.state is SessionState.CONFIRMING:
             self._build(session, CallKind.BUILD_BACK)
@@ -120,7 +120,7 @@ class SessionSetup:
         else:
             self._poke(session)
 
-    def _poke(self, session: Session) -> None:
+    def _poke(self, session: CmpoSession) -> None:
         mine = self._table.name
         request = idl.Poke(
             SessionRank.SECONDARY, str(session.name.cid), mine.host_name, str(mine.cid), self._blob
@@ -128,7 +128,7 @@ class SessionSetup:
         operation = idl.POKE if session.narrow else idl.POKE_W
         self._table.invoke(session, CallKind.POKE, operation, request)
 
-    def _build(self, session: Session, kind: CallKind) -> None:
+    def _build(self, session: CmpoSession, kind: CallKind) -> None:
         mine = self._table.name
         request = idl.BuildContext(
             session.rank,
@@ -198,7 +198,7 @@ class SessionSetup:
         return name if _common(name.protocols) else CmResult.PROTOCOL_NOT_SUPPORTED
 
     def _from_primary(
-        self, bind: _Bind, session: Session | None, token: object, now: float
+        self, bind: _Bind, session: CmpoSession | None, token: object, now: float
     ) -> ContextAnswer | None:
         """Handles BuildContext as secondary: calls back before answering (3.3.4.2.1)."""
         table, settings = self._table, self._table.settings
@@ -223,7 +223,7 @@ class SessionSetup:
         return None
 
     def _from_secondary(
-        self, session: Session | None, guid: Guid, bound: BoundVersionSet | None, now: float
+        self, session: CmpoSession | None, guid: Guid, bound: BoundVersionSet | None, now: float
     ) -> ContextAnswer:
         """Handles BuildContext as primary: the callback inside its own call (3.3.4.2.2).
 
@@ -244,12 +244,12 @@ class SessionSetup:
 
     # --- ends of calls ----------------------------------------------------------------------------
 
-    def poked(self, session: Session, result: int, now: float) -> None:
+    def poked(self, session: CmpoSession, result: int, now: float) -> None:
         """Handles the end of PokeW; its result is irrelevant once BuildContext has come."""
         if session.state is SessionState.CONNECTING and result:
             self._retry(session, result, now)
 
-    def built(self, session: Session, answer: idl.ContextBuilt, now: float) -> None:
+    def built(self, session: CmpoSession, answer: idl.ContextBuilt, now: float) -> None:
         """Handles the end of the primary's call (3.4.6.1.1)."""
         if not _succeeded(answer, session.bind_guid):
             self._retry(session, answer.result or CmResult.SERVER_NOT_READY, now)
@@ -258,7 +258,7 @@ class SessionSetup:
         else:
             self._activate(session, answer, now)
 
-    def built_back(self, session: Session, answer: idl.ContextBuilt, now: float) -> None:
+    def built_back(self, session: CmpoSession, answer: idl.ContextBuilt, now: float) -> None:
         """Handles the end of the secondary's call inside the primary's (3.3.4.2.1)."""
         if not _succeeded(answer, session.bind_guid):
             self._retry(session, answer.result or CmResult.SERVER_NOT_READY, now)
@@ -268,7 +268,7 @@ class SessionSetup:
         self._table.answer_outer(session, ok)
         self._activate(session, answer, now)
 
-    def failed(self, session: Session, kind: CallKind, result: int, now: float) -> None:
+    def failed(self, session: CmpoSession, kind: CallKind, result: int, now: float) -> None:
         """Handles a call of the set-up that ended in a fault or got no answer."""
         if result == CmResult.PROCNUM_OUT_OF_RANGE and not session.narrow:
             session.narrow = True
@@ -278,7 +278,7 @@ class SessionSetup:
         else:
             self._retry(session, result, now)
 
-    def _call_again(self, session: Session, kind: CallKind) -> None:
+    def _call_again(self, session: CmpoSession, kind: CallKind) -> None:
         """Repeats a call without W (product note 24)."""
         if kind is CallKind.POKE:
             if session.state is SessionState.CONNECTING:
@@ -286,14 +286,14 @@ class SessionSetup:
         else:
             self._build(session, kind)
 
-    def _activate(self, session: Session, answer: idl.ContextBuilt, now: float) -> None:
+    def _activate(self, session: CmpoSession, answer: idl.ContextBuilt, now: float) -> None:
         session.state, session.handle = SessionState.ACTIVE, answer.handle
         session.setup_due = session.inner_due = session.retry_due = None
         session.failures = 0
         self._level_two.session_up(session, now)
         self._activated(session, now)
 
-    def _retry(self, session: Session, result: int, now: float) -> None:
+    def _retry(self, session: CmpoSession, result: int, now: float) -> None:
         """Retries after a back-off, unless the failure is final."""
         table, settings = self._table, self._table.settings
         session.failures += 1
@@ -307,13 +307,13 @@ class SessionSetup:
         session.retry_due = now + settings.pause_s(session.failures)
         table.arm(session)
 
-    def _fail(self, session: Session, result: int, now: float) -> None:
+    def _fail(self, session: CmpoSession, result: int, now: float) -> None:
         self._table.remove(session, result)
         self._level_two.session_failed(session, result, now)
 
     # --- time and losses --------------------------------------------------------------------------
 
-    def handle_timer(self, session: Session, now: float) -> None:
+    def handle_timer(self, session: CmpoSession, now: float) -> None:
         """Handles the timers of the set-up (3.2.5.1)."""
         late = [due for due in (session.setup_due, session.inner_due) if due is not None]
         if late and min(late) <= now:

@@ -11,7 +11,7 @@ claim, so that the session ends in any case: its handle is null from then on.
 from __future__ import annotations
 
 from mqis.protocol.cmpo.events import LevelTwo
-from mqis.protocol.cmpo.session import ENDING, SETTING_UP, CallKind, Session, SessionState
+from mqis.protocol.cmpo.session import ENDING, SETTING_UP, CallKind, CmpoSession, SessionState
 from mqis.protocol.cmpo.table import SessionTable
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, TeardownType
@@ -26,7 +26,7 @@ class SessionTeardown:
 
     # --- the level above --------------------------------------------------------------------------
 
-    def request(self, session: Session, teardown: TeardownType, now: float) -> None:
+    def request(self, session: CmpoSession, teardown: TeardownType, now: float) -> None:
         """Handles Forced or Problem Session Teardown Requested."""
         if teardown is TeardownType.PROBLEM:
             self.problem(session, now)
@@ -35,7 +35,7 @@ class SessionTeardown:
             raise ValueError(f"the session with {session.name} is not active")
         self._forced(session, now)
 
-    def problem(self, session: Session, now: float) -> None:
+    def problem(self, session: CmpoSession, now: float) -> None:
         """Ends a broken session: reports it above at once, and tries to call the partner."""
         if session.state is SessionState.CLOSED:
             return
@@ -48,7 +48,7 @@ class SessionTeardown:
         self._tear_down(session, TeardownType.PROBLEM)
         self._report_down(session, TeardownType.PROBLEM, now)
 
-    def _forced(self, session: Session, now: float) -> None:
+    def _forced(self, session: CmpoSession, now: float) -> None:
         if session.is_primary:
             self._enter(session, SessionState.TEARDOWN, now)
             self._tear_down(session, TeardownType.FORCE)
@@ -57,7 +57,7 @@ class SessionTeardown:
         request = idl.BeginTearDown(session.handle, TeardownType.FORCE)
         self._table.invoke(session, CallKind.BEGIN_TEARDOWN, idl.BEGIN_TEAR_DOWN, request)
 
-    def _enter(self, session: Session, state: SessionState, now: float) -> None:
+    def _enter(self, session: CmpoSession, state: SessionState, now: float) -> None:
         """Enters a state and starts the timer, in Requesting Teardown too (E-CMPO-10)."""
         session.state = state
         session.retries.clear()
@@ -65,13 +65,13 @@ class SessionTeardown:
             session.teardown_due = now + self._table.settings.teardown_s
         self._table.arm(session)
 
-    def _tear_down(self, session: Session, teardown: TeardownType) -> None:
+    def _tear_down(self, session: CmpoSession, teardown: TeardownType) -> None:
         request = idl.TearDownContext(session.handle, session.rank, teardown)
         self._table.invoke(session, CallKind.TEARDOWN, idl.TEAR_DOWN_CONTEXT, request)
 
     # --- calls in ---------------------------------------------------------------------------------
 
-    def tear_down_context(self, session: Session, teardown: int, now: float) -> int:
+    def tear_down_context(self, session: CmpoSession, teardown: int, now: float) -> int:
         """Handles TearDownContext; its handle is already invalid, whatever this returns."""
         if session.state is SessionState.CLOSED:
             return CmResult.OK
@@ -85,7 +85,7 @@ class SessionTeardown:
             self._tear_down(session, TeardownType.FORCE)
         return CmResult.OK
 
-    def begin_tear_down(self, session: Session, now: float) -> int:
+    def begin_tear_down(self, session: CmpoSession, now: float) -> int:
         """Handles BeginTearDown, with which the secondary asks this primary to begin."""
         if not session.is_primary:
             return CmResult.INVALID_ARGUMENT
@@ -97,7 +97,7 @@ class SessionTeardown:
 
     # --- ends -------------------------------------------------------------------------------------
 
-    def ended(self, session: Session, kind: CallKind, failed: bool, now: float) -> None:
+    def ended(self, session: CmpoSession, kind: CallKind, failed: bool, now: float) -> None:
         """Handles the end of a teardown call; after a failed one no callback is expected."""
         if kind is CallKind.BEGIN_TEARDOWN:  # then the primary calls, or has done so already
             if failed and session.state is SessionState.REQUESTING_TEARDOWN:
@@ -105,12 +105,12 @@ class SessionTeardown:
         elif failed or not session.is_primary or session.reported_down:
             self._end(session, TeardownType.FORCE, now)
 
-    def handle_timer(self, session: Session, now: float) -> None:
+    def handle_timer(self, session: CmpoSession, now: float) -> None:
         """Handles the Session Teardown timer (3.2.5.2)."""
         if session.teardown_due is not None and session.teardown_due <= now:
             self._end(session, TeardownType.FORCE, now, CmResult.FAIL)
 
-    def lost(self, session: Session, now: float) -> None:
+    def lost(self, session: CmpoSession, now: float) -> None:
         """Ends a session whose partner dropped it or is gone (3.3.4.5.1, 3.3.6.1)."""
         if session.state in SETTING_UP:
             self._table.remove(session, CmResult.SESSION_DOWN)
@@ -121,7 +121,7 @@ class SessionTeardown:
 
     def _end(
         self,
-        session: Session,
+        session: CmpoSession,
         teardown: TeardownType,
         now: float,
         result: CmResult = CmResult.SESSION_DOWN,
@@ -129,7 +129,7 @@ class SessionTeardown:
         self._table.remove(session, result)
         self._report_down(session, teardown, now)
 
-    def _report_down(self, session: Session, teardown: TeardownType, now: float) -> None:
+    def _report_down(self, session: CmpoSession, teardown: TeardownType, now: float) -> None:
         if not session.reported_down:
             session.reported_down = True
             self._level_two.session_down(session, teardown, now)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mqis.protocol.cmpo.events import LevelTwo
-from mqis.protocol.cmpo.session import ENDING, CallKind, Session, SessionState
+from mqis.protocol.cmpo.session import ENDING, CallKind, CmpoSession, SessionState
 from mqis.protocol.cmpo.table import SessionTable, refusal
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, ResourceType
@@ -19,14 +19,14 @@ MOST_REQUESTED = 999
 MOST_TAKEN = 1000
 
 
-class Traffic:
+class SessionTraffic:
     """The part of a partner that serves active sessions. ``problem`` ends a broken one."""
 
     def __init__(
         self,
         table: SessionTable,
         level_two: LevelTwo,
-        problem: Callable[[Session, float], None],
+        problem: Callable[[CmpoSession, float], None],
     ) -> None:
         self._table = table
         self._level_two = level_two
@@ -35,14 +35,14 @@ class Traffic:
     # --- calls in ---------------------------------------------------------------------------------
 
     def negotiate_resources(
-        self, session: Session, request: idl.NegotiateResources, token: object, now: float
+        self, session: CmpoSession, request: idl.NegotiateResources, token: object, now: float
     ) -> idl.ResourcesNegotiated | None:
         if session.state is SessionState.CONFIRMING:
             return None if self._hold(session, request, token) else _NO_RESOURCES
         return self._negotiate(session, request, now)
 
     def _negotiate(
-        self, session: Session, request: idl.NegotiateResources, now: float
+        self, session: CmpoSession, request: idl.NegotiateResources, now: float
     ) -> idl.ResourcesNegotiated:
         if session.state is not SessionState.ACTIVE:
             return _NO_RESOURCES
@@ -55,7 +55,7 @@ class Traffic:
         return idl.ResourcesNegotiated(accepted, CmResult.OK)
 
     def send_receive(
-        self, session: Session, request: idl.SendReceive, token: object, now: float
+        self, session: CmpoSession, request: idl.SendReceive, token: object, now: float
     ) -> int | None:
         if session.state is SessionState.ACTIVE and session.unreturned is None:
             return self._receive(session, request, token, now)
@@ -65,7 +65,7 @@ class Traffic:
         return CmResult.TEARING_DOWN if session.state in ENDING else CmResult.SERVER_NOT_READY
 
     def _receive(
-        self, session: Session, request: idl.SendReceive, token: object, now: float
+        self, session: CmpoSession, request: idl.SendReceive, token: object, now: float
     ) -> int | None:
         session.unreturned = token
         result = self._level_two.receive(session, request.messages, request.boxcar, now)
@@ -75,19 +75,19 @@ class Traffic:
         return result
 
     def _hold(
-        self, session: Session, request: idl.NegotiateResources | idl.SendReceive, token: object
+        self, session: CmpoSession, request: idl.NegotiateResources | idl.SendReceive, token: object
     ) -> bool:
         if len(session.held) >= self._table.settings.max_held:
             return False
         session.held.append((token, request))
         return True
 
-    def release(self, session: Session, now: float) -> None:
+    def release(self, session: CmpoSession, now: float) -> None:
         """Completes the open SendReceive: the level above has room again."""
         self._table.return_call(session, CmResult.OK)
         self.answer_held(session, now)
 
-    def answer_held(self, session: Session, now: float) -> None:
+    def answer_held(self, session: CmpoSession, now: float) -> None:
         """Answers the calls held back, in order, until one has to stay open."""
         while session.held and session.unreturned is None:
             token, request = session.held.pop(0)
@@ -98,11 +98,11 @@ class Traffic:
             else:
                 result = self._receive(session, request, token, now)
                 if result is not None:
-                    self._table.answer(token, idl.Result(result))
+                    self._table.answer(token, idl.RemoteResult(result))
 
     # --- calls out --------------------------------------------------------------------------------
 
-    def allocate(self, session: Session, count: int) -> None:
+    def allocate(self, session: CmpoSession, count: int) -> None:
         """Resource Allocation Requested (3.4.6.4)."""
         _check_active(session)
         if not 1 <= count <= MOST_REQUESTED:
@@ -110,13 +110,16 @@ class Traffic:
         request = idl.NegotiateResources(session.handle, ResourceType.CONNECTIONS, count)
         self._invoke(session, CallKind.ALLOCATE, request)
 
-    def send(self, session: Session, messages: int, boxcar: bytes) -> None:
+    def send(self, session: CmpoSession, messages: int, boxcar: bytes) -> None:
         """Message Send Requested (3.4.6.5)."""
         _check_active(session)
         self._invoke(session, CallKind.SEND, idl.SendReceive(session.handle, messages, boxcar))
 
     def _invoke(
-        self, session: Session, kind: CallKind, request: idl.NegotiateResources | idl.SendReceive
+        self,
+        session: CmpoSession,
+        kind: CallKind,
+        request: idl.NegotiateResources | idl.SendReceive,
     ) -> None:
         allocate = kind is CallKind.ALLOCATE
         operation = idl.NEGOTIATE_RESOURCES if allocate else idl.SEND_RECEIVE
@@ -124,7 +127,7 @@ class Traffic:
 
     def negotiated(
         self,
-        session: Session,
+        session: CmpoSession,
         request: idl.NegotiateResources,
         answer: idl.ResourcesNegotiated,
         now: float,
@@ -134,7 +137,7 @@ class Traffic:
         accepted = answer.accepted if answer.result == 0 else 0
         self._level_two.granted(session, min(accepted, request.requested), answer.result, now)
 
-    def sent(self, session: Session, request: idl.SendReceive, result: int, now: float) -> None:
+    def sent(self, session: CmpoSession, request: idl.SendReceive, result: int, now: float) -> None:
         if self._retry_later(session, CallKind.SEND, request, result, now):
             return
         if result == 0:
@@ -144,7 +147,7 @@ class Traffic:
 
     def failed(
         self,
-        session: Session,
+        session: CmpoSession,
         kind: CallKind,
         request: idl.NegotiateResources | idl.SendReceive,
         result: int,
@@ -158,7 +161,7 @@ class Traffic:
 
     def _retry_later(
         self,
-        session: Session,
+        session: CmpoSession,
         kind: CallKind,
         request: idl.NegotiateResources | idl.SendReceive,
         result: int,
@@ -175,7 +178,7 @@ class Traffic:
         self._table.arm(session)
         return True
 
-    def handle_timer(self, session: Session, now: float) -> None:
+    def handle_timer(self, session: CmpoSession, now: float) -> None:
         due = [entry for entry in session.retries if entry[0] <= now]
         session.retries = [entry for entry in session.retries if entry[0] > now]
         for _, kind, request in due:  # leaving ACTIVE has cleared it
@@ -185,6 +188,6 @@ class Traffic:
 _NO_RESOURCES = idl.ResourcesNegotiated(0, CmResult.SERVER_NOT_READY)
 
 
-def _check_active(session: Session) -> None:
+def _check_active(session: CmpoSession) -> None:
     if session.state is not SessionState.ACTIVE:
         raise ValueError(f"the session with {session.name} is not active")

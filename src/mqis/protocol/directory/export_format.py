@@ -77,7 +77,7 @@ class ExportError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ExportHeader:
     """Line 1, which describes the whole file."""
 
     enterprise: str | None
@@ -91,7 +91,7 @@ class Header:
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
 
 
-def format_header(header: Header) -> str:
+def format_header(header: ExportHeader) -> str:
     """Line 1, without its line end."""
     content: dict[str, object] = {
         "format": FORMAT,
@@ -173,7 +173,7 @@ class _LineError(Exception):
         self.reason = reason
 
 
-def parse_header(text: str) -> Header:
+def parse_header(text: str) -> ExportHeader:
     """Line 1; any other line 1 than of this format and version is refused."""
     try:
         content = _load(text)
@@ -185,7 +185,7 @@ def parse_header(text: str) -> Header:
                 "version", f"{version!r} is not version {VERSION}, which this mqis reads"
             )
         _check_keys(content, _HEADER_KEYS, optional=frozenset({"lines"}))
-        return Header(
+        return ExportHeader(
             _optional_text(content["enterprise"], "enterprise"),
             _partitions(content["partitions"]),
             _count(content.get("lines"), "lines"),

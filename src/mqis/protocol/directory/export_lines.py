@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mqis.protocol.directory.export_format import ORDER, Header, format_entry, format_header
+from mqis.protocol.directory.export_format import ORDER, ExportHeader, format_entry, format_header
 from mqis.protocol.directory.objects import DeletedObject
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import Change, View
@@ -23,7 +23,7 @@ def exported_lines(view: View) -> tuple[int, Iterator[str]]:
 def _lines(view: View, tombstones: Iterable[DeletedObject], total: int) -> Iterator[str]:
     root = enterprise(view)
     name = None if root is None else root.path
-    yield format_header(Header(name, tuple(view.partitions()), total))
+    yield format_header(ExportHeader(name, tuple(view.partitions()), total))
     yield from map(format_entry, _entries(view, tombstones))
 
 

@@ -19,7 +19,7 @@ from enum import Flag, auto
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.types.catalogue import ids_where
 from mqis.protocol.directory.types.columns import Takes
 from mqis.protocol.directory.types.machine_values import sites_of
@@ -96,7 +96,7 @@ def server_kind(machine: DirectoryObject, view: View) -> ServerKind:
     object gives the server its key.
     """
     kind = ServerKind.PRIMARY if is_named_authority(machine.path or "", view) else ServerKind.NONE
-    service = Service.of(machine)
+    service = ServiceAttributes.of(machine)
     if service.role in (ServiceBits.PSC, ServiceBits.PEC):
         kind |= ServerKind.PRIMARY
     elif service.directory_server:

@@ -20,7 +20,7 @@ from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, 
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.read_mapping import Read, check_readable, read_property, reader_of
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.types.catalogue import EXTENDED, ids_where
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.errors import DirectoryError
@@ -269,7 +269,7 @@ def _walk_controllers(view: View, site: DirectoryObject) -> Generator[int, None,
     primary = str(site.value(PropId.S_PSC) or "")
     rest: dict[str, str] = {}
     for machine in view.owned_by(ObjectType.MACHINE, site.id):
-        if Service.of(machine).role is not None:
+        if ServiceAttributes.of(machine).role is not None:
             rest[name_key(machine.path or "")] = machine.path or ""
         yield 0
     rest.pop(name_key(primary), None)

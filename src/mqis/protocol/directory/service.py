@@ -32,7 +32,7 @@ _ROLES = (ServiceBits.PEC, ServiceBits.PSC, ServiceBits.BSC)
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceAttributes:
     """The four attributes. ``role`` None with ``directory_server`` means a stand-alone one."""
 
     routing: bool = False
@@ -41,24 +41,24 @@ class Service:
     role: ServiceBits | None = None
 
     @classmethod
-    def of(cls, obj: StoredObject) -> Service:
+    def of(cls, obj: StoredObject) -> ServiceAttributes:
         """Returns the attributes of a machine."""
         return cls._of(obj.value(PropId.QM_SERVICE), obj.value(PropId.QM_SERVICE_DSSERVER))
 
     @classmethod
-    def of_properties(cls, stored: Properties) -> Service:
+    def of_properties(cls, stored: Properties) -> ServiceAttributes:
         """Returns the attributes of a machine that has these stored properties."""
         bits, flag = stored.get(PropId.QM_SERVICE), stored.get(PropId.QM_SERVICE_DSSERVER)
         return cls._of(bits.value if bits else None, flag.value if flag else None)
 
     @classmethod
-    def _of(cls, bits: Value, flag: Value) -> Service:
+    def _of(cls, bits: Value, flag: Value) -> ServiceAttributes:
         service = cls.from_bits(bits if isinstance(bits, int) else 0)
         return replace(service, directory_server=True) if flag == 1 else service
 
     @classmethod
     @lru_cache(maxsize=64)
-    def from_bits(cls, bits: int) -> Service:
+    def from_bits(cls, bits: int) -> ServiceAttributes:
         """MS-MQDS 3.1.4.21.8.3.2. Of several roles the highest wins."""
         role = next((role for role in _ROLES if bits & role), None)
         return cls(
@@ -77,10 +77,10 @@ class Service:
             bits |= ServiceBits.RAS
         return int(bits)
 
-    def with_routing(self, flag: bool) -> Service:
+    def with_routing(self, flag: bool) -> ServiceAttributes:
         return replace(self, routing=flag)
 
-    def with_directory_server(self, flag: bool) -> Service:
+    def with_directory_server(self, flag: bool) -> ServiceAttributes:
         """Writing 228: a stand-alone server, or none (MS-MQDS 3.1.4.21.8.2.1)."""
         return replace(self, directory_server=flag, role=None)
 

@@ -40,7 +40,7 @@ class Record:
     seq: str | None = None
 
 
-class Names(Protocol):
+class ReferenceNames(Protocol):
     """The names of what properties refer to by GUID."""
 
     def name_of(self, object_type: ObjectType, id: Guid) -> str | None: ...  # noqa: A002
@@ -48,7 +48,7 @@ class Names(Protocol):
     def id_of(self, object_type: ObjectType, name: str) -> Guid | None: ...
 
 
-class Source(Names, Protocol):
+class Source(ReferenceNames, Protocol):
     """The source that the commands ``get`` and ``lookup`` ask."""
 
     def get(self, object_type: ObjectType, name: str, chosen: Sequence[PropId]) -> Record:

@@ -7,8 +7,8 @@
     client.next_timer(); client.handle_timer(now)
     while (event := client.next_event()) is not None: ...
 
-After ``Finished``, ``queue_manager`` holds the lists. Names are hints, because any machine on a
-network can answer (5.1): the directory protocol has to authenticate the servers.
+After ``ServerListComplete``, ``queue_manager`` holds the lists. Names are hints: any machine
+on a network can answer (5.1): the directory protocol has to authenticate the servers.
 
 The text empties LastTopologyServerReply with every request and then fills the lists from it. Of
 all 155 runs on one to three networks 59 would end in success with an empty network list. Wherever
@@ -23,15 +23,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mqis.protocol.discovery.events import (
-    Answered,
-    Asked,
     Broadcast,
     Discarded,
     Event,
-    Finished,
     Passed,
+    RequestBroadcast,
+    ServerAnswered,
+    ServerListComplete,
 )
-from mqis.protocol.discovery.model import LocalQueueManager, Network
+from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqsd.reply import TopologyServerReply
@@ -59,7 +59,7 @@ class DiscoveryClient:
 
     def __init__(
         self,
-        queue_manager: LocalQueueManager,
+        queue_manager: DiscoveryQueueManager,
         *,
         prefer_own_site: bool = False,
         timeout_s: float = WAIT_FOR_RESPONSE_S,
@@ -86,16 +86,21 @@ class DiscoveryClient:
     # --- higher-layer triggered events (3.1.4) ----------------------------------------------------
 
     def get_directory_server_list(
-        self, networks: Sequence[Network], request_id: Guid, now: float, *, force: bool = False
+        self,
+        networks: Sequence[NetworkAddress],
+        request_id: Guid,
+        now: float,
+        *,
+        force: bool = False,
     ) -> None:
-        """Begins a run; ``Finished`` ends it. ``force``: even if an earlier result is valid."""
+        """Begins a run, up to ``ServerListComplete``; ``force``: even if a result is valid."""
         if self.running:
             raise ValueError("a discovery is already under way; wait for Finished")
         # The text adds to the list and never clears it (E-MQSD-15).
         self.network_addresses = tuple(dict.fromkeys(network.address for network in networks))
         dial_up = any(network.remote_access for network in networks)
         if self._earlier_result_is_valid() and not dial_up and not force:
-            self._events.append(Finished(success=True, skipped=True))
+            self._events.append(ServerListComplete(success=True, skipped=True))
             return
         self.request_id = request_id
         self.current_network_index = 0
@@ -138,7 +143,7 @@ class DiscoveryClient:
         request = TopologyClientRequest(own.enterprise_id, self.request_id, own.site_id)
         network = self.network_addresses[self.current_network_index - 1]
         self._effects.append(Broadcast(network, request.to_bytes()))
-        self._events.append(Asked(network))
+        self._events.append(RequestBroadcast(network))
 
     def receive(self, network: str, source: str, data: bytes, now: float) -> None:
         """Handles a datagram that came in on ``network``, from ``source`` (3.1.5.2)."""
@@ -148,7 +153,7 @@ class DiscoveryClient:
         if reply is None:
             return
         self.responders.append(Responder(network, source, reply.own_site))
-        self._events.append(Answered(network, source, reply))
+        self._events.append(ServerAnswered(network, source, reply))
         if reply.own_site:
             self._receive_from_own_site(network, reply, now)
         else:
@@ -238,12 +243,12 @@ class DiscoveryClient:
             found = replace(found, directory_servers=names)
         self.queue_manager = found
         self._due = None
-        self._events.append(Finished(success=True))
+        self._events.append(ServerListComplete(success=True))
 
     def _fail(self, reason: str) -> None:
         self.valid_last_successful_network_address = False
         self._due = None
-        self._events.append(Finished(success=False, reason=reason))
+        self._events.append(ServerListComplete(success=False, reason=reason))
 
     # --- the driver's side ------------------------------------------------------------------------
 

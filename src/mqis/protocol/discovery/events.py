@@ -21,14 +21,14 @@ class Broadcast:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestBroadcast:
     """A request is sent on the network; its turn lasts until ``Passed`` or the end."""
 
     network: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ServerAnswered:
     """A valid reply; ``source`` is the address of its sender."""
 
     network: str
@@ -54,7 +54,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class ServerListComplete:
     """Get Directory Server List is complete.
 
     ``skipped``: an earlier run's result is still valid, so no packet was sent. ``reason``: the
@@ -66,4 +66,4 @@ class Finished:
     reason: str = ""
 
 
-Event = Asked | Answered | Discarded | Passed | Finished
+Event = RequestBroadcast | ServerAnswered | Discarded | Passed | ServerListComplete

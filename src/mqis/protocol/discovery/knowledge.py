@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.read_methods import controllers_of
-from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -14,7 +14,7 @@ from mqis.wire.mqds.propid import PropId
 
 def queue_manager_of(
     view: View, name: str, site_id: Guid, networks: tuple[Guid, ...] = ()
-) -> LocalQueueManager:
+) -> DiscoveryQueueManager:
     """The server ``name`` in a site, as the directory describes it now.
 
     ``networks`` override those that its machine object lists. The servers are those of
@@ -23,7 +23,7 @@ def queue_manager_of(
     root = enterprise(view)
     machine = view.find(ObjectType.MACHINE, name)
     sites = _guids(machine, PropId.QM_SITE_IDS)
-    return LocalQueueManager(
+    return DiscoveryQueueManager(
         Guid.NULL if root is None else root.id,
         tuple(dict.fromkeys((site_id, *sites))),
         _servers(view, site_id, name),

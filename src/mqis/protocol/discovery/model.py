@@ -11,7 +11,7 @@ from mqis.wire.guid import Guid
 
 
 @dataclass(frozen=True, slots=True)
-class LocalQueueManager:
+class DiscoveryQueueManager:
     """The attributes of a queue manager that discovery uses (MS-MQDMPR 3.1.1.1)."""
 
     #: Enterprise.Identifier; nil for a client that has not joined one.
@@ -30,7 +30,7 @@ class LocalQueueManager:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NetworkAddress:
     """One local network address, as NetworkAddressList has it.
 
     ``remote_access`` marks a dial-up address, which may lead to another network every time.

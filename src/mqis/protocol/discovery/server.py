@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mqis.protocol.discovery.limiter import RateLimit, SharedLimiter
-from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import MAX_SERVERS, ServerSpec
@@ -26,7 +26,7 @@ _FIXED, _NETWORK = 48, 16
 
 
 @dataclass(slots=True)
-class Statistics:
+class DiscoveryStatistics:
     """Counts of datagrams since the start, by result."""
 
     answered: int = 0
@@ -42,7 +42,7 @@ class DiscoveryServer:
 
     def __init__(
         self,
-        queue_manager: LocalQueueManager,
+        queue_manager: DiscoveryQueueManager,
         *,
         strict_enterprise: bool = False,
         limit: RateLimit | None = None,
@@ -51,13 +51,13 @@ class DiscoveryServer:
     ) -> None:
         """``limit`` bounds the answers to one source, ``total`` those to all together, and
         ``max_reply`` the bytes of one: the load that forged sources can direct at a victim."""
-        self.statistics = Statistics()
+        self.statistics = DiscoveryStatistics()
         self.strict_enterprise = strict_enterprise
         self._limiter = SharedLimiter(limit or RateLimit(), total)
         self._max_reply = max_reply
         self.update(queue_manager)
 
-    def update(self, queue_manager: LocalQueueManager) -> None:
+    def update(self, queue_manager: DiscoveryQueueManager) -> None:
         """Prepares the replies anew from the current state of the directory."""
         self._queue_manager = queue_manager
         self._enterprise_id = queue_manager.enterprise_id.raw
@@ -72,7 +72,7 @@ class DiscoveryServer:
         }
 
     @property
-    def queue_manager(self) -> LocalQueueManager:
+    def queue_manager(self) -> DiscoveryQueueManager:
         return self._queue_manager
 
     @property
@@ -108,7 +108,7 @@ class DiscoveryServer:
         return with_correlation(reply, request_id)
 
 
-def _own_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | None:
+def _own_site_reply(own: DiscoveryQueueManager, ipx: bool, most: int) -> bytes | None:
     """The reply to clients of the own site; None if there is no network to name (E-MQSD-08)."""
     networks = _networks(own, most)
     if not networks:
@@ -116,7 +116,7 @@ def _own_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | Non
     return TopologyServerReply(Guid.NULL, networks, _mask(networks, ipx)).to_bytes()
 
 
-def _other_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | None:
+def _other_site_reply(own: DiscoveryQueueManager, ipx: bool, most: int) -> bytes | None:
     """The reply to clients of other sites.
 
     None if there is no server to name: size 0 would mean that this is the own site (E-MQSD-09).
@@ -129,7 +129,7 @@ def _other_site_reply(own: LocalQueueManager, ipx: bool, most: int) -> bytes | N
     return TopologyServerReply(Guid.NULL, networks, mask, own.site_id, servers).to_bytes()
 
 
-def _networks(own: LocalQueueManager, most: int) -> tuple[Guid, ...]:
+def _networks(own: DiscoveryQueueManager, most: int) -> tuple[Guid, ...]:
     """The networks that fit into ``most`` bytes of a reply, one at least."""
     fitting = max(1, (most - _FIXED) // _NETWORK)
     return own.connected_networks[: min(MAX_NETWORKS, fitting)]

@@ -10,7 +10,7 @@ class Waiter(Protocol):
         """Reports that there is room again, in one direction at least."""
 
 
-class Budget:
+class ByteBudget:
     """Bytes that wait to be sent and to be read, over all multiplexers that share it.
 
     When one of them releases room that another waits for, the other gets effects or events that

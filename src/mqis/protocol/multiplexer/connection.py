@@ -10,7 +10,7 @@ from mqis.protocol.multiplexer.notification import Notification
 Sink = Callable[[int, bytes], None]
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """The state of a connection. The text has only one flag, Accepted.
 
         outgoing   WAITING -> OPEN -> (DENIED ->) DISCONNECTING -> GONE
@@ -29,10 +29,10 @@ class State(Enum):
 
 
 #: Accepted = true (3.1.4.2, 3.1.5.5): messages from the partner are handed on.
-ACCEPTED = (State.OPEN, State.DENIED, State.DISCONNECTING)
+ACCEPTED = (ConnectionState.OPEN, ConnectionState.DENIED, ConnectionState.DISCONNECTING)
 
 
-class Connection:
+class MultiplexedConnection:
     """One connection, seen from either end. The layer above sets ``interface`` and ``sink`` only.
 
     ``id`` is None until it has a slot. Connections compare by identity, since ids are reused.
@@ -53,7 +53,7 @@ class Connection:
     def __init__(
         self,
         connection_type: int,
-        state: State,
+        state: ConnectionState,
         *,
         outgoing: bool,
         connection_id: int | None = None,

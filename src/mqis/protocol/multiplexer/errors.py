@@ -7,7 +7,7 @@ from enum import Enum
 from mqis.wire.errors import MqisError
 
 
-class Level(Enum):
+class LimitLevel(Enum):
     """The level whose limit a message has reached."""
 
     CONNECTION = "connection"
@@ -22,9 +22,9 @@ class NotOpen(MqisError):
 class Congested(MqisError):
     """Too much waits to be sent; the event ``Writable`` follows when there is room again."""
 
-    def __init__(self, level: Level) -> None:
+    def __init__(self, level: LimitLevel) -> None:
         super().__init__(f"too much is waiting to be sent on this {level.value}")
         self.level = level
 
-    def __reduce__(self) -> tuple[type[Congested], tuple[Level]]:
+    def __reduce__(self) -> tuple[type[Congested], tuple[LimitLevel]]:
         return type(self), (self.level,)

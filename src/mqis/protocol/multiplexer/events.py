@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqis.protocol.multiplexer.connection import Connection
+from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.wire.cmp.packet import Packet
 
 # --- for the session below ------------------------------------------------------------------------
@@ -23,7 +23,7 @@ class SendBoxcar:
 
 
 @dataclass(frozen=True, slots=True)
-class NegotiateResources:
+class AskForConnections:
     """A request for connections (RT_CONNECTIONS); ``resources_granted`` or ``_refused`` ends it."""
 
     count: int
@@ -42,23 +42,23 @@ class TearDown:
     reason: str
 
 
-Effect = SendBoxcar | NegotiateResources | ReleaseCall | TearDown
+Effect = SendBoxcar | AskForConnections | ReleaseCall | TearDown
 
 # --- for the layer above --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class ConnectionOpened:
     """An own connection has its id; its request, which is never acknowledged, is in a boxcar."""
 
-    connection: Connection
+    connection: MultiplexedConnection
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectFailed:
     """An own connection got no slot. It was never opened, and no other event follows."""
 
-    connection: Connection
+    connection: MultiplexedConnection
     reason: str
 
 
@@ -66,14 +66,14 @@ class ConnectFailed:
 class ConnectionRequested:
     """The partner opened a connection of ``connection.type``: ``accept`` or ``deny`` it."""
 
-    connection: Connection
+    connection: MultiplexedConnection
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
     """The partner denied an own connection, which still has to be disconnected."""
 
-    connection: Connection
+    connection: MultiplexedConnection
     reason: int
 
 
@@ -81,7 +81,7 @@ class Denied:
 class MessageReceived:
     """A user message. Its body is a view: copy it to keep it, or the whole boxcar stays."""
 
-    connection: Connection
+    connection: MultiplexedConnection
     packet: Packet
 
     @property
@@ -97,7 +97,7 @@ class MessageReceived:
 class Disconnected:
     """The end of a connection: orderly, or because the session ended."""
 
-    connection: Connection
+    connection: MultiplexedConnection
     session_down: bool
 
 
@@ -105,11 +105,11 @@ class Disconnected:
 class Writable:
     """There is room again, after ``send`` was refused for lack of it."""
 
-    connection: Connection
+    connection: MultiplexedConnection
 
 
 Event = (
-    Opened
+    ConnectionOpened
     | ConnectFailed
     | ConnectionRequested
     | Denied

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from mqis.protocol.multiplexer.budget import Budget
-from mqis.protocol.multiplexer.connection import Connection
+from mqis.protocol.multiplexer.budget import ByteBudget
+from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.protocol.multiplexer.events import Event, MessageReceived, Writable
-from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, Limits
+from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, SessionLimits
 from mqis.wire.cmp.packet import Packet
 
 
@@ -28,11 +28,11 @@ class Inbox:
     with boxcars that count as a few bytes. Messages of paused connections are copied.
     """
 
-    def __init__(self, limits: Limits, budget: Budget) -> None:
+    def __init__(self, limits: SessionLimits, budget: ByteBudget) -> None:
         self._limits = limits
         self._budget = budget
         self._queue: deque[_Entry] = deque()
-        self._aside: dict[Connection, deque[_Entry]] = {}
+        self._aside: dict[MultiplexedConnection, deque[_Entry]] = {}
         self.unread = 0
         #: Connections beyond their limit.
         self._connections_over = 0
@@ -50,14 +50,14 @@ class Inbox:
 
     # --- costs ------------------------------------------------------------------------------------
 
-    def charge(self, connection: Connection, cost: int) -> None:
+    def charge(self, connection: MultiplexedConnection, cost: int) -> None:
         limit = self._limits.connection_unread_bytes
         self._connections_over += connection.unread <= limit < connection.unread + cost
         connection.unread += cost
         self.unread += cost
         self._budget.unread += cost
 
-    def discharge(self, connection: Connection, cost: int, pinned: int = 0) -> None:
+    def discharge(self, connection: MultiplexedConnection, cost: int, pinned: int = 0) -> None:
         limit = self._limits.connection_unread_bytes
         self._connections_over -= connection.unread - cost <= limit < connection.unread
         connection.unread -= cost
@@ -99,7 +99,7 @@ class Inbox:
         self.discharge(entry.event.connection, entry.cost, entry.pinned)
         return entry.event
 
-    def resume(self, connection: Connection) -> None:
+    def resume(self, connection: MultiplexedConnection) -> None:
         self._queue.extend(self._aside.pop(connection, ()))
 
 

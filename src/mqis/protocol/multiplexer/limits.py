@@ -13,7 +13,7 @@ MAX_REQUEST = 999
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SessionLimits:
     """The limits of one session; ``Budget`` has those that all sessions of a process share."""
 
     # --- timers -----------------------------------------------------------------------------------

@@ -97,29 +97,29 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
 
-from mqis.protocol.multiplexer.budget import Budget
-from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.budget import ByteBudget
+from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
+    AskForConnections,
     ConnectFailed,
+    ConnectionOpened,
     ConnectionRequested,
     Denied,
     Disconnected,
     Effect,
     Event,
     MessageReceived,
-    NegotiateResources,
-    Opened,
     ReleaseCall,
     TearDown,
     Writable,
 )
 from mqis.protocol.multiplexer.inbox import Inbox, with_own_data
-from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, Limits
+from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, SessionLimits
 from mqis.protocol.multiplexer.notification import Notification
 from mqis.protocol.multiplexer.outbox import Outbox
 from mqis.protocol.multiplexer.queue import BoxcarQueue
-from mqis.protocol.multiplexer.statistics import Statistics
+from mqis.protocol.multiplexer.statistics import MultiplexerStatistics
 from mqis.protocol.multiplexer.tables import IncomingTable, OutgoingTable
 from mqis.wire.cmp.boxcar import BoxcarReader
 from mqis.wire.cmp.packet import MAX_DATA, MsgTag, Packet
@@ -128,11 +128,11 @@ from mqis.wire.errors import WireError
 NOTHING_GRANTED = "the partner grants no connections"
 
 _U32 = 0xFFFFFFFF
-_SENDABLE = (State.OPEN, State.WAITING)
-_DISCONNECTABLE = (State.OPEN, State.DENIED)
+_SENDABLE = (ConnectionState.OPEN, ConnectionState.WAITING)
+_DISCONNECTABLE = (ConnectionState.OPEN, ConnectionState.DENIED)
 
 
-class SessionState(Enum):
+class MultiplexerState(Enum):
     STARTING = "not up yet"
     UP = "up"
     CLOSING = "being torn down because it was idle"
@@ -142,11 +142,13 @@ class SessionState(Enum):
 class Multiplexer:
     """The connections of one session; see above."""
 
-    def __init__(self, limits: Limits | None = None, budget: Budget | None = None) -> None:
-        self.limits = limits or Limits()
-        self.budget = budget or Budget()
-        self.state = SessionState.STARTING
-        self.statistics = Statistics()
+    def __init__(
+        self, limits: SessionLimits | None = None, budget: ByteBudget | None = None
+    ) -> None:
+        self.limits = limits or SessionLimits()
+        self.budget = budget or ByteBudget()
+        self.state = MultiplexerState.STARTING
+        self.statistics = MultiplexerStatistics()
         self._outgoing = OutgoingTable()
         self._incoming = IncomingTable()
         self._queue = BoxcarQueue()
@@ -158,12 +160,12 @@ class Multiplexer:
         self._ping_due: float | None = None
 
     @property
-    def outgoing(self) -> Mapping[int, Connection]:
+    def outgoing(self) -> Mapping[int, MultiplexedConnection]:
         """The Outgoing Connection Table."""
         return MappingProxyType(self._outgoing.connections)
 
     @property
-    def incoming(self) -> Mapping[int, Connection]:
+    def incoming(self) -> Mapping[int, MultiplexedConnection]:
         """The Incoming Connection Table."""
         return MappingProxyType(self._incoming.connections)
 
@@ -176,7 +178,7 @@ class Multiplexer:
 
     def effects(self) -> list[Effect]:
         """The effects to carry out now; this closes the boxcar at the head of the queue."""
-        if self.state is SessionState.UP and (boxcar := self._queue.depart()) is not None:
+        if self.state is MultiplexerState.UP and (boxcar := self._queue.depart()) is not None:
             self.statistics.boxcars_sent += 1
             self.statistics.messages_sent += boxcar.count
             self._effects.append(boxcar)
@@ -185,17 +187,17 @@ class Multiplexer:
 
     def session_up(self, now: float) -> None:
         """Handles that the session is Active, whichever side asked for it (E-CMP-17)."""
-        if self.state is not SessionState.STARTING:
+        if self.state is not MultiplexerState.STARTING:
             raise ValueError(f"the session is {self.state.value}")
-        self.state = SessionState.UP
+        self.state = MultiplexerState.UP
         self._idle_due = now + self.limits.idle_s
         self._delay_ping(now)
         self._open_waiting()
 
     def session_down(self, now: float, reason: str = "the session is down") -> None:
         """Ends all connections (3.1.7.2). Later calls do nothing."""
-        if self.state is not SessionState.DOWN:
-            self.state = SessionState.DOWN
+        if self.state is not MultiplexerState.DOWN:
+            self.state = MultiplexerState.DOWN
             self._effects = [effect for effect in self._effects if isinstance(effect, TearDown)]
             self._calls_held = 0
             self._idle_due = self._ping_due = None
@@ -222,7 +224,7 @@ class Multiplexer:
     def _read(self, reader: BoxcarReader, data: bytes, now: float) -> None:
         """Passes messages to the sinks of their connections; the others become packets."""
         incoming, outgoing = self._incoming.connections, self._outgoing.connections
-        user_message, is_open, taken = int(MsgTag.USER_MESSAGE), State.OPEN, 0
+        user_message, is_open, taken = int(MsgTag.USER_MESSAGE), ConnectionState.OPEN, 0
         for head in reader.heads():
             (tag, is_master, connection_id, message_type, size, _), start = head
             if tag == user_message:
@@ -239,12 +241,12 @@ class Multiplexer:
                     taken += 1
                     continue
             self._handle(reader.packet(head), now)
-            if self.state is not SessionState.UP:
+            if self.state is not MultiplexerState.UP:
                 break
         self.statistics.messages_received += taken
 
     def boxcar_delivered(self, now: float) -> None:
-        if self.state is SessionState.DOWN:
+        if self.state is MultiplexerState.DOWN:
             return
         self._outbox.arrived()
         self._delay_ping(now)
@@ -252,7 +254,7 @@ class Multiplexer:
 
     def resources_granted(self, count: int, now: float) -> None:
         """Handles granted slots (3.1.4.2); a success that grants none is a refusal (E-CMP-24)."""
-        if self.state is not SessionState.UP:
+        if self.state is not MultiplexerState.UP:
             return
         if self._outgoing.answered(count):
             self._open_waiting()
@@ -260,7 +262,7 @@ class Multiplexer:
             self._not_granted(NOTHING_GRANTED, now)
 
     def resources_refused(self, now: float, reason: str = NOTHING_GRANTED) -> None:
-        if self.state is SessionState.UP:
+        if self.state is MultiplexerState.UP:
             self._outgoing.answered(0)
             self._not_granted(reason, now)
 
@@ -268,7 +270,7 @@ class Multiplexer:
         """The slots that the partner gets (3.1.7.3), counted before the answer (E-CMP-12)."""
         if count < 1:
             raise ValueError(f"a request for {count} connections")
-        if self.state is not SessionState.UP:
+        if self.state is not MultiplexerState.UP:
             return 0
         left = self.limits.max_incoming - self._incoming.granted
         granted = max(0, min(count, self.limits.max_grant, left))
@@ -286,7 +288,7 @@ class Multiplexer:
     def handle_timer(self, now: float) -> None:
         if self._idle_due is not None and now >= self._idle_due:
             self._idle_due = self._ping_due = None
-            self.state = SessionState.CLOSING
+            self.state = MultiplexerState.CLOSING
             self._effects.append(TearDown(problem=False, reason="idle"))
             self._fail_waiting("the session was idle")
         elif self._ping_due is not None and now >= self._ping_due:
@@ -300,7 +302,7 @@ class Multiplexer:
         self._queue.add(Packet.ping())
 
     def _delay_ping(self, now: float) -> None:
-        if self.state is SessionState.UP and self.limits.pings:
+        if self.state is MultiplexerState.UP and self.limits.pings:
             self._ping_due = now + self.limits.ping_interval_s
 
     def _start_idle(self, now: float) -> None:
@@ -315,61 +317,68 @@ class Multiplexer:
         self._release_call()
         return event
 
-    def pause(self, connection: Connection) -> None:
+    def pause(self, connection: MultiplexedConnection) -> None:
         """Holds back new events of a connection until ``resume``."""
         connection.paused = True
 
-    def resume(self, connection: Connection) -> None:
+    def resume(self, connection: MultiplexedConnection) -> None:
         connection.paused = False
         self._inbox.resume(connection)
 
-    def connect(self, connection_type: int, interface: Notification | None = None) -> Connection:
+    def connect(
+        self, connection_type: int, interface: Notification | None = None
+    ) -> MultiplexedConnection:
         """Opens a connection (3.1.4.2). Messages may be sent on it at once."""
         if not 0 <= connection_type <= _U32:
             raise _not_u32("a connection type", connection_type)
-        if self.state in (SessionState.CLOSING, SessionState.DOWN):
+        if self.state in (MultiplexerState.CLOSING, MultiplexerState.DOWN):
             raise NotOpen(f"the session is {self.state.value}")
-        connection = Connection(connection_type, State.WAITING, outgoing=True, interface=interface)
+        connection = MultiplexedConnection(
+            connection_type, ConnectionState.WAITING, outgoing=True, interface=interface
+        )
         self._outgoing.waiting[connection] = None
         self._open_waiting()
         return connection
 
-    def abandon(self, connection: Connection) -> None:
+    def abandon(self, connection: MultiplexedConnection) -> None:
         """Gives up a connection that still waits for a slot; ``ConnectFailed`` follows."""
         if connection not in self._outgoing.waiting:
             raise NotOpen(f"{connection!r} does not wait for a slot")
         del self._outgoing.waiting[connection]
         self._connect_failed(connection, "given up")
 
-    def disconnect(self, connection: Connection) -> None:
+    def disconnect(self, connection: MultiplexedConnection) -> None:
         """Closes a connection opened on this side (3.1.4.3); allowed once."""
         if not connection.outgoing:
             raise ValueError("only the side that opened a connection may close it")
         self._check_state(connection, _DISCONNECTABLE)
         assert connection.id is not None
-        connection.state = State.DISCONNECTING
+        connection.state = ConnectionState.DISCONNECTING
         self._outbox.closed(connection)
         self._queue.add(Packet.disconnect(connection.id, connection.type))
 
     def accept(
-        self, connection: Connection, now: float, interface: Notification | None = None
+        self, connection: MultiplexedConnection, now: float, interface: Notification | None = None
     ) -> None:
         """Accepts a connection (3.1.5.5), unless it is gone already; sends nothing."""
         if self._undecided(connection):
             connection.interface = interface
-            self._decided(connection, State.OPEN, now)
+            self._decided(connection, ConnectionState.OPEN, now)
 
-    def deny(self, connection: Connection, reason: int, now: float) -> None:
+    def deny(self, connection: MultiplexedConnection, reason: int, now: float) -> None:
         """Denies a connection (3.1.5.5). Its opener has to disconnect it; no event follows here."""
         if self._undecided(connection):
             assert connection.id is not None
             answer = Packet.denied(connection.id, reason)
-            connection.state = State.REFUSED
+            connection.state = ConnectionState.REFUSED
             self._queue_answer(answer, now)
-            self._decided(connection, State.REFUSED, now)
+            self._decided(connection, ConnectionState.REFUSED, now)
 
     def send(
-        self, connection: Connection, message_type: int, body: bytes | bytearray | memoryview
+        self,
+        connection: MultiplexedConnection,
+        message_type: int,
+        body: bytes | bytearray | memoryview,
     ) -> None:
         """Queues a message (3.1.4.1); ``Congested`` without room, ``NotOpen`` if not open."""
         if not 0 <= message_type <= _U32:
@@ -378,12 +387,14 @@ class Multiplexer:
             raise ValueError(f"a message of {len(body)} bytes, at most {MAX_DATA} are allowed")
         table = self._outgoing if connection.outgoing else self._incoming
         known = table.connections.get(connection.id or 0)
-        if known is not connection or connection.state is not State.OPEN:
+        if known is not connection or connection.state is not ConnectionState.OPEN:
             self._check_state(connection, _SENDABLE)  # says what is wrong, unless it only waits
         data = body if isinstance(body, bytes) else bytes(body)
         self._outbox.send(connection, message_type, data)
 
-    def _check_state(self, connection: Connection, states: tuple[State, ...]) -> None:
+    def _check_state(
+        self, connection: MultiplexedConnection, states: tuple[ConnectionState, ...]
+    ) -> None:
         if connection.state not in states:
             raise NotOpen(repr(connection))
         table = self._outgoing if connection.outgoing else self._incoming
@@ -394,17 +405,17 @@ class Multiplexer:
 
     def _open_waiting(self) -> None:
         """Opens waiting connections in the free slots, then requests the missing ones."""
-        if self.state is not SessionState.UP:
+        if self.state is not MultiplexerState.UP:
             return
         while self._outgoing.waiting and self._outgoing.free > 0:
             connection = self._outgoing.open_next()
             assert connection.id is not None
             self._idle_due = None
-            self._inbox.put(Opened(connection))
+            self._inbox.put(ConnectionOpened(connection))
             self._queue.add(Packet.connection_req(connection.id, connection.type))
             self._outbox.opened(connection, connection.id)
         if (wanted := self._outgoing.request(self.limits)) is not None:
-            self._effects.append(NegotiateResources(wanted))
+            self._effects.append(AskForConnections(wanted))
 
     def _not_granted(self, reason: str, now: float) -> None:
         """Fails the waiting connections; restarts the idle period if there are no others."""
@@ -416,9 +427,9 @@ class Multiplexer:
         for connection in waiting:
             self._connect_failed(connection, reason)
 
-    def _connect_failed(self, connection: Connection, reason: str) -> None:
+    def _connect_failed(self, connection: MultiplexedConnection, reason: str) -> None:
         self._outbox.never_opened(connection)
-        connection.state = State.GONE
+        connection.state = ConnectionState.GONE
         self._inbox.put(ConnectFailed(connection, reason))
 
     # --- answering --------------------------------------------------------------------------------
@@ -431,7 +442,7 @@ class Multiplexer:
     # --- receiving --------------------------------------------------------------------------------
 
     def _check_up(self) -> None:
-        if self.state is not SessionState.UP:
+        if self.state is not MultiplexerState.UP:
             raise NotOpen(f"the session is {self.state.value}")
 
     def _handle(self, packet: Packet, now: float) -> None:
@@ -470,7 +481,7 @@ class Multiplexer:
         connection = self._incoming.connections.get(packet.connection_id)
         if connection is None:
             return False
-        told = connection.state is not State.REFUSED
+        told = connection.state is not ConnectionState.REFUSED
         self._incoming.remove(connection)
         self._outbox.closed(connection)
         if told:
@@ -484,15 +495,15 @@ class Multiplexer:
         reason = packet.reason
         if connection is None or reason is None:
             return False
-        if connection.state is State.OPEN:
-            connection.state = State.DENIED
+        if connection.state is ConnectionState.OPEN:
+            connection.state = ConnectionState.DENIED
             self._outbox.closed(connection)
         self._inbox.put(Denied(connection, reason))
         return True
 
     def _on_disconnected(self, packet: Packet, now: float) -> bool:
         connection = self._outgoing.connections.get(packet.connection_id)
-        if connection is None or connection.state is not State.DISCONNECTING:
+        if connection is None or connection.state is not ConnectionState.DISCONNECTING:
             return False
         self._outgoing.remove(connection)
         self._inbox.put(Disconnected(connection, session_down=False))
@@ -505,29 +516,31 @@ class Multiplexer:
 
     # --- deciding ---------------------------------------------------------------------------------
 
-    def _undecided(self, connection: Connection) -> bool:
-        if connection.state is State.GONE:
+    def _undecided(self, connection: MultiplexedConnection) -> bool:
+        if connection.state is ConnectionState.GONE:
             return False
-        if connection.state is not State.UNDECIDED:
+        if connection.state is not ConnectionState.UNDECIDED:
             raise ValueError(f"{connection!r} is not to be decided on")
         if not self._incoming.holds(connection):
             raise ValueError(f"{connection!r} belongs to another session")
         return True
 
-    def _decided(self, connection: Connection, state: State, now: float) -> None:
+    def _decided(
+        self, connection: MultiplexedConnection, state: ConnectionState, now: float
+    ) -> None:
         """Handles messages held for a decision; a new connection with that id may hold the rest."""
-        if self.state is not SessionState.UP:
+        if self.state is not MultiplexerState.UP:
             return
         for packet in self._incoming.decide(connection, state):
             self._inbox.discharge(connection, _cost(packet))
-            if self.state is SessionState.UP:
+            if self.state is MultiplexerState.UP:
                 self._handle(packet, now)
         self._release_call()
 
     # --- room -------------------------------------------------------------------------------------
 
     def _may_return(self) -> bool:
-        if self.state is SessionState.DOWN or not self._inbox_full():
+        if self.state is MultiplexerState.DOWN or not self._inbox_full():
             return True
         self._calls_held += 1
         return False
@@ -556,7 +569,7 @@ class Multiplexer:
 
     def _fail(self, reason: str, now: float) -> None:
         """Tears the session down because of a problem, unless it is being torn down already."""
-        if self.state is SessionState.UP:
+        if self.state is MultiplexerState.UP:
             self._effects.append(TearDown(problem=True, reason=reason))
             self.session_down(now, reason)
 
@@ -569,8 +582,8 @@ class Multiplexer:
             self._inbox.discharge(connection, sum(_cost(packet) for packet in held))
         for table in (outgoing, incoming):
             for connection in table.connections.values():
-                told = connection.state is not State.REFUSED
-                connection.state = State.GONE
+                told = connection.state is not ConnectionState.REFUSED
+                connection.state = ConnectionState.GONE
                 if told:
                     self._inbox.put(Disconnected(connection, session_down=True))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mqis.protocol.multiplexer.budget import Budget, Waiter
-from mqis.protocol.multiplexer.connection import Connection
-from mqis.protocol.multiplexer.errors import Congested, Level
-from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, Limits
+from mqis.protocol.multiplexer.budget import ByteBudget, Waiter
+from mqis.protocol.multiplexer.connection import MultiplexedConnection
+from mqis.protocol.multiplexer.errors import Congested, LimitLevel
+from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, SessionLimits
 from mqis.protocol.multiplexer.queue import BoxcarQueue
 
 
@@ -17,18 +17,20 @@ class Outbox:
     ``waiter`` is woken when the process has room again.
     """
 
-    def __init__(self, limits: Limits, budget: Budget, queue: BoxcarQueue, waiter: Waiter) -> None:
+    def __init__(
+        self, limits: SessionLimits, budget: ByteBudget, queue: BoxcarQueue, waiter: Waiter
+    ) -> None:
         self._limits = limits
         self._budget = budget
         self._queue = queue
         self._waiter = waiter
         self.queued = 0
         #: Messages sent on connections that have no id yet.
-        self._early: dict[Connection, list[tuple[int, bytes]]] = {}
+        self._early: dict[MultiplexedConnection, list[tuple[int, bytes]]] = {}
         #: Connections that were refused room, in order, and the cost that they asked for.
-        self._blocked: dict[Connection, int] = {}
+        self._blocked: dict[MultiplexedConnection, int] = {}
 
-    def send(self, connection: Connection, message_type: int, data: bytes) -> None:
+    def send(self, connection: MultiplexedConnection, message_type: int, data: bytes) -> None:
         cost = QUEUED_OVERHEAD + len(data)
         limits, budget = self._limits, self._budget
         session, own, process = self.queued + cost, connection.queued + cost, budget.queued + cost
@@ -44,31 +46,33 @@ class Outbox:
         else:
             self._queue.add_user_message(connection, connection.id, message_type, data, cost)
 
-    def opened(self, connection: Connection, connection_id: int) -> None:
+    def opened(self, connection: MultiplexedConnection, connection_id: int) -> None:
         for message_type, data in self._early.pop(connection, ()):
             cost = QUEUED_OVERHEAD + len(data)
             self._queue.add_user_message(connection, connection_id, message_type, data, cost)
 
     # --- room -------------------------------------------------------------------------------------
 
-    def _check_room(self, connection: Connection, cost: int) -> None:
+    def _check_room(self, connection: MultiplexedConnection, cost: int) -> None:
         if (level := self._congestion(connection, cost)) is not None:
             self._blocked[connection] = cost
             raise Congested(level)
 
-    def _congestion(self, connection: Connection, cost: int, promised: int = 0) -> Level | None:
+    def _congestion(
+        self, connection: MultiplexedConnection, cost: int, promised: int = 0
+    ) -> LimitLevel | None:
         """The level whose limit a message would exceed; if none waits, one is always allowed.
 
         ``promised`` bytes are expected to be taken by other connections of the session.
         """
         limits, budget, shared = self._limits, self._budget, cost + promised
         if self.queued and self.queued + shared > limits.session_queued_bytes:
-            return Level.SESSION
+            return LimitLevel.SESSION
         if budget.queued and budget.queued + shared > budget.queued_bytes:
             budget.wait_to_send(self._waiter)
-            return Level.PROCESS
+            return LimitLevel.PROCESS
         if connection.queued and connection.queued + cost > limits.connection_queued_bytes:
-            return Level.CONNECTION
+            return LimitLevel.CONNECTION
         return None
 
     def arrived(self) -> None:
@@ -82,7 +86,7 @@ class Outbox:
         self.queued -= cost
         self._budget.release_queued(cost)
 
-    def unblock(self) -> Iterator[Connection]:
+    def unblock(self) -> Iterator[MultiplexedConnection]:
         """The connections that may retry: only as many as there is room for.
 
         One that does not use its turn does not block others for long: the next boxcar that arrives
@@ -96,16 +100,16 @@ class Outbox:
                 del self._blocked[connection]
                 promised += cost if more_to_come else 0
                 yield connection
-            elif level is not Level.CONNECTION:
+            elif level is not LimitLevel.CONNECTION:
                 return
 
     # --- the end ----------------------------------------------------------------------------------
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: MultiplexedConnection) -> None:
         """Stops a connection's sending; queued messages are still sent."""
         self._blocked.pop(connection, None)
 
-    def never_opened(self, connection: Connection) -> None:
+    def never_opened(self, connection: MultiplexedConnection) -> None:
         self.closed(connection)
         self._early.pop(connection, None)
         early, connection.queued = connection.queued, 0

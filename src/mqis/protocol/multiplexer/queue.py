@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from mqis.protocol.multiplexer.connection import Connection
+from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.protocol.multiplexer.events import SendBoxcar
 from mqis.wire.cmp.builder import BoxcarBuilder
 from mqis.wire.cmp.packet import MsgTag, Packet
@@ -19,7 +19,7 @@ class Car:
 
     def __init__(self) -> None:
         self.builder = BoxcarBuilder()
-        self.costs: dict[Connection, int] = {}
+        self.costs: dict[MultiplexedConnection, int] = {}
         self.answers = 0
 
 
@@ -41,7 +41,12 @@ class BoxcarQueue:
         return self._in_flight is not None
 
     def add_user_message(
-        self, owner: Connection, connection_id: int, message_type: int, data: bytes, cost: int
+        self,
+        owner: MultiplexedConnection,
+        connection_id: int,
+        message_type: int,
+        data: bytes,
+        cost: int,
     ) -> None:
         """Queues a user message; fIsMaster is 1 if this side opened the connection (3.1.4.1)."""
         cars, is_master = self._cars, owner.outgoing

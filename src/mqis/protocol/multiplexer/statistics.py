@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Statistics:
+class MultiplexerStatistics:
     """Counts since the start of the session."""
 
     boxcars_sent: int = 0

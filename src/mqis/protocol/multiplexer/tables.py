@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from mqis.protocol.multiplexer.connection import Connection, State
-from mqis.protocol.multiplexer.limits import MAX_REQUEST, Limits
+from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
+from mqis.protocol.multiplexer.limits import MAX_REQUEST, SessionLimits
 from mqis.wire.cmp.packet import Packet
 
 _LAST_ID = 0xFFFFFFFF
@@ -21,11 +21,11 @@ class OutgoingTable:
     """
 
     def __init__(self) -> None:
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[int, MultiplexedConnection] = {}
         #: Count of Allocated Outgoing Connections.
         self.granted = 0
         #: Connections that wait for a slot, in order.
-        self.waiting: dict[Connection, None] = {}
+        self.waiting: dict[MultiplexedConnection, None] = {}
         #: Slots requested by the negotiation under way; 0 if there is none.
         self._requested = 0
         self._ahead = True
@@ -36,12 +36,12 @@ class OutgoingTable:
     def free(self) -> int:
         return self.granted - len(self.connections)
 
-    def holds(self, connection: Connection) -> bool:
+    def holds(self, connection: MultiplexedConnection) -> bool:
         if connection.id is None:
             return connection in self.waiting
         return self.connections.get(connection.id) is connection
 
-    def request(self, limits: Limits) -> int | None:
+    def request(self, limits: SessionLimits) -> int | None:
         """The slots to request now, if any: for waiting connections, or a few in advance.
 
         A partner that has refused is asked again only when a connection waits.
@@ -61,20 +61,20 @@ class OutgoingTable:
         self.granted += min(max(0, count), asked)
         return self._ahead
 
-    def open_next(self) -> Connection:
+    def open_next(self) -> MultiplexedConnection:
         """Gives the first waiting connection a slot and an id."""
         connection = next(iter(self.waiting))
         del self.waiting[connection]
         connection.id = self._unused_id()
-        connection.state = State.OPEN
+        connection.state = ConnectionState.OPEN
         self.connections[connection.id] = connection
         return connection
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: MultiplexedConnection) -> None:
         assert connection.id is not None
         del self.connections[connection.id]
         self._free_ids.append(connection.id)
-        connection.state = State.GONE
+        connection.state = ConnectionState.GONE
 
     def _unused_id(self) -> int:
         """A free id, from 1 on: PINGs have id 0."""
@@ -93,7 +93,7 @@ class IncomingTable:
     """
 
     def __init__(self) -> None:
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[int, MultiplexedConnection] = {}
         #: Count of Allocated Incoming Connections: what was granted, not what was asked for
         #: (E-CMP-12).
         self.granted = 0
@@ -104,24 +104,24 @@ class IncomingTable:
     def full(self) -> bool:
         return len(self.connections) >= self.granted
 
-    def holds(self, connection: Connection) -> bool:
+    def holds(self, connection: MultiplexedConnection) -> bool:
         return connection.id is not None and self.connections.get(connection.id) is connection
 
-    def add(self, connection_id: int, connection_type: int) -> Connection:
-        connection = Connection(
-            connection_type, State.UNDECIDED, outgoing=False, connection_id=connection_id
+    def add(self, connection_id: int, connection_type: int) -> MultiplexedConnection:
+        connection = MultiplexedConnection(
+            connection_type, ConnectionState.UNDECIDED, outgoing=False, connection_id=connection_id
         )
         self.connections[connection_id] = connection
         self.held[connection_id] = []
         return connection
 
-    def decide(self, connection: Connection, state: State) -> list[Packet]:
+    def decide(self, connection: MultiplexedConnection, state: ConnectionState) -> list[Packet]:
         """Sets the state; returns the messages that waited for the decision."""
         assert connection.id is not None
         connection.state = state
         return self.held.pop(connection.id)
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: MultiplexedConnection) -> None:
         assert connection.id is not None
         del self.connections[connection.id]
-        connection.state = State.GONE
+        connection.state = ConnectionState.GONE

@@ -38,7 +38,7 @@ from mqis.protocol.queueing.events import (
     Stranded,
     Written,
 )
-from mqis.protocol.queueing.manager import QueueManager
+from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.replication.effects import Effect, Refusal, Send
 from mqis.protocol.replication.machine import Received, Replication
 from mqis.protocol.replication.refusals import RefusalReason
@@ -58,7 +58,7 @@ class Node:
     def __init__(
         self,
         replication: Replication,
-        queue: QueueManager,
+        queue: QueueingMachine,
         entropy: Entropy,
     ) -> None:
         self.replication = replication

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.outgoing import OutgoingQueue
-from mqis.protocol.queueing.session import Session
+from mqis.protocol.queueing.session import QueueSession
 from mqis.wire.guid import Guid
 
 
-class Way(Enum):
+class DeliveryWay(Enum):
     IDLE = "idle"
     CONNECTING = "connecting"
     ATTACHED = "attached"
@@ -39,27 +39,29 @@ class Depth:
 class Destination:
     """The queue, state and timers of one machine; the queue manager acts on them."""
 
-    def __init__(self, key: str, machine: str, limits: Limits, guid: Guid = Guid.NULL) -> None:
+    def __init__(
+        self, key: str, machine: str, limits: QueueingLimits, guid: Guid = Guid.NULL
+    ) -> None:
         """``guid`` is that of a next hop; it is unknown for direct names."""
         self.key = key
         self.machine = machine
         self.guid = guid
         self.queue = OutgoingQueue(limits)
-        self.way = Way.IDLE
+        self.way = DeliveryWay.IDLE
         self.connection = 0
-        self.session: Session | None = None
+        self.session: QueueSession | None = None
         self._limits = limits
         self._delay = limits.retry_s
         #: The time at which connecting times out, or at which the next attempt is due.
         self._due: float | None = None
 
     def connecting(self, connection: int, now: float) -> None:
-        self.way = Way.CONNECTING
+        self.way = DeliveryWay.CONNECTING
         self.connection = connection
         self._due = now + self._limits.connect_timeout_s
 
-    def attached(self, session: Session) -> None:
-        self.way = Way.ATTACHED
+    def attached(self, session: QueueSession) -> None:
+        self.way = DeliveryWay.ATTACHED
         self.session = session
         self._due = None
 
@@ -72,9 +74,9 @@ class Destination:
         self.session = None
         self.connection = 0
         if not self.queue.messages:
-            self.way, self._due = Way.IDLE, None
+            self.way, self._due = DeliveryWay.IDLE, None
             return
-        self.way, self._due = Way.WAITING, now + self._delay
+        self.way, self._due = DeliveryWay.WAITING, now + self._delay
         self._delay = min(2 * self._delay, self._limits.retry_max_s)
 
     def hurry(self, now: float) -> None:
@@ -83,7 +85,7 @@ class Destination:
 
     @property
     def disposable(self) -> bool:
-        return self.way in (Way.IDLE, Way.WAITING) and not self.queue.messages
+        return self.way in (DeliveryWay.IDLE, DeliveryWay.WAITING) and not self.queue.messages
 
     def oldest(self) -> float | None:
         """The time of the oldest message that is not acknowledged; None if there is none."""

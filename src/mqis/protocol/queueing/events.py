@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.queuename import QueueName
@@ -110,7 +110,7 @@ class Nacked:
 
     identifier: MessageIdentifier
     machine: str
-    message: Message
+    message: QueuedMessage
     message_class: int
     local: bool
     #: Here and below: it is routed by way of next hops, and may be another machine's.
@@ -123,7 +123,7 @@ class Dropped:
 
     identifier: MessageIdentifier
     machine: str
-    message: Message
+    message: QueuedMessage
     message_class: int
     routed: bool = False
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from mqis.protocol.queueing.events import Arrived, Nacked, Refused
-from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID
 from mqis.protocol.queueing.signing import Signer, SigningPolicy, examine
 from mqis.protocol.queueing.tables import DuplicateTable, SentTable, TransitTable
@@ -91,7 +91,7 @@ class Forwarder:
         self,
         guid: Guid,
         router: Router,
-        limits: Limits,
+        limits: QueueingLimits,
         *,
         duplicates: DuplicateTable,
         sent: SentTable,

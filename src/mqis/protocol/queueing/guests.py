@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.limits import QueueingLimits
 
 NO_ROOM = "too many sessions"
 GAVE_WAY = "gave way to another connection: too many of this address"
@@ -53,7 +53,7 @@ class _Source:
 class Guests:
     """The incoming connections. ``arrive`` and ``begin`` name a connection to evict, if needed."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: QueueingLimits) -> None:
         self._limits = limits
         self._sources: dict[str, _Source] = {}
         self._where: dict[int, tuple[str, Stage]] = {}

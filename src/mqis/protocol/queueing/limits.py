@@ -9,7 +9,7 @@ from mqis.wire.mqqb.internal import DEFAULT_WINDOW
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueueingLimits:
     """The limits of a queue manager, on every resource that an attacker could exhaust."""
 
     # --- timers (MS-MQQB 3.1.2) -------------------------------------------------------------------

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
-from mqis.protocol.queueing.destination import Depth, Destination, Way
+from mqis.protocol.queueing.destination import DeliveryWay, Depth, Destination
 from mqis.protocol.queueing.events import (
     Acknowledged,
     Arrived,
@@ -47,15 +47,15 @@ from mqis.protocol.queueing.events import (
 )
 from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Router
 from mqis.protocol.queueing.guests import GAVE_WAY, NO_ROOM, Guests
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message, build_packet
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage, build_packet
 from mqis.protocol.queueing.names import canonical, queue_path
 from mqis.protocol.queueing.outgoing import Outgoing, Transit
 from mqis.protocol.queueing.receiving import Receiver
-from mqis.protocol.queueing.routes import Routes
-from mqis.protocol.queueing.session import Freed, Opened, Session, State
+from mqis.protocol.queueing.routes import QueueingRoutes
+from mqis.protocol.queueing.session import Freed, QueueSession, QueueSessionState, SessionReady
 from mqis.protocol.queueing.signing import Signer, SigningPolicy
-from mqis.protocol.queueing.tables import DuplicateTable, MessageIds, Sent, SentTable
+from mqis.protocol.queueing.tables import DuplicateTable, MessageIds, SentMessage, SentTable
 from mqis.protocol.queueing.timers import Timers
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -75,7 +75,7 @@ class Peers(Protocol):
 
 
 @dataclass(slots=True)
-class Statistics:
+class QueueStatistics:
     """Counts since the start."""
 
     sent: int = 0
@@ -101,13 +101,13 @@ class Statistics:
 class _Link:
     """A session and its peer."""
 
-    session: Session
+    session: QueueSession
     machine: str | None
     address: str
     destination: Destination | None = None
 
 
-class QueueManager:
+class QueueingMachine:
     """The replication queue of one machine, and the transport to those of others."""
 
     def __init__(
@@ -116,7 +116,7 @@ class QueueManager:
         machine: str,
         message_ids: MessageIds,
         *,
-        limits: Limits | None = None,
+        limits: QueueingLimits | None = None,
         peers: Peers | None = None,
         signer: Signer | None = None,
         policy: SigningPolicy = SigningPolicy.ACCEPT,
@@ -128,9 +128,9 @@ class QueueManager:
         queue_path(machine)  # refuses what is no machine name
         self.guid = guid
         self.machine = machine
-        self.limits = limits or Limits()
+        self.limits = limits or QueueingLimits()
         self.duplicates = DuplicateTable(self.limits) if duplicates is None else duplicates
-        self.statistics = Statistics()
+        self.statistics = QueueStatistics()
         self._message_ids = message_ids
         self._peers = peers
         self._signer = None if policy is SigningPolicy.NONE else signer
@@ -144,7 +144,7 @@ class QueueManager:
             signer=signer,
             counts=counts,
         )
-        self._routes: Routes | None = None
+        self._routes: QueueingRoutes | None = None
         if router is not None:
             forwarder = Forwarder(
                 guid,
@@ -155,7 +155,7 @@ class QueueManager:
                 policy=policy,
                 signer=signer,
             )
-            self._routes = Routes(forwarder, self.limits, message_ids, self)
+            self._routes = QueueingRoutes(forwarder, self.limits, message_ids, self)
         self._links: dict[int, _Link] = {}
         self._guests = Guests(self.limits)
         self._connecting: dict[int, Destination] = {}
@@ -175,7 +175,7 @@ class QueueManager:
     def send(
         self,
         machine: str,
-        message: Message,
+        message: QueuedMessage,
         now: float,
         unix_time: int,
         identifier: MessageIdentifier | None = None,
@@ -198,7 +198,7 @@ class QueueManager:
 
     def send_routed(
         self,
-        message: Message,
+        message: QueuedMessage,
         now: float,
         unix_time: int,
         identifier: MessageIdentifier | None = None,
@@ -236,7 +236,7 @@ class QueueManager:
     def hurry(self, machine: str, now: float) -> None:
         """Retries a machine at once, because it has shown that it is alive."""
         destination = self._destinations.get(canonical(machine))
-        if destination is not None and destination.way is Way.WAITING:
+        if destination is not None and destination.way is DeliveryWay.WAITING:
             destination.hurry(now)
             self._advance(destination, now)
 
@@ -254,14 +254,18 @@ class QueueManager:
 
     def sessions(self) -> list[tuple[Guid, str | None]]:
         """The peers with open sessions, and their names where this side connected."""
-        open_ = (link for link in self._links.values() if link.session.state is State.OPEN)
+        open_ = (
+            link for link in self._links.values() if link.session.state is QueueSessionState.OPEN
+        )
         return [(link.session.peer or Guid.NULL, link.machine) for link in open_]
 
     @property
     def unwritten(self) -> int:
         """Messages that an open session could still take."""
         ways = self._destinations.values()
-        return sum(d.queue.queued for d in ways if d.session and d.session.state is State.OPEN)
+        return sum(
+            d.queue.queued for d in ways if d.session and d.session.state is QueueSessionState.OPEN
+        )
 
     def next_event(self) -> Event | None:
         if not self._events:
@@ -347,7 +351,7 @@ class QueueManager:
                 self._received(connection, session, event, now)
             elif isinstance(event, Freed):
                 self._freed(connection, link, event)
-            elif isinstance(event, Opened):
+            elif isinstance(event, SessionReady):
                 self._opened(connection, link)
         self._buffered += session.buffered - before
         if self._buffered > self.limits.max_buffered:
@@ -410,7 +414,7 @@ class QueueManager:
             return self._seat(connection, now) if machine is None else None
 
         initiator = machine is not None
-        session = Session(
+        session = QueueSession(
             self.guid, self.limits, now, initiator=initiator, admission=admission, remote=remote
         )
         link = self._links[connection] = _Link(session, machine, address)
@@ -449,7 +453,7 @@ class QueueManager:
         self.tell(SessionOpened(connection, peer, link.machine, link.address))
 
     def _received(
-        self, connection: int, session: Session, message: UserMessage, now: float
+        self, connection: int, session: QueueSession, message: UserMessage, now: float
     ) -> None:
         peer = session.peer
         assert peer is not None
@@ -534,15 +538,15 @@ class QueueManager:
 
     def _advance(self, destination: Destination, now: float) -> None:
         """Does what is due for a destination: time out, expire, connect, send, or remove it."""
-        if destination.way is Way.CONNECTING and destination.is_due(now):
+        if destination.way is DeliveryWay.CONNECTING and destination.is_due(now):
             self._effects.append(Close(destination.connection))
             self.connect_failed(destination.connection, "connecting took too long", now)
             return
         for outgoing in destination.queue.expire(now):
             timeout = MessageClass.NACK_REACH_QUEUE_TIMEOUT
             self.undelivered(destination.machine, outgoing, timeout, now)
-        ready = destination.way is Way.IDLE or (
-            destination.way is Way.WAITING and destination.is_due(now)
+        ready = destination.way is DeliveryWay.IDLE or (
+            destination.way is DeliveryWay.WAITING and destination.is_due(now)
         )
         if ready and destination.queue.messages:
             connection = next(self._connections)
@@ -568,7 +572,7 @@ class QueueManager:
             self.statistics.sent += 1
             if outgoing.message.acknowledge:
                 until = outgoing.deadline + self.limits.sent_grace_s
-                sent = Sent(destination.machine, outgoing.message, peer, until)
+                sent = SentMessage(destination.machine, outgoing.message, peer, until)
                 self._sent.add(outgoing.identifier.ordinal, sent, now)
             self.tell(_went_out(outgoing, destination, peer))
         self._dirty[connection] = None

@@ -46,7 +46,7 @@ class PublicQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class QueuedMessage:
     """A message to send. ``acknowledge`` requests a NACK to the own queue with number ``admin``.
 
     Without ``queue`` it is for the replication queue.
@@ -67,7 +67,7 @@ class Message:
 
 
 def build_packet(
-    message: Message,
+    message: QueuedMessage,
     identifier: MessageIdentifier,
     machine: str,
     sent_time: int,

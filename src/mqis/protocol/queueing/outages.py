@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.wire.guid import Guid
 
 
 class Outages:
     """The back-off of unreachable next hops: longer after each failure, reset by a success."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: QueueingLimits) -> None:
         self._limits = limits
         self._until: dict[Guid, float] = {}
         self._delay: dict[Guid, float] = {}

@@ -9,8 +9,8 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
 
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import INFINITE, MAX_PRIORITY
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -37,7 +37,7 @@ class Outgoing:
     """A message with its packet, which never changes: a retransmission has the same MessageID."""
 
     identifier: MessageIdentifier
-    message: Message
+    message: QueuedMessage
     packet: bytes
     deadline: float
     transit: Transit | None = None
@@ -50,7 +50,7 @@ class Outgoing:
     def of(
         cls,
         identifier: MessageIdentifier,
-        message: Message,
+        message: QueuedMessage,
         packet: bytes,
         now: float,
         transit: Transit | None = None,
@@ -63,7 +63,7 @@ class Outgoing:
 class OutgoingQueue:
     """The queue. A message counts from ``push`` to ``forget``, so also while it is in flight."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: QueueingLimits) -> None:
         self._limits = limits
         # By the message itself: others' messages may have the same number as an own one.
         self._waiting: tuple[OrderedDict[Outgoing, None], ...] = tuple(

@@ -82,7 +82,7 @@ class Receiver:
         return reason
 
     def _examine(self, message: UserMessage) -> tuple[bool, str | None]:
-        """Whether it is authenticated, and why it has to be refused, if it has to."""
+        """Returns whether a message is authenticated, and the reason to refuse it, if any."""
         message_class = message.properties.message_class
         if not self._is_local(message.header) and not self._is_notice(message):
             return False, "not for the replication queue of this machine"

@@ -15,8 +15,8 @@ from mqis.protocol.queueing.acknowledging import negative, wants_nack
 from mqis.protocol.queueing.destination import Destination
 from mqis.protocol.queueing.events import Event, Stranded
 from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Rejection, Relay, is_reserved
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.outages import Outages
 from mqis.protocol.queueing.outgoing import Outgoing, OutgoingQueue, Transit
 from mqis.protocol.queueing.tables import MessageIds
@@ -28,7 +28,7 @@ from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.properties import MessageClass
 
 
-class Statistics(Protocol):
+class RelayStatistics(Protocol):
     relayed: int
     exhausted: int
 
@@ -37,7 +37,7 @@ class Office(Protocol):
     """The interface that routes need of their queue manager."""
 
     @property
-    def statistics(self) -> Statistics: ...
+    def statistics(self) -> RelayStatistics: ...
 
     def enqueue(self, key: str, hop: NextHop, outgoing: Outgoing, now: float) -> None: ...
 
@@ -50,11 +50,11 @@ class Office(Protocol):
     ) -> None: ...
 
 
-class Routes:
+class QueueingRoutes:
     """The part of a queue manager that sends and forwards routed messages."""
 
     def __init__(
-        self, forwarder: Forwarder, limits: Limits, message_ids: MessageIds, office: Office
+        self, forwarder: Forwarder, limits: QueueingLimits, message_ids: MessageIds, office: Office
     ) -> None:
         self._forwarder = forwarder
         self._router = forwarder.router
@@ -140,7 +140,9 @@ class Routes:
         identifier = MessageIdentifier(header.source, header.message_id)
         received = message if wants_nack(message) else None
         transit = Transit(relay.target, peer, header.hops, received)
-        carried = Message(message.properties.body, message.priority, message.time_to_reach_queue)
+        carried = QueuedMessage(
+            message.properties.body, message.priority, message.time_to_reach_queue
+        )
         packet = message.to_bytes()
         self.dispatch(Outgoing.of(identifier, carried, packet, now, transit), now)
 
@@ -164,7 +166,7 @@ class Routes:
             self.receive(nack, self._forwarder.guid, 0, now)
             return
         transit = Transit(nack.header.address)
-        carried = Message(nack.properties.body, nack.priority, INFINITE)
+        carried = QueuedMessage(nack.properties.body, nack.priority, INFINITE)
         self.dispatch(Outgoing.of(identifier, carried, nack.to_bytes(), now, transit), now)
 
     def _strand(self, outgoing: Outgoing, now: float) -> None:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from mqis.protocol.queueing.limits import Limits
+from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.outgoing import Outgoing
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -45,7 +45,7 @@ _MAX_INTERNAL = 572
 _MAX_RECOVERABLE = 32
 
 
-class State(Enum):
+class QueueSessionState(Enum):
     """SessionState. An initiator waits for the responses, an acceptor for the requests."""
 
     WAITING_ECR = "waiting for the response to EstablishConnection"
@@ -57,7 +57,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class SessionReady:
     """Set-up is complete."""
 
 
@@ -68,19 +68,19 @@ class Freed:
     messages: tuple[Outgoing, ...]
 
 
-SessionEvent = Opened | Freed | UserMessage
+SessionEvent = SessionReady | Freed | UserMessage
 
 #: Returns the reason to refuse a session with a queue manager, or None to admit it.
 Admission = Callable[[Guid], str | None]
 
 
-class Session:
+class QueueSession:
     """One session: takes bytes, returns events and bytes. ``closed`` is the reason of its end."""
 
     def __init__(
         self,
         local: Guid,
-        limits: Limits,
+        limits: QueueingLimits,
         now: float,
         *,
         initiator: bool,
@@ -92,7 +92,7 @@ class Session:
         self._remote = remote
         self._limits = limits
         self._admission = admission
-        self.state = State.WAITING_ECR if initiator else State.WAITING_EC
+        self.state = QueueSessionState.WAITING_ECR if initiator else QueueSessionState.WAITING_EC
         self.peer: Guid | None = None
         self.closed: str | None = None
         #: True if it was closed because this side refused the peer.
@@ -140,7 +140,7 @@ class Session:
     def room(self) -> bool:
         """True if one more message may be in flight."""
         return (
-            self.state is State.OPEN
+            self.state is QueueSessionState.OPEN
             and len(self._unacked) < self._window
             and self._unacked_bytes < self._limits.max_unacked_bytes
         )
@@ -178,12 +178,12 @@ class Session:
         """Ends the session; data that was queued may still be sent."""
         if self.closed is None:
             self.closed = reason
-            self.state = State.CLOSED
+            self.state = QueueSessionState.CLOSED
             self._buffer.clear()
 
     def close_orderly(self, reason: str) -> None:
         """Ends the session after a last acknowledgement, which saves the peer a retransmission."""
-        if self.state is State.OPEN and self._pending:
+        if self.state is QueueSessionState.OPEN and self._pending:
             self._send_ack()
         self.close(reason)
 
@@ -202,7 +202,11 @@ class Session:
     def next_timer(self) -> float | None:
         if self.closed is not None:
             return None
-        idle = self._active + self._limits.idle_timeout_s if self.state is State.OPEN else None
+        idle = (
+            self._active + self._limits.idle_timeout_s
+            if self.state is QueueSessionState.OPEN
+            else None
+        )
         due = (self._init_due, self._packet_due, self._ack_send_due, self._ack_wait_due, idle)
         return min(t for t in due if t is not None)
 
@@ -213,7 +217,7 @@ class Session:
             self.close(f"{self.state.value} for too long")
         elif _rings(self._packet_due, now):
             self.close("a packet took too long")
-        elif self.state is State.OPEN:
+        elif self.state is QueueSessionState.OPEN:
             if _rings(self._ack_send_due, now):
                 self._send_ack()
             if _rings(self._ack_wait_due, now):
@@ -259,7 +263,7 @@ class Session:
             raise WireError(f"an internal packet of {base.length} bytes", 8)
         if base.size > self._limits.max_packet:
             raise WireError(f"a packet of {base.size} bytes", 8)
-        if not base.internal and self.state is not State.OPEN:
+        if not base.internal and self.state is not QueueSessionState.OPEN:
             self.close(f"a message while {self.state.value}")
 
     def _handle(self, packet: Packet, now: float) -> None:
@@ -287,7 +291,7 @@ class Session:
             lowest, highest = limits.min_recoverable_ack_timeout_ms, limits.max_ack_timeout_ms
             self._recoverable_ack_timeout_ms = _clamp(round(8000 * round_trip_s), lowest, highest)
             self._send_parameters(self._recoverable_ack_timeout_ms, self._ack_timeout_ms)
-            self.state = State.WAITING_CPR
+            self.state = QueueSessionState.WAITING_CPR
 
     def _asked(self, packet: EstablishConnection, _now: float) -> None:
         """Handles the request (3.1.5.3.1); a null ServerGuid, of a direct name, is valid."""
@@ -307,7 +311,7 @@ class Session:
             return
         self.peer = packet.client
         self._init_due = self._began + self._limits.init_timeout_s
-        self.state = State.WAITING_CP
+        self.state = QueueSessionState.WAITING_CP
 
     def _objection(self, peer: Guid) -> str | None:
         if not peer:
@@ -340,9 +344,9 @@ class Session:
         self._set_window(packet.window)
         self._init_due = None
         self._active = now
-        self.state = State.OPEN
+        self.state = QueueSessionState.OPEN
         self.opened = True
-        self._events.append(Opened())
+        self._events.append(SessionReady())
 
     def _set_window(self, window: int) -> None:
         """Sets the peer's window; 0, which would block for ever, means 1."""
@@ -412,16 +416,16 @@ class Session:
             self._events.append(Freed(freed))
 
 
-_Handler = Callable[[Session, Any, float], None]
+_Handler = Callable[[QueueSession, Any, float], None]
 
 # The table in the module's docstring.
-_TABLE: dict[tuple[State, type], _Handler] = {
-    (State.WAITING_ECR, EstablishConnection): Session._answered,
-    (State.WAITING_CPR, ConnectionParameters): Session._parameters_answered,
-    (State.WAITING_EC, EstablishConnection): Session._asked,
-    (State.WAITING_CP, ConnectionParameters): Session._parameters_asked,
-    (State.OPEN, UserMessage): Session._message,
-    (State.OPEN, SessionAck): Session._session_ack,
+_TABLE: dict[tuple[QueueSessionState, type], _Handler] = {
+    (QueueSessionState.WAITING_ECR, EstablishConnection): QueueSession._answered,
+    (QueueSessionState.WAITING_CPR, ConnectionParameters): QueueSession._parameters_answered,
+    (QueueSessionState.WAITING_EC, EstablishConnection): QueueSession._asked,
+    (QueueSessionState.WAITING_CP, ConnectionParameters): QueueSession._parameters_asked,
+    (QueueSessionState.OPEN, UserMessage): QueueSession._message,
+    (QueueSessionState.OPEN, SessionAck): QueueSession._session_ack,
 }
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
@@ -53,10 +53,10 @@ class MessageIdCounter:
         return self._last
 
 
-class History(Generic[K]):
+class RecentKeys(Generic[K]):
     """The keys seen lately."""
 
-    def __init__(self, limits: Limits, entries: Iterable[tuple[K, float]] = ()) -> None:
+    def __init__(self, limits: QueueingLimits, entries: Iterable[tuple[K, float]] = ()) -> None:
         self._limits = limits
         self._seen: OrderedDict[K, float] = OrderedDict(entries)
 
@@ -88,11 +88,11 @@ class History(Generic[K]):
             self._seen.popitem(last=False)
 
 
-class DuplicateTable(History[MessageIdentifier]):
+class DuplicateTable(RecentKeys[MessageIdentifier]):
     """MessageIDHistoryTable (MS-MQQB 3.1.1.3): the messages delivered lately."""
 
 
-class TransitTable(History[tuple[MessageIdentifier, int]]):
+class TransitTable(RecentKeys[tuple[MessageIdentifier, int]]):
     """The messages forwarded lately, by identifier and hop count.
 
     A duplicate has the hop count that it had before. A message that went round in a circle
@@ -102,11 +102,11 @@ class TransitTable(History[tuple[MessageIdentifier, int]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentMessage:
     """An own message for which a NACK may still come."""
 
     machine: str
-    message: Message
+    message: QueuedMessage
     peer: Guid
     until: float
 
@@ -114,15 +114,15 @@ class Sent:
 class SentTable:
     """Own messages by number, so that an acknowledgement can be matched to what was sent."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: QueueingLimits) -> None:
         self._limits = limits
-        self._sent: OrderedDict[int, Sent] = OrderedDict()
+        self._sent: OrderedDict[int, SentMessage] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._sent)
 
-    def add(self, ordinal: int, sent: Sent, now: float) -> None:
+    def add(self, ordinal: int, sent: SentMessage, now: float) -> None:
         self.take(ordinal, now)
         self._sent[ordinal] = sent
         self._bytes += len(sent.message.body)
@@ -132,11 +132,11 @@ class SentTable:
         ):
             self._drop(next(iter(self._sent)))
 
-    def get(self, ordinal: int, now: float) -> Sent | None:
+    def get(self, ordinal: int, now: float) -> SentMessage | None:
         sent = self._sent.get(ordinal)
         return sent if sent is not None and sent.until > now else None
 
-    def take(self, ordinal: int, now: float) -> Sent | None:
+    def take(self, ordinal: int, now: float) -> SentMessage | None:
         """Removes and returns a message; removes expired ones too."""
         found = self.get(ordinal, now)
         self._drop(ordinal)

@@ -8,7 +8,7 @@ name decides: changes come from the authority, to a BSC from its PSC, requests f
 from __future__ import annotations
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, name_key
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.replication.refusals import Objection, RefusalReason
@@ -119,7 +119,7 @@ def is_controller(work: Work, sender: Sender) -> bool:
     machine = work.tx.get(ObjectType.MACHINE, sender.id)
     if machine is None:
         return False
-    if Service.of(machine).role is not None:
+    if ServiceAttributes.of(machine).role is not None:
         return True
     name = name_key(machine.path or "")
     return any(name_key(state.owner) == name for state in work.tx.partitions())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.protocol.replication.admission import authority_of, owns
-from mqis.protocol.replication.memory import Asked, Progress
+from mqis.protocol.replication.memory import OpenSyncRequest, Progress
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.messages import SyncRequest
@@ -31,7 +31,7 @@ def ask(work: Work, partition: Guid, *, again: bool = False) -> None:
     progress.delay_s = min(max(2 * progress.delay_s, settings.retry_s), settings.max_retry_s)
     begin, known = from_seq(state, progress), known_purged(state, progress)
     retry_at = work.now + progress.delay_s
-    progress.asked = Asked(machine, begin, retry_at, progress.delay_s, known)
+    progress.asked = OpenSyncRequest(machine, begin, retry_at, progress.delay_s, known)
     _send(work, state, progress.asked)
 
 
@@ -50,16 +50,18 @@ def probe(work: Work, state: Partition, last_seq: SequenceNumber) -> None:
     wait_s = work.settings.retry_s
     progress.probe_at = work.now + wait_s
     known = state.purged_seq
-    progress.asked = Asked(machine, last_seq, work.now + wait_s, wait_s, known, probe=True)
+    progress.asked = OpenSyncRequest(
+        machine, last_seq, work.now + wait_s, wait_s, known, probe=True
+    )
     _send(work, state, progress.asked)
 
 
-def _send(work: Work, state: Partition, asked: Asked) -> None:
+def _send(work: Work, state: Partition, asked: OpenSyncRequest) -> None:
     work.counters.sync_requests += 1
     work.send(asked.machine, request_for(work, state, asked), acknowledge=True)
 
 
-def request_for(work: Work, state: Partition, asked: Asked) -> SyncRequest:
+def request_for(work: Work, state: Partition, asked: OpenSyncRequest) -> SyncRequest:
     """Asks for everything there is: a bounded reply can lack an object that has changed (E03)."""
     return SyncRequest(
         work.me.site,

@@ -18,14 +18,14 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propvariant import PropVariant
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     MISSING = "missing"
     EXTRA = "extra"
     DIFFERENT = "different"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldObject:
     """The parts of an object that all copies have to agree on."""
 
     type: ObjectType
@@ -34,7 +34,7 @@ class Held:
     site_only: bool = False
 
     @classmethod
-    def of(cls, obj: DirectoryObject) -> Held:
+    def of(cls, obj: DirectoryObject) -> HeldObject:
         return cls(obj.type, content(obj), scope_of(obj) is Scope.SITE)
 
 
@@ -42,7 +42,7 @@ class Held:
 class Difference:
     """One object of a copy that differs from the authority's."""
 
-    kind: Kind
+    kind: DifferenceKind
     type: ObjectType
     id: Guid
     #: The properties that have other values.
@@ -53,12 +53,12 @@ class Difference:
         return f"{self.type.label} {self.id} is {self.kind}" + (f" in {listed}" if listed else "")
 
 
-Copy = Mapping[Guid, Held]
+Copy = Mapping[Guid, HeldObject]
 
 
-def copy_of(objects: Iterable[DirectoryObject]) -> dict[Guid, Held]:
+def copy_of(objects: Iterable[DirectoryObject]) -> dict[Guid, HeldObject]:
     """The objects that a server holds of a partition."""
-    return {obj.id: Held.of(obj) for obj in objects}
+    return {obj.id: HeldObject.of(obj) for obj in objects}
 
 
 def differences(authority: Copy, replica: Copy, *, same_site: bool) -> Iterator[Difference]:
@@ -70,14 +70,14 @@ def differences(authority: Copy, replica: Copy, *, same_site: bool) -> Iterator[
         true, held = authority.get(id_), replica.get(id_)
         if true is None:
             assert held is not None
-            yield Difference(Kind.EXTRA, held.type, id_)
+            yield Difference(DifferenceKind.EXTRA, held.type, id_)
         elif same_site or not true.site_only:
             if held is None:
-                yield Difference(Kind.MISSING, true.type, id_)
+                yield Difference(DifferenceKind.MISSING, true.type, id_)
             elif changed := _unequal(true, held):
-                yield Difference(Kind.DIFFERENT, true.type, id_, changed)
+                yield Difference(DifferenceKind.DIFFERENT, true.type, id_, changed)
 
 
-def _unequal(true: Held, held: Held) -> tuple[int, ...]:
+def _unequal(true: HeldObject, held: HeldObject) -> tuple[int, ...]:
     both = sorted(true.content.keys() | held.content.keys())
     return tuple(p for p in both if true.content.get(p) != held.content.get(p))

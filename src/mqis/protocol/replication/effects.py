@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqis.protocol.directory.ownchange import OwnChange
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.replication.refusals import RefusalReason
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -19,11 +19,11 @@ class Send:
 
     machine: str
     identifier: MessageIdentifier
-    message: Message
+    message: QueuedMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class RequestAnswered:
     """A change that was forwarded for a caller here has its result."""
 
     request: int
@@ -95,7 +95,7 @@ class RequestPassedOn:
 
 Effect = (
     Send
-    | Answered
+    | RequestAnswered
     | Changed
     | Refusal
     | Recovered

@@ -42,7 +42,7 @@ from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Server
-from mqis.protocol.replication.settings import DEFAULTS, Settings
+from mqis.protocol.replication.settings import DEFAULTS, ReplicationSettings
 from mqis.protocol.replication.transport import TransportEvent
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.errors import WireError
@@ -83,7 +83,7 @@ class Replication:
         self,
         me: Server,
         entropy: Entropy,
-        settings: Settings = DEFAULTS,
+        settings: ReplicationSettings = DEFAULTS,
         *,
         journaled: bool = True,
     ) -> None:

@@ -16,7 +16,7 @@ from mqis.wire.seqnum import SequenceNumber
 
 
 @dataclass(slots=True)
-class Asked:
+class OpenSyncRequest:
     """A sync request that has no answer yet (E05)."""
 
     machine: str
@@ -36,7 +36,7 @@ class Progress:
 
     #: PendingChangeCollection: what came ahead of its turn, by number.
     pending: dict[SequenceNumber, DirectoryChange] = field(default_factory=dict)
-    asked: Asked | None = None
+    asked: OpenSyncRequest | None = None
     #: How long the next unanswered request waits; an answer makes it short again.
     delay_s: float = 0.0
     #: Between the parts of a reply: changes that come now wait for the last part (E54).

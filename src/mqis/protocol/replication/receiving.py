@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition, PurgeState, name_key
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication import topology
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
@@ -207,7 +207,7 @@ def _follow(work: Work, sender: Sender, machine: str, state: Partition) -> None:
     obj = work.tx.get(ObjectType.MACHINE, sender.id)
     if obj is None or obj.partition != state.id:
         return
-    if Service.of(obj).role not in (ServiceBits.PSC, ServiceBits.PEC):
+    if ServiceAttributes.of(obj).role not in (ServiceBits.PSC, ServiceBits.PEC):
         return
     if work.me.is_bsc and state.id == work.me.site:
         work.memory.psc = sender.name

@@ -30,7 +30,7 @@ from mqis.protocol.replication.admission import (
 )
 from mqis.protocol.replication.applying import find, type_of
 from mqis.protocol.replication.changes import requested
-from mqis.protocol.replication.effects import Answered, RequestDecided, RequestPassedOn
+from mqis.protocol.replication.effects import RequestAnswered, RequestDecided, RequestPassedOn
 from mqis.protocol.replication.memory import Waiting
 from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.trust import Requester
@@ -53,7 +53,7 @@ NOT_REACHED = HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE
 
 
 def change_remote_object(work: Work, change: OwnChange, local: int) -> None:
-    """Change Remote Object: ``local`` is what the caller calls it in ``Answered``."""
+    """Change Remote Object: ``local`` is what the caller calls it in ``RequestAnswered``."""
     memory, me = work.memory, work.me
     memory.last_request = (memory.last_request + 1) % _MODULUS
     request = ChangeRequest(
@@ -66,7 +66,7 @@ def change_remote_object(work: Work, change: OwnChange, local: int) -> None:
     )
     hop = next_hop(work, request)
     if not hop:
-        work.effects.append(Answered(local, HResult.MQDS_UNKNOWN_SOURCE))
+        work.effects.append(RequestAnswered(local, HResult.MQDS_UNKNOWN_SOURCE))
         return
     _pass_on(work, request, hop, local)
 
@@ -106,7 +106,7 @@ def repeat_or_give_up(work: Work) -> None:
 
 def _conclude(work: Work, waiting: Waiting, result: int) -> None:
     if waiting.local is not None:
-        work.effects.append(Answered(waiting.local, result))
+        work.effects.append(RequestAnswered(waiting.local, result))
     else:
         reply(work, waiting.request, result)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReplicationSettings:
     """The defaults are what the product notes of MC-MQDSRP give, as corrected by the errata."""
 
     #: Propagation timers within a site and between sites (notes 2 to 6); the own Site object's
@@ -67,4 +67,4 @@ class Settings:
     clock_skew_s: float = 1.0
 
 
-DEFAULTS = Settings()
+DEFAULTS = ReplicationSettings()

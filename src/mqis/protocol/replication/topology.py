@@ -16,7 +16,7 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.directory.partitions import remove
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.replication import recovery
 from mqis.protocol.replication.acknowledging import forget
 from mqis.protocol.replication.admission import owns
@@ -136,7 +136,7 @@ def _put_enterprise(work: Work, enterprise: DirectoryObject) -> None:
 
 def is_bsc(machine: DirectoryObject) -> bool:
     """The bit, not the number: a BSC that routes is one too (E71)."""
-    return Service.of(machine).role is ServiceBits.BSC
+    return ServiceAttributes.of(machine).role is ServiceBits.BSC
 
 
 def _machine(work: Work, before: DirectoryObject | None, after: DirectoryObject | None) -> None:

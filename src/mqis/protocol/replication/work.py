@@ -16,14 +16,14 @@ from mqis.protocol.queueing.message import (
     REPLICATION_LIFETIME_S,
     REQUEST_LIFETIME_S,
     REQUEST_PRIORITY,
-    Message,
+    QueuedMessage,
 )
 from mqis.protocol.replication.counters import Counters
 from mqis.protocol.replication.effects import Changed, Effect, Refusal, Send
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Server
-from mqis.protocol.replication.settings import Settings
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
@@ -60,7 +60,7 @@ class Work:
     tx: Transaction
     at: Instant
     me: Server
-    settings: Settings
+    settings: ReplicationSettings
     memory: Memory
     entropy: Entropy
     #: Whether changes and messages are written down; a server without a journal needs no records.
@@ -83,7 +83,7 @@ class Work:
         """Send Replication Message (3.1.7.2.1)."""
         urgent = isinstance(message, (ChangeRequest, ChangeReply))
         body = encode_message(message)
-        outgoing = Message(
+        outgoing = QueuedMessage(
             body,
             priority=REQUEST_PRIORITY if urgent else 3,
             lifetime_s=REQUEST_LIFETIME_S if urgent else REPLICATION_LIFETIME_S,

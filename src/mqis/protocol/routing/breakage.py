@@ -9,7 +9,7 @@ from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 
 
-class Fault(Enum):
+class RouteFault(Enum):
     """The fault of ``Breakage.subject``; messages put its value after the object's name."""
 
     UNKNOWN_MACHINE = "is not in the directory"
@@ -28,29 +28,29 @@ class Fault(Enum):
     LINK_COST = "has a cost outside 1 to 999999"
 
 
-class Kind(Enum):
+class SubjectKind(Enum):
     MACHINE = "machine"
     SITE = "site"
     LINK = "link"
 
 
-_SITE_FAULTS = (Fault.NO_ROUTING_SERVER, Fault.NO_GATE, Fault.NO_PATH)
-_LINK_FAULTS = (Fault.LINK_UNKNOWN_SITE, Fault.LINK_SELF, Fault.LINK_COST)
+_SITE_FAULTS = (RouteFault.NO_ROUTING_SERVER, RouteFault.NO_GATE, RouteFault.NO_PATH)
+_LINK_FAULTS = (RouteFault.LINK_UNKNOWN_SITE, RouteFault.LINK_SELF, RouteFault.LINK_COST)
 
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
     """The object that breaks a route, and the causes of that."""
 
-    fault: Fault
+    fault: RouteFault
     subject: Guid
     causes: tuple[Breakage, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> SubjectKind:
         if self.fault in _SITE_FAULTS:
-            return Kind.SITE
-        return Kind.LINK if self.fault in _LINK_FAULTS else Kind.MACHINE
+            return SubjectKind.SITE
+        return SubjectKind.LINK if self.fault in _LINK_FAULTS else SubjectKind.MACHINE
 
     def __str__(self) -> str:
         return f"{self.kind.value} {self.subject} {self.fault.value}"

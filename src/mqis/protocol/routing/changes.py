@@ -8,7 +8,13 @@ from typing import TypeVar
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject
 from mqis.protocol.ports import Change
 from mqis.protocol.routing.graph import Pair, by_text, pair_of
-from mqis.protocol.routing.model import Link, QueueManager, RoutingObject, Site, routing_object
+from mqis.protocol.routing.model import (
+    Link,
+    RoutingObject,
+    RoutingQueueManager,
+    RoutingSite,
+    routing_object,
+)
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -27,9 +33,9 @@ def with_changes(snapshot: Snapshot, changes: Iterable[Change]) -> Snapshot:
         if kind in ROUTED:
             made = routing_object(change) if isinstance(change, DirectoryObject) else None
             news[kind][change.id] = made
-    sites = _after(snapshot.sites, news[ObjectType.SITE], Site)
+    sites = _after(snapshot.sites, news[ObjectType.SITE], RoutingSite)
     links = _after(snapshot.links, news[ObjectType.ROUTINGLINK], Link)
-    machines = _after(snapshot.machines, news[ObjectType.MACHINE], QueueManager)
+    machines = _after(snapshot.machines, news[ObjectType.MACHINE], RoutingQueueManager)
     if (sites, links, machines) == (None, None, None):
         return snapshot
     changed = Snapshot(

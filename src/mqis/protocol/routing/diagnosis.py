@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mqis.protocol.routing.breakage import Breakage, Fault
+from mqis.protocol.routing.breakage import Breakage, RouteFault
 from mqis.protocol.routing.graph import Graph
 from mqis.protocol.routing.model import LinkFault
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.guid import Guid
 
 _LINK_FAULTS = {
-    LinkFault.UNKNOWN_SITE: Fault.LINK_UNKNOWN_SITE,
-    LinkFault.SELF_LINK: Fault.LINK_SELF,
-    LinkFault.COST: Fault.LINK_COST,
+    LinkFault.UNKNOWN_SITE: RouteFault.LINK_UNKNOWN_SITE,
+    LinkFault.SELF_LINK: RouteFault.LINK_SELF,
+    LinkFault.COST: RouteFault.LINK_COST,
 }
 
 
@@ -22,17 +22,17 @@ def no_gate(snapshot: Snapshot, site: Guid) -> Breakage:
     candidates = snapshot.gate_candidates(site) if site in snapshot.sites else ()
     found = ((named, _gate_fault(snapshot, named, site)) for named in candidates)
     causes = tuple(Breakage(fault, named) for named, fault in found if fault is not None)
-    return Breakage(Fault.NO_GATE, site, causes)
+    return Breakage(RouteFault.NO_GATE, site, causes)
 
 
-def _gate_fault(snapshot: Snapshot, named: Guid, site: Guid) -> Fault | None:
+def _gate_fault(snapshot: Snapshot, named: Guid, site: Guid) -> RouteFault | None:
     """The fault of a named gate; a link also names gates of its other site, which is none."""
     machine = snapshot.machines.get(named)
     if machine is None:
-        return Fault.GATE_UNKNOWN
+        return RouteFault.GATE_UNKNOWN
     if site not in machine.sites:
-        return Fault.GATE_ELSEWHERE if named in snapshot.sites[site].gates else None
-    return None if machine.routing_server else Fault.GATE_NO_ROUTER
+        return RouteFault.GATE_ELSEWHERE if named in snapshot.sites[site].gates else None
+    return None if machine.routing_server else RouteFault.GATE_NO_ROUTER
 
 
 def no_path(snapshot: Snapshot, own: Iterable[Guid], destination: Guid) -> Breakage:
@@ -43,7 +43,7 @@ def no_path(snapshot: Snapshot, own: Iterable[Guid], destination: Guid) -> Break
         fault = link.fault(snapshot.sites)
         if fault is not None and (link.site1 in sides or link.site2 in sides):
             causes.append(Breakage(_LINK_FAULTS[fault], link.id))
-    return Breakage(Fault.NO_PATH, destination, tuple(causes))
+    return Breakage(RouteFault.NO_PATH, destination, tuple(causes))
 
 
 def _component(graph: Graph, sites: Iterable[Guid]) -> set[Guid]:

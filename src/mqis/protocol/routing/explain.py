@@ -8,10 +8,10 @@ from enum import Enum
 
 from mqis.protocol.routing.breakage import Breakage
 from mqis.protocol.routing.graph import Graph
-from mqis.protocol.routing.nexthops import Decision, Rule
+from mqis.protocol.routing.nexthops import Decision, NextHopRule
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import UNREACHABLE, RoutingTable, build_table, roots_of
-from mqis.protocol.routing.trace import Hop, TableOf, Tables, trace
+from mqis.protocol.routing.trace import Hop, RoutingTables, TableOf, trace
 from mqis.wire.guid import Guid
 
 
@@ -53,7 +53,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplainStep:
     machine: Guid
     decision: Decision
     next: Guid | None
@@ -66,7 +66,7 @@ class Step:
 class Explanation:
     source: Guid
     destination: Guid
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainStep, ...]
     breakage: Breakage | None
 
     @property
@@ -83,19 +83,19 @@ def explain(
     snapshot: Snapshot, source: Guid, destination: Guid, tables: TableOf | None = None
 ) -> Explanation:
     """The route, each step with its reasons; if it breaks, up to the breakage."""
-    tables = tables or Tables(snapshot)
+    tables = tables or RoutingTables(snapshot)
     route = trace(snapshot, source, destination, tables)
     steps = (_step(snapshot, hop, tables, destination) for hop in route.hops)
     return Explanation(source, destination, tuple(steps), route.breakage)
 
 
-def _step(snapshot: Snapshot, hop: Hop, tables: TableOf, destination: Guid) -> Step:
+def _step(snapshot: Snapshot, hop: Hop, tables: TableOf, destination: Guid) -> ExplainStep:
     decision = hop.decision
     others = [
         Alternative(Contest.MACHINE, machine, 0) for machine in decision.hops if machine != hop.next
     ]
-    step = Step(hop.machine, decision, hop.next, alternatives=tuple(others))
-    if decision.rule is not Rule.NEXT_SITE or decision.row is None:
+    step = ExplainStep(hop.machine, decision, hop.next, alternatives=tuple(others))
+    if decision.rule is not NextHopRule.NEXT_SITE or decision.row is None:
         return step
     between = _Between(snapshot, tables(hop.machine), decision, destination)
     found = sorted([*between.alternatives(), *others], key=lambda a: (a.lost_by, a.subject))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.types.link import MAX_LINK_COST
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -15,7 +15,7 @@ from mqis.wire.mqds.propid import PropId
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class RoutingSite:
     id: Guid
     name: str
     #: PROPID_S_GATES, which MQIS directories have besides the links' lists (E-MQBR-01).
@@ -52,7 +52,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueManager:
+class RoutingQueueManager:
     id: Guid
     name: str
     sites: tuple[Guid, ...]
@@ -61,7 +61,7 @@ class QueueManager:
     out_routing_servers: tuple[Guid, ...] = ()
 
 
-RoutingObject = Site | Link | QueueManager
+RoutingObject = RoutingSite | Link | RoutingQueueManager
 
 #: The properties that routing reads, for clients that have to request them.
 PROPERTIES: dict[ObjectType, tuple[PropId, ...]] = {
@@ -86,15 +86,15 @@ PROPERTIES: dict[ObjectType, tuple[PropId, ...]] = {
 def routing_object(obj: DirectoryObject) -> RoutingObject | None:
     """The routing object of a directory object; None if routing does not use its type."""
     if obj.type is ObjectType.SITE:
-        return Site(obj.id, obj.path or "", _guids(obj, PropId.S_GATES))
+        return RoutingSite(obj.id, obj.path or "", _guids(obj, PropId.S_GATES))
     if obj.type is ObjectType.ROUTINGLINK:
         return _link(obj)
     if obj.type is ObjectType.MACHINE:
-        return QueueManager(
+        return RoutingQueueManager(
             obj.id,
             obj.path or "",
             _guids(obj, PropId.QM_SITE_IDS),
-            Service.of(obj).routing,
+            ServiceAttributes.of(obj).routing,
             _guids(obj, PropId.QM_INFRS),
             _guids(obj, PropId.QM_OUTFRS),
         )

@@ -22,12 +22,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mqis.protocol.routing.breakage import Breakage, Fault, NoRouteError
+from mqis.protocol.routing.breakage import Breakage, NoRouteError, RouteFault
 from mqis.protocol.routing.diagnosis import no_gate, no_path
 from mqis.protocol.routing.graph import by_text
-from mqis.protocol.routing.model import QueueManager
+from mqis.protocol.routing.model import RoutingQueueManager
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import RoutingTable, Row
+from mqis.protocol.routing.table import RoutingTable, TableRow
 from mqis.wire.guid import Guid
 
 Guids = tuple[Guid, ...]
@@ -45,7 +45,7 @@ class Question(Enum):
     HAS_IN_LIST = "sends to a destination that has in-routing servers (3.1.5.1 to 3.1.5.3)"
 
 
-class Rule(Enum):
+class NextHopRule(Enum):
     """The rule that chose the next hops."""
 
     LOCAL = "delivers here"
@@ -62,10 +62,10 @@ class Rule(Enum):
 class Decision:
     """The possible next hops, best first, and the reasons for them."""
 
-    rule: Rule
+    rule: NextHopRule
     hops: Guids = ()
     #: The row of the routing table that a gate followed to another site.
-    row: Row | None = None
+    row: TableRow | None = None
     #: The reason that there is no hop; None if there is one, or the message stays here.
     breakage: Breakage | None = None
     #: The conditions that were checked, with their results.
@@ -74,7 +74,7 @@ class Decision:
     @property
     def local(self) -> bool:
         """True if the source is the destination: the message is not forwarded (E-MQBR-13)."""
-        return self.rule is Rule.LOCAL
+        return self.rule is NextHopRule.LOCAL
 
 
 def next_hops(snapshot: Snapshot, table: RoutingTable, source: Guid, destination: Guid) -> Decision:
@@ -90,7 +90,7 @@ def decide(snapshot: Snapshot, table: RoutingTable, source: Guid, destination: G
     here, there = (get_queue_manager(snapshot, machine) for machine in (source, destination))
     if here is None or there is None:
         unknown = source if here is None else destination
-        return Decision(Rule.NOBODY, breakage=Breakage(Fault.UNKNOWN_MACHINE, unknown))
+        return Decision(NextHopRule.NOBODY, breakage=Breakage(RouteFault.UNKNOWN_MACHINE, unknown))
     return _Asked(snapshot, table, here, there).decision()
 
 
@@ -100,48 +100,48 @@ class _Asked:
 
     snapshot: Snapshot
     table: RoutingTable
-    source: QueueManager
-    destination: QueueManager
+    source: RoutingQueueManager
+    destination: RoutingQueueManager
     answers: list[tuple[Question, bool]] = field(default_factory=list)
 
     def decision(self) -> Decision:
         if self._answer(Question.LOCAL, self.source.id == self.destination.id):
-            return self._sends(Rule.LOCAL)
+            return self._sends(NextHopRule.LOCAL)
         if self._answer(Question.ROUTING_SERVER, self.source.routing_server):
             return self.for_router()
         # Before the own out-routing servers: these would send the message back here (E-MQBR-12).
         if self._on_in_list():
-            return self._sends(Rule.DESTINATION, (self.destination.id,))
+            return self._sends(NextHopRule.DESTINATION, (self.destination.id,))
         if self._answer(Question.HAS_OUT_LIST, bool(self.source.out_routing_servers)):
-            return self._sends(Rule.OUT_LIST, self.source.out_routing_servers)
+            return self._sends(NextHopRule.OUT_LIST, self.source.out_routing_servers)
         if self._shares_site():
             return self._into_own_site()
         servers = get_routing_servers(self.snapshot, self.source.id)
-        return self._sends(Rule.ROUTING_SERVER, servers)
+        return self._sends(NextHopRule.ROUTING_SERVER, servers)
 
     def for_router(self) -> Decision:
         """GetNextHopsForRouter, GetNextHopsForSiteGate (3.1.5.2, 3.1.5.3)."""
         gate = self._answer(Question.SITE_GATE, is_site_gate(self.snapshot, self.source.id))
         if self._on_in_list():
-            return self._sends(Rule.DESTINATION, (self.destination.id,))
+            return self._sends(NextHopRule.DESTINATION, (self.destination.id,))
         if self._shares_site():
             return self._into_own_site()
         if gate:
             return self._between_sites()
-        return self._sends(Rule.OWN_GATE, get_site_gates(self.snapshot, self.source.id))
+        return self._sends(NextHopRule.OWN_GATE, get_site_gates(self.snapshot, self.source.id))
 
     def _into_own_site(self) -> Decision:
         listed = self.destination.in_routing_servers
         if self._answer(Question.HAS_IN_LIST, bool(listed)):
-            return self._sends(Rule.IN_LIST, listed)
-        return self._sends(Rule.DESTINATION, (self.destination.id,))
+            return self._sends(NextHopRule.IN_LIST, listed)
+        return self._sends(NextHopRule.DESTINATION, (self.destination.id,))
 
     def _between_sites(self) -> Decision:
         row = self.table.nearest(self.destination.sites)
         if row is None:
-            return self._sends(Rule.NEXT_SITE)
+            return self._sends(NextHopRule.NEXT_SITE)
         gates = get_site_gates_for_site(self.snapshot, row.next_hop)
-        return self._sends(Rule.NEXT_SITE, gates, row)
+        return self._sends(NextHopRule.NEXT_SITE, gates, row)
 
     def _on_in_list(self) -> bool:
         listed = self.source.id in self.destination.in_routing_servers
@@ -155,35 +155,37 @@ class _Asked:
         self.answers.append((question, answer))
         return answer
 
-    def _sends(self, rule: Rule, hops: Iterable[Guid] = (), row: Row | None = None) -> Decision:
+    def _sends(
+        self, rule: NextHopRule, hops: Iterable[Guid] = (), row: TableRow | None = None
+    ) -> Decision:
         """The decision, without hops to itself (E-MQBR-05, E-MQBR-11) or null (E-MQBR-10)."""
         left = tuple(hop for hop in hops if hop and hop != self.source.id)
-        broken = None if left or rule is Rule.LOCAL else self._breakage(rule, row)
+        broken = None if left or rule is NextHopRule.LOCAL else self._breakage(rule, row)
         return Decision(rule, left, row, broken, tuple(self.answers))
 
-    def _breakage(self, rule: Rule, row: Row | None) -> Breakage:
+    def _breakage(self, rule: NextHopRule, row: TableRow | None) -> Breakage:
         own = [site for site in self.source.sites if site in self.snapshot.sites]
-        if rule is Rule.OUT_LIST:
-            return Breakage(Fault.OUT_SELF, self.source.id)
+        if rule is NextHopRule.OUT_LIST:
+            return Breakage(RouteFault.OUT_SELF, self.source.id)
         if not own:
-            return Breakage(Fault.NO_SITE, self.source.id)
-        if rule is Rule.ROUTING_SERVER:
-            return Breakage(Fault.NO_ROUTING_SERVER, own[0])
-        if rule is Rule.OWN_GATE or row is not None:
+            return Breakage(RouteFault.NO_SITE, self.source.id)
+        if rule is NextHopRule.ROUTING_SERVER:
+            return Breakage(RouteFault.NO_ROUTING_SERVER, own[0])
+        if rule is NextHopRule.OWN_GATE or row is not None:
             return no_gate(self.snapshot, own[0] if row is None else row.next_hop)
         return self._unreachable(own)
 
     def _unreachable(self, own: Iterable[Guid]) -> Breakage:
         known = [site for site in self.destination.sites if site in self.snapshot.sites]
         if not known:
-            return Breakage(Fault.NO_SITE, self.destination.id)
+            return Breakage(RouteFault.NO_SITE, self.destination.id)
         return no_path(self.snapshot, own, known[0])
 
 
 # --- the helpers ----------------------------------------------------------------------------------
 
 
-def get_queue_manager(snapshot: Snapshot, machine: Guid) -> QueueManager | None:
+def get_queue_manager(snapshot: Snapshot, machine: Guid) -> RoutingQueueManager | None:
     """GetQueueManager (3.1.5.4)."""
     return snapshot.machines.get(machine)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container
 
 from mqis.protocol.queueing.forwarding import NextHop
 from mqis.protocol.queueing.names import canonical
-from mqis.protocol.routing.breakage import Breakage, Fault, NoRouteError
+from mqis.protocol.routing.breakage import Breakage, NoRouteError, RouteFault
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.queuename import QueueKind, QueueName
@@ -47,7 +47,7 @@ class DirectoryRouter:
         listed = self._keeper.next_hops(target).hops
         found = tuple(NextHop(hop, machines[hop].name) for hop in listed if hop in machines)
         if listed and not found:
-            raise NoRouteError(Breakage(Fault.NO_HOP, listed[0]))
+            raise NoRouteError(Breakage(RouteFault.NO_HOP, listed[0]))
         return found
 
     def owner_of(self, queue: Guid) -> Guid | None:

@@ -19,7 +19,13 @@ from mqis.protocol.routing.directorydata import (
     get_directory_data,
 )
 from mqis.protocol.routing.graph import Graph, by_text
-from mqis.protocol.routing.model import Link, QueueManager, RoutingObject, Site, routing_object
+from mqis.protocol.routing.model import (
+    Link,
+    RoutingObject,
+    RoutingQueueManager,
+    RoutingSite,
+    routing_object,
+)
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -33,17 +39,17 @@ Guids = tuple[Guid, ...]
 class Snapshot:
     """Sites, links and machines by identifier. Derived data is computed on first use."""
 
-    sites: Mapping[Guid, Site]
+    sites: Mapping[Guid, RoutingSite]
     links: Mapping[Guid, Link]
-    machines: Mapping[Guid, QueueManager]
+    machines: Mapping[Guid, RoutingQueueManager]
 
     @classmethod
     def make(cls, objects: Iterable[RoutingObject]) -> Snapshot:
-        sites: dict[Guid, Site] = {}
+        sites: dict[Guid, RoutingSite] = {}
         links: dict[Guid, Link] = {}
-        machines: dict[Guid, QueueManager] = {}
+        machines: dict[Guid, RoutingQueueManager] = {}
         for obj in objects:
-            if isinstance(obj, Site):
+            if isinstance(obj, RoutingSite):
                 sites[obj.id] = obj
             elif isinstance(obj, Link):
                 links[obj.id] = obj

@@ -19,7 +19,7 @@ UNREACHABLE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     destination: Guid
     next_hop: Guid
     distance: int
@@ -37,7 +37,7 @@ class RoutingTable:
     def __len__(self) -> int:
         return sum(hop != UNREACHABLE for hop in self.next_hop)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[TableRow]:
         return (self._row(v) for v, hop in enumerate(self.next_hop) if hop != UNREACHABLE)
 
     def same_rows(self, other: RoutingTable) -> bool:
@@ -46,13 +46,13 @@ class RoutingTable:
             return mine == theirs
         return list(self) == list(other)
 
-    def get(self, site: Guid) -> Row | None:
+    def get(self, site: Guid) -> TableRow | None:
         vertex = self.graph.index.get(site)
         if vertex is None or not self.next_hop or self.next_hop[vertex] == UNREACHABLE:
             return None
         return self._row(vertex)
 
-    def nearest(self, sites: Iterable[Guid]) -> Row | None:
+    def nearest(self, sites: Iterable[Guid]) -> TableRow | None:
         """The row of the closest of these sites; of equally close ones, the smallest GUID.
 
         Two gates that choose differently among a destination's sites could send a message
@@ -61,9 +61,9 @@ class RoutingTable:
         rows = [row for row in map(self.get, sites) if row is not None]
         return min(rows, key=lambda row: (row.distance, row.destination), default=None)
 
-    def _row(self, vertex: int) -> Row:
+    def _row(self, vertex: int) -> TableRow:
         sites = self.graph.sites
-        return Row(sites[vertex], sites[self.next_hop[vertex]], self.distance[vertex])
+        return TableRow(sites[vertex], sites[self.next_hop[vertex]], self.distance[vertex])
 
 
 EMPTY = RoutingTable(Graph((), {}, (), {}), (), (), ())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mqis.protocol.routing.breakage import Breakage, Fault
+from mqis.protocol.routing.breakage import Breakage, RouteFault
 from mqis.protocol.routing.keeper import routing_table
 from mqis.protocol.routing.nexthops import Decision, decide, is_site_gate
 from mqis.protocol.routing.snapshot import Snapshot
@@ -44,7 +44,7 @@ class Route:
         return tuple(hop.machine for hop in self.hops)
 
 
-class Tables:
+class RoutingTables:
     """The tables of all gates of a snapshot, each built on first use."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -64,13 +64,13 @@ def trace(
     snapshot: Snapshot, source: Guid, destination: Guid, tables: TableOf | None = None
 ) -> Route:
     """The route of a message that is sent to the first candidate each time."""
-    tables = tables or Tables(snapshot)
+    tables = tables or RoutingTables(snapshot)
     hops: list[Hop] = []
     here = source
     while True:
         decision = decide(snapshot, tables(here), here, destination)
         if len(hops) > HOP_LIMIT and not decision.local:
-            return Route(tuple(hops), Breakage(Fault.HOP_LIMIT, here))
+            return Route(tuple(hops), Breakage(RouteFault.HOP_LIMIT, here))
         there = next((hop for hop in decision.hops if hop in snapshot.machines), None)
         hops.append(Hop(here, decision, there))
         if there is None:
@@ -81,4 +81,4 @@ def trace(
 def _end(decision: Decision) -> Breakage | None:
     if decision.local or decision.breakage is not None:
         return decision.breakage
-    return Breakage(Fault.NO_HOP, decision.hops[0])
+    return Breakage(RouteFault.NO_HOP, decision.hops[0])

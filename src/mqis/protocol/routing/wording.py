@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mqis.protocol.routing.breakage import Breakage, Kind
+from mqis.protocol.routing.breakage import Breakage, SubjectKind
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.guid import Guid
 
 
-class Names:
+class ObjectNames:
     """The names of a snapshot's objects; the GUID where there is no name."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -34,8 +34,12 @@ class Names:
         found = self._snapshot.links.get(guid)
         return "" if found is None else found.description
 
-    def of(self, kind: Kind, guid: Guid) -> str:
-        return {Kind.MACHINE: self.machine, Kind.SITE: self.site, Kind.LINK: self.link}[kind](guid)
+    def of(self, kind: SubjectKind, guid: Guid) -> str:
+        return {
+            SubjectKind.MACHINE: self.machine,
+            SubjectKind.SITE: self.site,
+            SubjectKind.LINK: self.link,
+        }[kind](guid)
 
     def sentence(self, breakage: Breakage) -> str:
         """The object that breaks a route, without its causes."""

@@ -20,7 +20,7 @@ from mqis.protocol.rpc.negotiation import (
     negotiate,
 )
 from mqis.protocol.rpc.refusals import FaultAnswer, Nak
-from mqis.protocol.rpc.security import Refused, SecurityContexts
+from mqis.protocol.rpc.security import LegRefusedError, SecurityContexts
 from mqis.wire.rpc.bodies import AlterContext, AlterContextResp, Bind, BindAck, NakReason
 from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
 from mqis.wire.rpc.pdu import STUB_OFFSET, Pdu, encode_pdu
@@ -57,7 +57,7 @@ class Binding:
             self.security.header_signing = True
         try:
             token = None if pdu.auth is None else self.security.leg(pdu.auth)
-        except Refused as refused:
+        except LegRefusedError as refused:
             raise Nak(refused.nak) from None
         group = self._endpoint.groups.join(body.assoc_group_id, self._peer)
         if group is None:
@@ -91,7 +91,7 @@ class Binding:
             self.security.header_signing = True
         try:
             token = None if pdu.auth is None else self.security.leg(pdu.auth)
-        except Refused as refused:
+        except LegRefusedError as refused:
             self.group.failed_logons += 1
             raise FaultAnswer(refused.fault) from None
         self.contexts = contexts
@@ -107,7 +107,7 @@ class Binding:
         try:
             if not self.security.auth3(pdu.auth):
                 self.group.failed_logons += 1
-        except Refused as refused:
+        except LegRefusedError as refused:
             raise FaultAnswer(refused.fault) from None
 
     @property

@@ -32,12 +32,12 @@ from mqis.wire.rpc.bodies import (
     BindNak,
     CoCancel,
     ContextElement,
+    ContextVerdict,
     Fault,
     NakReason,
     Orphaned,
     Request,
     Response,
-    Result,
     Shutdown,
 )
 from mqis.wire.rpc.header import FIRST_LAST, HEADER_SIZE, Header, PacketType, PfcFlags
@@ -65,7 +65,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class CallReturned:
     """A call returned."""
 
     call_id: int
@@ -97,7 +97,7 @@ class ShutdownAsked:
     """The server asks the client to close this association when it is idle."""
 
 
-Event = Bound | Answered | Faulted | CalledBack | ShutdownAsked
+Event = Bound | CallReturned | Faulted | CalledBack | ShutdownAsked
 
 
 @dataclass(slots=True)
@@ -314,7 +314,7 @@ class ClientConnection:
         self._agreed = tuple(
             AgreedContext(element.context_id, element.abstract, result.transfer)
             for element, result in pairs
-            if result.result == Result.ACCEPTANCE
+            if result.result == ContextVerdict.ACCEPTANCE
         )
         self._contexts.update({context.id: context for context in self._agreed})
         self._proposed = ()
@@ -379,7 +379,7 @@ class ClientConnection:
         if len(call.stub) > self._max_stub:
             raise RpcConnectionError(f"an answer of more than {self._max_stub} bytes")
         if last:
-            events.append(Answered(call_id, bytes(call.stub), pdu.header.big_endian))
+            events.append(CallReturned(call_id, bytes(call.stub), pdu.header.big_endian))
             self._ended(call_id)
 
     def _fault(self, pdu: Pdu, body: Fault, events: list[Event]) -> None:

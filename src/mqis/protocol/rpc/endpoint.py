@@ -8,13 +8,13 @@ from mqis.protocol.authentication import Authenticator, AuthLevel
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 
 _STATUSES = frozenset(int(status) for status in FaultStatus)
 
 
 @dataclass(slots=True)
-class Statistics:
+class RpcStatistics:
     """The counters of rpc_mgmt_inq_stats, and those of refusals.
 
     Calls out are those that the server makes: callbacks (C706 rpc_mgmt_inq_stats).
@@ -44,8 +44,8 @@ class ServerEndpoint:
     authenticator: Authenticator | None = None
     #: The port as text: bind_ack carries it as the secondary address.
     secondary_address: str = ""
-    limits: Limits = field(default_factory=Limits)
+    limits: RpcLimits = field(default_factory=RpcLimits)
     #: An identity is valid for calls protected at this level or above. Below integrity, an
     #: attacker may have relayed another user's logon.
     min_level: int = AuthLevel.INTEGRITY
-    statistics: Statistics = field(default_factory=Statistics)
+    statistics: RpcStatistics = field(default_factory=RpcStatistics)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RpcLimits:
     """The limits of one connection."""
 
     #: Bytes of one PDU. Other implementations never agree to more; an interface that transfers

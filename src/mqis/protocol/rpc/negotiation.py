@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.rpc.interface import Interface
-from mqis.wire.rpc.bodies import ContextElement, ContextResult, Reason, Result
+from mqis.wire.rpc.bodies import ContextElement, ContextResult, ContextVerdict, RejectReason
 from mqis.wire.rpc.syntax import (
     KEEP_CONNECTION_ON_ORPHAN,
     SECURITY_CONTEXT_MULTIPLEXING,
@@ -66,7 +66,7 @@ def negotiate(
             if features is not None:
                 raise NegotiationError("features are negotiated twice")
             features = bits & FEATURES
-            results.append(ContextResult(Result.NEGOTIATE_ACK, features))
+            results.append(ContextResult(ContextVerdict.NEGOTIATE_ACK, features))
             continue
         known = existing.get(element.context_id)
         if known is not None:
@@ -76,17 +76,19 @@ def negotiate(
         if twin is not None and twin.interface is not interface:
             raise NegotiationError(f"context {element.context_id} is two interfaces")
         if interface is None:
-            results.append(_rejected(Reason.ABSTRACT_SYNTAX_NOT_SUPPORTED))
+            results.append(_rejected(RejectReason.ABSTRACT_SYNTAX_NOT_SUPPORTED))
             continue
         transfer = known.transfer if known else _preferred(interface, offered[interface.syntax])
         again = any(context.interface is interface for context in accepted.values())
         if transfer not in element.transfers or again:
-            results.append(_rejected(Reason.TRANSFER_SYNTAXES_NOT_SUPPORTED))
+            results.append(_rejected(RejectReason.TRANSFER_SYNTAXES_NOT_SUPPORTED))
             continue
         assert transfer is not None
         context = PresentationContext(element.context_id, interface, transfer)
         accepted[context.id] = context
-        results.append(ContextResult(Result.ACCEPTANCE, Reason.NOT_SPECIFIED, transfer))
+        results.append(
+            ContextResult(ContextVerdict.ACCEPTANCE, RejectReason.NOT_SPECIFIED, transfer)
+        )
     return Negotiated(tuple(results), tuple(accepted.values()), features)
 
 
@@ -123,5 +125,5 @@ def _check_unchanged(known: PresentationContext, element: ContextElement) -> Non
         raise NegotiationError(f"context {known.id} is bound with another transfer syntax")
 
 
-def _rejected(reason: Reason) -> ContextResult:
-    return ContextResult(Result.PROVIDER_REJECTION, reason)
+def _rejected(reason: RejectReason) -> ContextResult:
+    return ContextResult(ContextVerdict.PROVIDER_REJECTION, reason)

@@ -14,7 +14,7 @@ from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.refusals import FaultAnswer, denied
-from mqis.protocol.rpc.security import Refused
+from mqis.protocol.rpc.security import LegRefusedError
 from mqis.wire.errors import WireError
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.header import Header, PacketType, PfcFlags
@@ -174,7 +174,7 @@ class Requests:
             raise denied(context_id)
         try:
             return security.channel_for(pdu.auth)
-        except Refused as refused:
+        except LegRefusedError as refused:
             raise FaultAnswer(refused.fault, context_id=context_id, executed=True) from None
 
     def stub_of(
@@ -189,7 +189,7 @@ class Requests:
             raise denied(context_id)
         try:
             return self._binding.security.unprotect(channel, pdu)
-        except Refused as refused:
+        except LegRefusedError as refused:
             raise FaultAnswer(refused.fault, context_id=context_id, executed=True) from None
 
     def _without_trailer(self, call: Call, stub: bytes) -> bytes:

@@ -16,7 +16,7 @@ from mqis.protocol.authentication import (
 )
 from mqis.protocol.rpc.channel import PROTECTED, Channel
 from mqis.protocol.rpc.faults import FaultStatus
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.wire.rpc.bodies import NakReason
 from mqis.wire.rpc.pdu import Pdu
 from mqis.wire.rpc.trailer import AuthTrailer
@@ -24,7 +24,7 @@ from mqis.wire.rpc.trailer import AuthTrailer
 _LEVELS = PROTECTED | {AuthLevel.CONNECT}
 
 
-class Refused(Exception):
+class LegRefusedError(Exception):
     """A leg is refused with this bind_nak or this fault."""
 
     def __init__(self, nak: NakReason, fault: FaultStatus) -> None:
@@ -37,7 +37,7 @@ class SecurityContexts:
     """All channels of a connection."""
 
     def __init__(
-        self, authenticator: Authenticator | None, limits: Limits, addresses: Addresses
+        self, authenticator: Authenticator | None, limits: RpcLimits, addresses: Addresses
     ) -> None:
         self._authenticator = authenticator
         self._addresses = addresses
@@ -69,7 +69,7 @@ class SecurityContexts:
         if channel is None:
             channel = self._open(auth)
         elif channel.complete:
-            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+            raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
         self._check_same(channel, auth)
         token = self._step(channel, auth.token)
         if channel.complete:
@@ -80,13 +80,13 @@ class SecurityContexts:
         """Handles the last leg of NTLM, which is not answered; returns whether it was accepted."""
         channel = self._channels.get(auth.context_id)
         if channel is None or channel.id not in self._unfinished:
-            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.PROTO_ERROR)
+            raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.PROTO_ERROR)
         self._check_same(channel, auth)
         try:
             if channel.type == AuthType.SPNEGO:  # which has to end with an answer
-                raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+                raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
             self._step(channel, auth.token)
-        except Refused:
+        except LegRefusedError:
             self.spoiled = True  # the first request is refused
             self._unfinished.discard(channel.id)
             return False
@@ -96,18 +96,18 @@ class SecurityContexts:
 
     def _open(self, auth: AuthTrailer) -> Channel:
         if len(self._channels) >= self._max or len(self._unfinished) >= self._max_unfinished:
-            raise Refused(NakReason.LOCAL_LIMIT_EXCEEDED, FaultStatus.PROTO_ERROR)
+            raise LegRefusedError(NakReason.LOCAL_LIMIT_EXCEEDED, FaultStatus.PROTO_ERROR)
         if auth.level not in _LEVELS and auth.level != AuthLevel.CALL:
-            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+            raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
         unknown = NakReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED
         if self._authenticator is None:
-            raise Refused(unknown, FaultStatus.ACCESS_DENIED)
+            raise LegRefusedError(unknown, FaultStatus.ACCESS_DENIED)
         try:
             context = self._authenticator.acceptor(auth.type, auth.level, self._addresses)
         except AuthenticationError:
-            raise Refused(unknown, FaultStatus.ACCESS_DENIED) from None
+            raise LegRefusedError(unknown, FaultStatus.ACCESS_DENIED) from None
         if auth.level == AuthLevel.CALL:  # MS-RPCE would raise it to packet; peers refuse it
-            raise Refused(NakReason.INVALID_CHECKSUM, FaultStatus.ACCESS_DENIED)
+            raise LegRefusedError(NakReason.INVALID_CHECKSUM, FaultStatus.ACCESS_DENIED)
         channel = Channel(auth.context_id, auth.type, auth.level, context)
         self._channels[channel.id] = channel
         self._unfinished.add(channel.id)
@@ -115,15 +115,15 @@ class SecurityContexts:
 
     def _check_same(self, channel: Channel, auth: AuthTrailer) -> None:
         if auth.type not in (channel.type, AuthType.NONE):
-            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.SEC_PKG_ERROR)
+            raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.SEC_PKG_ERROR)
         if auth.type != channel.type or auth.level != channel.level:
-            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+            raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
 
     def _step(self, channel: Channel, token: bytes) -> bytes | None:
         try:
             return channel.context.step(token)
         except AuthenticationError:
-            raise Refused(NakReason.INVALID_CHECKSUM, FaultStatus.SEC_PKG_ERROR) from None
+            raise LegRefusedError(NakReason.INVALID_CHECKSUM, FaultStatus.SEC_PKG_ERROR) from None
 
     def _completed(self, channel: Channel) -> None:
         self._unfinished.discard(channel.id)
@@ -133,12 +133,12 @@ class SecurityContexts:
             self._latest_connect = channel
 
     def channel_for(self, auth: AuthTrailer | None) -> Channel | None:
-        """The channel that a request runs under; ``Refused`` if its trailer does not fit."""
+        """The channel of a request; ``LegRefusedError`` if its trailer does not fit."""
         if auth is None:
             return None if self._named else self._latest_connect
         channel = self._channels.get(auth.context_id)
         if channel is None or (auth.type, auth.level) != (channel.type, channel.level):
-            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+            raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
         self._named = True
         return channel
 
@@ -147,4 +147,4 @@ class SecurityContexts:
         try:
             return channel.unprotect(pdu, sign_header=self.header_signing)
         except AuthenticationError:
-            raise Refused(NakReason.NOT_SPECIFIED, FaultStatus.SEC_PKG_ERROR) from None
+            raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.SEC_PKG_ERROR) from None

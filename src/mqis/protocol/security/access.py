@@ -76,7 +76,7 @@ class Token:
         return sid is not None and (sid == self.user or sid in self.groups)
 
 
-class Reason(Enum):
+class AccessReason(Enum):
     """The reason for the result of an access check."""
 
     GRANTED = "granted"
@@ -92,12 +92,12 @@ class AccessResult:
 
     granted: int
     denied: int
-    reason: Reason
+    reason: AccessReason
     #: The index in the DACL of the ACE that denied.
     ace: int | None = None
 
     def __bool__(self) -> bool:
-        return self.reason in (Reason.GRANTED, Reason.NO_DACL)
+        return self.reason in (AccessReason.GRANTED, AccessReason.NO_DACL)
 
 
 def access_check(
@@ -114,11 +114,11 @@ def access_check(
     request = mapping.map(desired)
     system_security = request & _ACCESS_SYSTEM_SECURITY
     if system_security and not token.security_privilege:
-        return AccessResult(0, system_security, Reason.PRIVILEGE_MISSING)
+        return AccessResult(0, system_security, AccessReason.PRIVILEGE_MISSING)
     maximum = bool(request & _MAXIMUM_ALLOWED)
     wanted = request & ~_MAXIMUM_ALLOWED
     if sd.dacl is None:
-        return AccessResult(wanted | (mapping.all if maximum else 0), 0, Reason.NO_DACL)
+        return AccessResult(wanted | (mapping.all if maximum else 0), 0, AccessReason.NO_DACL)
 
     walk = _Walk(sd.owner, token, principal_self)
     walk.allowed = system_security
@@ -130,8 +130,8 @@ def access_check(
         return walk.refusal(missing)
     granted = walk.allowed if maximum else wanted
     if maximum and not granted:
-        return AccessResult(0, _MAXIMUM_ALLOWED, Reason.NOT_GRANTED)
-    return AccessResult(granted, 0, Reason.GRANTED)
+        return AccessResult(0, _MAXIMUM_ALLOWED, AccessReason.NOT_GRANTED)
+    return AccessResult(granted, 0, AccessReason.GRANTED)
 
 
 class _Walk:
@@ -171,8 +171,8 @@ class _Walk:
     def refusal(self, missing: int) -> AccessResult:
         for index, bits in self._refusals:
             if bits & missing:
-                return AccessResult(0, missing, Reason.DENIED_BY_ACE, index)
-        return AccessResult(0, missing, Reason.NOT_GRANTED)
+                return AccessResult(0, missing, AccessReason.DENIED_BY_ACE, index)
+        return AccessResult(0, missing, AccessReason.NOT_GRANTED)
 
     def _applies_to(self, sid: Sid) -> bool:
         """SidInToken (2.5.3.1.1), and OWNER_RIGHTS, which stands for the object's owner."""

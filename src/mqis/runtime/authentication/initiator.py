@@ -24,7 +24,7 @@ DEFAULT_SERVICE = "host"
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class LogonCredentials:
     """A name with a password, an NT hash (NTLM only), or a Kerberos ticket cache."""
 
     name: str
@@ -52,7 +52,7 @@ class PyspnegoInitiator:
     never blocks.
     """
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: LogonCredentials) -> None:
         self._credentials = credentials
 
     def initiator(self, auth_type: int, level: int, target: str) -> SecurityContext:

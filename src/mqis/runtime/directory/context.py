@@ -32,7 +32,7 @@ from mqis.runtime.budgets import Budgets
 from mqis.runtime.changelog import Origin
 from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.directory.views import SharedViews
-from mqis.runtime.directory.walks import Walks
+from mqis.runtime.directory.walks import LookupWalks
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.writer import GroupCommitWriter
@@ -83,7 +83,7 @@ class DirectoryContext:
     #: The budgets of callers, shared with the RPC server.
     budgets: Budgets = field(default_factory=Budgets)
     handles: HandleTable = field(init=False)
-    walks: Walks = field(init=False)
+    walks: LookupWalks = field(init=False)
     #: The queue manager of this server; without one, no change is notified.
     local: LocalQueueManager | None = None
     #: The node that forwards changes to their authority; None for a server on its own.
@@ -99,7 +99,7 @@ class DirectoryContext:
     def __post_init__(self) -> None:
         self._views = SharedViews(self.store)
         self.handles = HandleTable(self.budgets)
-        self.walks = Walks(self.view, self.budgets.walks)
+        self.walks = LookupWalks(self.view, self.budgets.walks)
 
     def check_ready(self) -> None:
         """Raises ``DirectoryError`` unless there is a directory to serve (1.5)."""

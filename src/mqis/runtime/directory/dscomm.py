@@ -100,29 +100,35 @@ class DscommService(TypedService):
         )
         return dscomm.Created(None if request.guid is None else created.id, _OK)
 
-    async def delete_object(self, call: IncomingCall, request: dscomm.ByPath) -> dscomm.Result:
+    async def delete_object(
+        self, call: IncomingCall, request: dscomm.ByPath
+    ) -> dscomm.DirectoryResult:
         return await self._delete(call, request.object_type, request.path, None)
 
-    async def delete_object_guid(self, call: IncomingCall, request: dscomm.ByGuid) -> dscomm.Result:
+    async def delete_object_guid(
+        self, call: IncomingCall, request: dscomm.ByGuid
+    ) -> dscomm.DirectoryResult:
         return await self._delete(call, request.object_type, None, request.guid)
 
     async def _delete(
         self, call: IncomingCall, number: int, path: str | None, guid: Guid | None
-    ) -> dscomm.Result:
+    ) -> dscomm.DirectoryResult:
         guard = self._directory.guard(call)
         target = Target.from_wire(number, path, guid)
         await self._directory.change(
             lambda events: write_methods.delete_object(events, guard, target),
             call,
         )
-        return dscomm.Result(_OK)
+        return dscomm.DirectoryResult(_OK)
 
-    async def set_props(self, call: IncomingCall, request: dscomm.SetProps) -> dscomm.Result:
+    async def set_props(
+        self, call: IncomingCall, request: dscomm.SetProps
+    ) -> dscomm.DirectoryResult:
         return await self._set(call, request.object_type, request.path, None, request)
 
     async def set_props_guid(
         self, call: IncomingCall, request: dscomm.SetPropsGuid
-    ) -> dscomm.Result:
+    ) -> dscomm.DirectoryResult:
         return await self._set(call, request.object_type, None, request.guid, request)
 
     async def _set(
@@ -132,7 +138,7 @@ class DscommService(TypedService):
         path: str | None,
         guid: Guid | None,
         request: dscomm.SetProps | dscomm.SetPropsGuid | dscomm.SetMachineProperties,
-    ) -> dscomm.Result:
+    ) -> dscomm.DirectoryResult:
         guard = self._directory.guard(call)
         target = Target.from_wire(number, path, guid)
         properties = write_methods.as_properties(request.ids, request.values)
@@ -140,22 +146,22 @@ class DscommService(TypedService):
             lambda events: write_methods.set_properties(events, guard, target, properties),
             call,
         )
-        return dscomm.Result(_OK)
+        return dscomm.DirectoryResult(_OK)
 
     async def qm_set_machine_properties(
         self, call: IncomingCall, request: dscomm.SetMachineProperties
-    ) -> dscomm.Result:
+    ) -> dscomm.DirectoryResult:
         await self._challenger.before_set(call, request)
         return await self._set(call, ObjectType.MACHINE, request.path, None, request)
 
     async def set_object_security(
         self, call: IncomingCall, request: dscomm.SetSecurity
-    ) -> dscomm.Result:
+    ) -> dscomm.DirectoryResult:
         return await self._set_security(call, request, request.path, None)
 
     async def set_object_security_guid(
         self, call: IncomingCall, request: dscomm.SetSecurityGuid
-    ) -> dscomm.Result:
+    ) -> dscomm.DirectoryResult:
         return await self._set_security(call, request, None, request.guid)
 
     async def _set_security(
@@ -164,7 +170,7 @@ class DscommService(TypedService):
         request: dscomm.SetSecurity | dscomm.SetSecurityGuid,
         path: str | None,
         guid: Guid | None,
-    ) -> dscomm.Result:
+    ) -> dscomm.DirectoryResult:
         guard = self._directory.guard(call)
         kind = object_type_of(request.object_type, HResult.MQDS_WRONG_OBJ_TYPE)
         target = Target(kind, path, guid)
@@ -174,7 +180,7 @@ class DscommService(TypedService):
             ),
             call,
         )
-        return dscomm.Result(_OK)
+        return dscomm.DirectoryResult(_OK)
 
     # --- reads ------------------------------------------------------------------------------------
 

@@ -122,11 +122,13 @@ class Dscomm2Service(TypedService):
         charges = self._directory.handles.charged(call, _size_of(obj))
         return dscomm.HandleGot(self._directory.handles.open(call, pending, charges), _OK)
 
-    def notify_delete(self, call: IncomingCall, request: dscomm.HandleGiven) -> dscomm.Result:
+    def notify_delete(
+        self, call: IncomingCall, request: dscomm.HandleGiven
+    ) -> dscomm.DirectoryResult:
         pending = self._directory.handles.find(call, request.handle, PendingDelete)
         if pending.object_type is ObjectType.QUEUE and not pending.foreign:
             self._on_delete(pending)
-        return dscomm.Result(_OK)
+        return dscomm.DirectoryResult(_OK)
 
     def _notify_owner(self, pending: PendingDelete) -> None:
         """Sends a change notification to the queue manager (MS-MQCN)."""

@@ -67,9 +67,9 @@ def result_of(error: Exception) -> int:
 # --- answers of failed calls that several operations have -----------------------------------------
 
 
-def refused(_request: object, result: int) -> dscomm.Result:
+def refused(_request: object, result: int) -> dscomm.DirectoryResult:
     """An operation that answers with its result alone."""
-    return dscomm.Result(result)
+    return dscomm.DirectoryResult(result)
 
 
 def no_handle(_request: object, result: int) -> dscomm.HandleGot:

@@ -33,7 +33,7 @@ SLICE_S = 0.001
 Begin = Callable[[View], Generator[int, None, T]]
 
 
-class Finished(Generic[T]):
+class WalkResult(Generic[T]):
     """The result of a walk, which may be None."""
 
     __slots__ = ("value",)
@@ -42,7 +42,7 @@ class Finished(Generic[T]):
         self.value = value
 
 
-class Walks:
+class LookupWalks:
     """The walks of one server."""
 
     def __init__(self, view: Callable[[], AbstractContextManager[View]], places: Budget) -> None:
@@ -56,7 +56,7 @@ class Walks:
         """The number of walks that wait for a place."""
         return len(self._waiting)
 
-    def at_once(self, begin: Begin[T], charge: Charge) -> Finished[T] | None:
+    def at_once(self, begin: Begin[T], charge: Charge) -> WalkResult[T] | None:
         """The result, if one slice is enough for it; else None, and nothing is charged."""
         with self._view() as view:
             walk = begin(view)
@@ -107,17 +107,17 @@ class Walks:
                 granted.set_result(None)
 
 
-def _slice(walk: Generator[int, None, T], charge: Charge) -> Finished[T] | None:
+def _slice(walk: Generator[int, None, T], charge: Charge) -> WalkResult[T] | None:
     """Continues a walk for ``SLICE_S``; returns the result if it has ended."""
     until = perf_counter() + SLICE_S
     added = 0
-    done: Finished[T] | None = None
+    done: WalkResult[T] | None = None
     try:
         added += next(walk)  # one step at least, also where the machine is busy elsewhere
         while perf_counter() < until:
             added += next(walk)
     except StopIteration as end:
-        done = Finished(end.value)
+        done = WalkResult(end.value)
     shortage = charge.change(charge.amount + added)
     if shortage is not None:
         raise DirectoryError(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mqis.protocol.discovery.model import LocalQueueManager
+from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.runtime.discovery.networks import network_of
 from mqis.runtime.discovery.sockets import listening_socket
@@ -27,7 +27,7 @@ EVERY_ADDRESS = "0.0.0.0"
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class ListenAddress:
     """The endpoint of a server. Without ``broadcast`` clients have to name this endpoint."""
 
     address: str
@@ -46,7 +46,7 @@ class DiscoveryResponder:
     def __init__(
         self,
         server: DiscoveryServer,
-        load: Callable[[], LocalQueueManager] | None = None,
+        load: Callable[[], DiscoveryQueueManager] | None = None,
         *,
         refresh_s: float = 5.0,
         reopen_s: float = 1.0,
@@ -57,7 +57,7 @@ class DiscoveryResponder:
         self._load = load
         self._refresh_s, self._reopen_s, self._attempts = refresh_s, reopen_s, attempts
         self._loop = asyncio.get_running_loop()
-        self._listening: Listening | None = None
+        self._listening: ListenAddress | None = None
         self._transports: list[asyncio.DatagramTransport] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._reopen_after = 0.0
@@ -71,7 +71,7 @@ class DiscoveryResponder:
     async def __aexit__(self, *_exc: object) -> None:
         await self.close()
 
-    async def listen(self, address: str, port: int = PORT) -> Listening:
+    async def listen(self, address: str, port: int = PORT) -> ListenAddress:
         """Listens for requests; port 0 selects a free one. ``OSError`` if it cannot."""
         self._listening = await self._open(address, port)
         if self._load is not None:
@@ -87,14 +87,14 @@ class DiscoveryResponder:
 
     # --- sockets ----------------------------------------------------------------------------------
 
-    async def _open(self, address: str, port: int) -> Listening:
+    async def _open(self, address: str, port: int) -> ListenAddress:
         own = listening_socket(address, port)
         port = own.getsockname()[1]
         transport, _ = await self._loop.create_datagram_endpoint(lambda: _Listener(self), sock=own)
         self._transports.append(transport)
         if address == EVERY_ADDRESS:
-            return Listening(address, port, EVERY_ADDRESS)
-        return Listening(address, port, await self._open_broadcast(address, port, transport))
+            return ListenAddress(address, port, EVERY_ADDRESS)
+        return ListenAddress(address, port, await self._open_broadcast(address, port, transport))
 
     async def _open_broadcast(
         self, address: str, port: int, answers: asyncio.DatagramTransport
@@ -154,7 +154,7 @@ class DiscoveryResponder:
 
     # --- the directory ----------------------------------------------------------------------------
 
-    async def _refresh(self, load: Callable[[], LocalQueueManager]) -> None:
+    async def _refresh(self, load: Callable[[], DiscoveryQueueManager]) -> None:
         while not self.ended.done():
             await asyncio.sleep(self._refresh_s)
             try:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.discovery.client import DiscoveryClient
-from mqis.protocol.discovery.events import Broadcast, Event, Finished
-from mqis.protocol.discovery.model import Network
+from mqis.protocol.discovery.events import Broadcast, Event, ServerListComplete
+from mqis.protocol.discovery.model import NetworkAddress
 from mqis.protocol.ports import Entropy
 from mqis.runtime.discovery.networks import LocalNetwork
 from mqis.runtime.discovery.responder import EVERY_ADDRESS, PORT
@@ -26,18 +26,18 @@ class Ground:
     to each known endpoint instead.
     """
 
-    network: Network
+    network: NetworkAddress
     targets: tuple[Endpoint, ...]
     broadcast: bool = True
 
     @classmethod
     def of(cls, local: LocalNetwork, port: int = PORT) -> Ground:
-        network = Network(local.address, local.point_to_point)
+        network = NetworkAddress(local.address, local.point_to_point)
         return cls(network, ((local.broadcast, port),))
 
     @classmethod
     def at_endpoints(cls, endpoints: Sequence[Endpoint], address: str = EVERY_ADDRESS) -> Ground:
-        return cls(Network(address), tuple(endpoints), broadcast=False)
+        return cls(NetworkAddress(address), tuple(endpoints), broadcast=False)
 
 
 class Seeker:
@@ -57,7 +57,7 @@ class Seeker:
         self._grounds: dict[str, Ground] = {}
         self._transports: list[asyncio.DatagramTransport] = []
 
-    async def run(self, grounds: Sequence[Ground], *, force: bool = False) -> Finished:
+    async def run(self, grounds: Sequence[Ground], *, force: bool = False) -> ServerListComplete:
         """Runs Get Directory Server List to its end."""
         self._grounds = {ground.network.address: ground for ground in grounds}
         self.client.get_directory_server_list(
@@ -79,11 +79,11 @@ class Seeker:
                 transport.close()
             self._transports.clear()
 
-    def _report_events(self) -> Finished | None:
+    def _report_events(self) -> ServerListComplete | None:
         while (event := self.client.next_event()) is not None:
             if self._on_event is not None:
                 self._on_event(event)
-            if isinstance(event, Finished):
+            if isinstance(event, ServerListComplete):
                 return event
         return None
 

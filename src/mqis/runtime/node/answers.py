@@ -6,7 +6,7 @@ import asyncio
 from itertools import count
 
 
-class Answers:
+class PendingAnswers:
     """One future for each request, by its number in this process."""
 
     def __init__(self) -> None:

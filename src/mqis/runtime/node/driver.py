@@ -26,12 +26,12 @@ from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.events import Notified, Refused, SessionClosed, SessionOpened
 from mqis.protocol.replication.change_ids import request_id
 from mqis.protocol.replication.effects import (
-    Answered,
     ChangeApplied,
     Changed,
     Effect,
     Recovered,
     Refusal,
+    RequestAnswered,
     RequestDecided,
     RequestPassedOn,
 )
@@ -40,7 +40,7 @@ from mqis.protocol.replication.refusals import HARMLESS, RefusalReason
 from mqis.runtime import changelog
 from mqis.runtime.changelog import Origin
 from mqis.runtime.histogram import CALL_SECONDS, Histogram
-from mqis.runtime.node.answers import Answers
+from mqis.runtime.node.answers import PendingAnswers
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.refusallog import RefusalLog
 from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
@@ -64,7 +64,7 @@ Run = Callable[[Transaction], tuple[T, list[Effect]]]
 
 
 @dataclass(slots=True)
-class Statistics:
+class DriverStatistics:
     """Counts since the start."""
 
     operations: int = 0
@@ -105,14 +105,14 @@ class NodeDriver:
     ) -> None:
         self.node = node
         self.members = members
-        self.statistics = Statistics()
+        self.statistics = DriverStatistics()
         self.endpoint = QueueingEndpoint(node.queue, resolve, self._pump)
         self._writer = writer
         self._on_commit = on_commit
         self._on_outcome = on_outcome
         self._restored = restored
         self._loop = asyncio.get_running_loop()
-        self._answers = Answers()
+        self._answers = PendingAnswers()
         self._busy = 0
         self._pause_until = 0.0
         self._running = False
@@ -303,7 +303,7 @@ class NodeDriver:
 
     def _handle(self, outcome: Outcome) -> None:
         match outcome:
-            case Answered(request, hresult):
+            case RequestAnswered(request, hresult):
                 self._answers.answered(request, hresult)
             case Changed(object_types):
                 self.members.changed(object_types)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.ports import Store, View
 from mqis.protocol.queueing.names import canonical
 from mqis.wire.errors import WireError
@@ -103,7 +103,7 @@ def _from_directory(view: View, id: Guid) -> Member | None:  # noqa: A002
         return None
     name = name_key(machine.path)
     sites = [s for s in view.objects(ObjectType.SITE) if name_key(_psc(s)) == name]
-    role = Service.of(machine).role
+    role = ServiceAttributes.of(machine).role
     keys = [*_keys(machine, PropId.QM_SIGN_PKS)]
     for site in sites:
         keys += _keys(site, PropId.S_PSC_SIGNPK)

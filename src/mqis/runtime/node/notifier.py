@@ -19,9 +19,9 @@ from mqis.protocol.directory.change_notification import (
     notification_of,
 )
 from mqis.protocol.queueing.events import Acknowledged, Dropped, Nacked
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.manager import Peers, QueueManager
-from mqis.protocol.queueing.message import Message, PrivateQueue
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.manager import Peers, QueueingMachine
+from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
 from mqis.protocol.queueing.signing import Signer, SigningPolicy
 from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 #: TimeToReachQueue.
 LIFETIME_S = 300
-LIMITS = Limits(max_destinations=256, max_queued_messages=1000, max_queued_bytes=4 << 20)
+LIMITS = QueueingLimits(max_destinations=256, max_queued_messages=1000, max_queued_bytes=4 << 20)
 #: Notices that wait for their address to be resolved.
 MAX_WAITING = 1000
 #: Seconds to resolve an address, and for which a failure is cached.
@@ -43,7 +43,7 @@ _NUMBERS = 1 << 31
 
 
 @dataclass(slots=True)
-class Statistics:
+class NoticeStatistics:
     """Counts of notices since the start."""
 
     sent: int = 0
@@ -64,10 +64,10 @@ class ChangeNotifier:
         signer: Signer | None = None,
         policy: SigningPolicy = SigningPolicy.ACCEPT,
     ) -> None:
-        self.statistics = Statistics()
+        self.statistics = NoticeStatistics()
         self._local = local
         self._resolve = resolve
-        self._manager = QueueManager(
+        self._manager = QueueingMachine(
             local.identifier,
             local.computer_name,
             MessageIdCounter((int(time.time()) << 8) + _NUMBERS),
@@ -109,7 +109,7 @@ class ChangeNotifier:
             return
         body = notification_of(notice, self._local.identifier).to_body()
         queue = PrivateQueue(owner, NOTIFY_QUEUE_ID)
-        self._endpoint.send(machine, Message(body, lifetime_s=LIFETIME_S, queue=queue))
+        self._endpoint.send(machine, QueuedMessage(body, lifetime_s=LIFETIME_S, queue=queue))
         self.statistics.sent += 1
 
     async def _is_known(self, machine: str) -> bool:

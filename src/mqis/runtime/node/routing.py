@@ -11,12 +11,12 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.errors import StorageError
 from mqis.protocol.node.node import Outcome
 from mqis.protocol.ports import Store
 from mqis.protocol.queueing.events import Relayed, Stranded
-from mqis.protocol.queueing.manager import Statistics
+from mqis.protocol.queueing.manager import QueueStatistics
 from mqis.protocol.replication.effects import Changed
 from mqis.protocol.routing.directorydata import READ_ERRORS
 from mqis.protocol.routing.keeper import RoutingTableKeeper
@@ -53,11 +53,11 @@ class ServerRouting:
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._reading: asyncio.Future[Snapshot] | None = None
-        self._statistics = Statistics()
+        self._statistics = QueueStatistics()
         self.keeper = RoutingTableKeeper(machine, self._read, self._loop.time())
         self.router = ServerRouter(machine, self.keeper, self._owner_of)
 
-    def start(self, statistics: Statistics) -> None:
+    def start(self, statistics: QueueStatistics) -> None:
         """Keeps the table until ``close``; ``statistics`` are those of the queue manager."""
         self._statistics = statistics
         self._task = self._loop.create_task(self._keep())
@@ -131,7 +131,7 @@ class ServerRouting:
     def _read(self) -> Snapshot:
         with self._store.read() as view:
             machine = view.get(ObjectType.MACHINE, self._machine)
-            if machine is None or not Service.of(machine).routing:
+            if machine is None or not ServiceAttributes.of(machine).routing:
                 return Snapshot({}, {}, {})
             return Snapshot.read(view)
 

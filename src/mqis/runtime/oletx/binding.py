@@ -16,9 +16,9 @@ from mqis.protocol.authentication import (
 )
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.security import SecurityLevel, attempts, principal
-from mqis.protocol.rpc.client import Answered
+from mqis.protocol.rpc.client import CallReturned
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.oletx.resolver import Resolver
 from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.typed import invoke
@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 #: A boxcar has up to 80 KiB and its call waits for all of it, so fewer PDUs are faster. A
 #: partner that needs shorter ones negotiates them in the bind.
-LIMITS = Limits(max_frag=65_528)
+LIMITS = RpcLimits(max_frag=65_528)
 
 _RESULTS: dict[int, CmResult] = {
     FaultStatus.OP_RNG_ERROR: CmResult.PROCNUM_OUT_OF_RANGE,
@@ -74,7 +74,7 @@ def result_of(error: Exception) -> int:
     return CmResult.FAIL if isinstance(error, WireError) else CmResult.SERVER_UNAVAILABLE
 
 
-class Binding:
+class PartnerBinding:
     """Calls to the partner of one session, all over one association, which keeps its handle."""
 
     def __init__(self, name: NameObject, resolve: Resolver, security: Security) -> None:
@@ -209,7 +209,7 @@ class PendingCall(Generic[R]):
     def done(self) -> bool:
         return self._ended is None
 
-    def set_result(self, answered: Answered) -> None:
+    def set_result(self, answered: CallReturned) -> None:
         try:
             answer = self._operation.response.decode(
                 answered.stub, Syntax.NDR20, big_endian=answered.big_endian, allow_surplus=True

@@ -18,7 +18,7 @@ from mqis.wire.cmpo.codes import result_text
 from mqis.wire.cmpo.versions import BoundVersionSet
 
 if TYPE_CHECKING:
-    from mqis.runtime.oletx.link import Link
+    from mqis.runtime.oletx.link import SessionLink
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class OleTxConnection:
     lost. Only the opener may ``disconnect``; leaving ``async with`` does so.
     """
 
-    def __init__(self, link: Link, raw: multiplexed.Connection) -> None:
+    def __init__(self, link: SessionLink, raw: multiplexed.MultiplexedConnection) -> None:
         self._link = link
         self.raw = raw
         raw.interface, raw.sink = self, self._enqueue
@@ -234,7 +234,7 @@ class OleTxConnection:
         if not self._opened.done():
             self._opened.set_result(None)
 
-    def received(self, raw: multiplexed.Connection, packet: Packet) -> None:
+    def received(self, raw: multiplexed.MultiplexedConnection, packet: Packet) -> None:
         """Takes a message that has waited, as a copy: a view would keep the whole boxcar."""
         take = self._enqueue if self._callback is None else self._run_callback
         take(packet.user_msg_type, bytes(packet.data))
@@ -248,13 +248,13 @@ class OleTxConnection:
         if self._reader is not None:
             self._wake_reader()
 
-    def denied(self, raw: multiplexed.Connection, reason: int) -> None:
+    def denied(self, raw: multiplexed.MultiplexedConnection, reason: int) -> None:
         """Handles a denial: the opener disconnects it all the same (MS-CMP 4.2.1.1)."""
         self._error = ConnectionDenied(reason)
         self._wake_writers()
         self._link.disconnect(self)
 
-    def disconnected(self, raw: multiplexed.Connection) -> None:
+    def disconnected(self, raw: multiplexed.MultiplexedConnection) -> None:
         self._end(None)
 
     def lost(self, reason: str) -> None:

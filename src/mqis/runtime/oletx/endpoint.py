@@ -19,19 +19,19 @@ from dataclasses import dataclass
 
 from mqis.protocol.authentication import Identity
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.session import Session, SessionState
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.session import CmpoSession, SessionState
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.cmpo.versions import VersionLimits
-from mqis.protocol.multiplexer.budget import Budget
-from mqis.protocol.multiplexer.connection import Connection, State
-from mqis.protocol.multiplexer.limits import Limits
+from mqis.protocol.multiplexer.budget import ByteBudget
+from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
+from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.protocol.rpc.registry import EndpointRegistry
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.oletx.binding import Security
 from mqis.runtime.oletx.connection import ConnectionClosed, OleTxConnection
-from mqis.runtime.oletx.link import Link
+from mqis.runtime.oletx.link import SessionLink
 from mqis.runtime.oletx.resolver import MapperResolver, Resolver
 from mqis.runtime.oletx.transport import Transport
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
@@ -48,7 +48,7 @@ NOT_A_TYPE = CmResult.INVALID_ARGUMENT
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ConnectionRequest:
     """A partner's request for a connection."""
 
     partner: NameObject
@@ -59,7 +59,7 @@ class Request:
 
 Handler = Callable[[OleTxConnection], Awaitable[None]]
 #: Returns 0 to accept a connection, else the reason to deny it.
-Admission = Callable[[Request], int]
+Admission = Callable[[ConnectionRequest], int]
 
 
 class OleTxEndpoint:
@@ -76,9 +76,9 @@ class OleTxEndpoint:
         resolver: Resolver | None = None,
         level_three: tuple[int, int] = (1, 5),
         security: Security | None = None,
-        settings: Settings | None = None,
-        limits: Limits | None = None,
-        budget: Budget | None = None,
+        settings: CmpoSettings | None = None,
+        limits: SessionLimits | None = None,
+        budget: ByteBudget | None = None,
     ) -> None:
         """``mapper_port`` starts an endpoint mapper; ``registry`` is that of a running one."""
         self.name = name
@@ -91,12 +91,12 @@ class OleTxEndpoint:
         self._versions = VersionLimits(level_two=(1, 1), level_three=level_three)
         self._security = security or Security()
         self._settings = settings
-        self._limits = limits or Limits()
-        self._budget = budget or Budget()
+        self._limits = limits or SessionLimits()
+        self._budget = budget or ByteBudget()
         self._mapper: RpcServer | None = None
         self._transport: Transport | None = None
-        self._links: dict[Session, Link] = {}
-        self._by_mux: dict[object, Link] = {}
+        self._links: dict[CmpoSession, SessionLink] = {}
+        self._by_mux: dict[object, SessionLink] = {}
         self._acceptors: dict[int | None, tuple[Handler, Admission | None]] = {}
         self._handlers: set[asyncio.Task[None]] = set()
         self._open = False
@@ -176,7 +176,7 @@ class OleTxEndpoint:
         for link in list(self._links.values()):
             for raw in list(link.mux.outgoing.values()):
                 left = True
-                if raw.state in (State.OPEN, State.DENIED):
+                if raw.state in (ConnectionState.OPEN, ConnectionState.DENIED):
                     link.mux.disconnect(raw)
                     link.touch()
         return left
@@ -215,7 +215,7 @@ class OleTxEndpoint:
         self.transport.act()
         return connection
 
-    async def session(self, partner: NameObject) -> Link:
+    async def session(self, partner: NameObject) -> SessionLink:
         """Waits for a session that is up, whichever side asked for it."""
         while True:
             link = self._link(partner)
@@ -233,17 +233,17 @@ class OleTxEndpoint:
         await link.ping()
         return asyncio.get_running_loop().time() - start
 
-    def _link(self, partner: NameObject) -> Link:
+    def _link(self, partner: NameObject) -> SessionLink:
         if not self._open:
             raise RuntimeError("the endpoint is not open")
         now = asyncio.get_running_loop().time()
         return self._link_of(self.transport.machine.request_session(partner, now))
 
-    def _link_of(self, session: Session) -> Link:
+    def _link_of(self, session: CmpoSession) -> SessionLink:
         """The link of a session; each has a multiplexer, whichever side asked for it (E-CMP-17)."""
         link = self._links.get(session)
         if link is None:
-            link = Link(self, session, Multiplexer(self._limits, self._budget))
+            link = SessionLink(self, session, Multiplexer(self._limits, self._budget))
             self._links[session] = self._by_mux[link.mux] = link
         return link
 
@@ -257,13 +257,15 @@ class OleTxEndpoint:
         """
         self._acceptors[connection_type] = (handler, admit)
 
-    def requested(self, link: Link, raw: Connection) -> None:
+    def requested(self, link: SessionLink, raw: MultiplexedConnection) -> None:
         """Accepts or denies a connection that a partner requests."""
         for_any = self._acceptors.get(None, (None, None))
         handler, admit = self._acceptors.get(raw.type, for_any)
         reason: int = NOT_A_TYPE
         if handler is not None and self._open:
-            asked = Request(link.session.name, raw.type, link.session.version, link.identity)
+            asked = ConnectionRequest(
+                link.session.name, raw.type, link.session.version, link.identity
+            )
             reason = 0 if admit is None else admit(asked)
         connection = link.decide(raw, reason)
         if connection is not None and handler is not None:
@@ -280,35 +282,35 @@ class OleTxEndpoint:
 
     # --- events of the sessions (LevelTwo) --------------------------------------------------------
 
-    def session_up(self, session: Session, now: float) -> None:
+    def session_up(self, session: CmpoSession, now: float) -> None:
         self._link_of(session).session_up(now)
 
-    def session_failed(self, session: Session, result: int, now: float) -> None:
+    def session_failed(self, session: CmpoSession, result: int, now: float) -> None:
         error = SessionError(result, f"no session with {session.name}")
         self._drop(session, str(error), now, error)
 
-    def session_down(self, session: Session, teardown: TeardownType, now: float) -> None:
+    def session_down(self, session: CmpoSession, teardown: TeardownType, now: float) -> None:
         how = "torn down" if teardown is TeardownType.FORCE else "lost"
         if session in self._links:
             self._links[session].torn_down = teardown is TeardownType.FORCE
         self._drop(session, f"the session with {session.name} was {how}", now, None)
 
-    def _drop(self, session: Session, reason: str, now: float, error: Exception | None) -> None:
+    def _drop(self, session: CmpoSession, reason: str, now: float, error: Exception | None) -> None:
         link = self._links.pop(session, None)
         if link is not None:
             link.session_down(reason, now, error)
             self._by_mux.pop(link.mux, None)
 
-    def grant(self, session: Session, requested: int, now: float) -> int:
+    def grant(self, session: CmpoSession, requested: int, now: float) -> int:
         return self._links[session].mux.resources_requested(requested)
 
-    def granted(self, session: Session, accepted: int, result: int, now: float) -> None:
+    def granted(self, session: CmpoSession, accepted: int, result: int, now: float) -> None:
         self._links[session].granted(accepted, result, now)
 
-    def receive(self, session: Session, messages: int, boxcar: bytes, now: float) -> int | None:
+    def receive(self, session: CmpoSession, messages: int, boxcar: bytes, now: float) -> int | None:
         return self._links[session].receive(messages, boxcar, now)
 
-    def sent(self, session: Session, now: float) -> None:
+    def sent(self, session: CmpoSession, now: float) -> None:
         self._links[session].sent(now)
 
 

@@ -8,25 +8,25 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mqis.protocol.authentication import Identity
-from mqis.protocol.cmpo.session import ENDING, Session
+from mqis.protocol.cmpo.session import ENDING, CmpoSession
 from mqis.protocol.cmpo.session import SessionState as TransportState
-from mqis.protocol.multiplexer.connection import Connection, State
+from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
+    AskForConnections,
     ConnectFailed,
+    ConnectionOpened,
     ConnectionRequested,
     Denied,
     Disconnected,
     Effect,
     Event,
     MessageReceived,
-    NegotiateResources,
-    Opened,
     ReleaseCall,
     SendBoxcar,
     Writable,
 )
-from mqis.protocol.multiplexer.multiplexer import Multiplexer, SessionState
+from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.runtime.oletx.connection import BOXCARS_AHEAD, ConnectionClosed, OleTxConnection
 from mqis.wire.cmpo.codes import CmResult, TeardownType, result_text
 from mqis.wire.errors import WireError
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Link:
+class SessionLink:
     """Passes the multiplexer's effects to the session, and its events to the connections."""
 
-    def __init__(self, endpoint: OleTxEndpoint, session: Session, mux: Multiplexer) -> None:
+    def __init__(self, endpoint: OleTxEndpoint, session: CmpoSession, mux: Multiplexer) -> None:
         self._endpoint = endpoint
         self._transport = endpoint.transport
         self._machine = endpoint.transport.machine
@@ -65,7 +65,7 @@ class Link:
     def usable(self) -> bool:
         """True if a connection may still be opened."""
         ended = self.session.state in ENDING or self.session.state is TransportState.CLOSED
-        return not ended and self.mux.state in (SessionState.STARTING, SessionState.UP)
+        return not ended and self.mux.state in (MultiplexerState.STARTING, MultiplexerState.UP)
 
     # --- the connections --------------------------------------------------------------------------
 
@@ -76,9 +76,9 @@ class Link:
 
     def disconnect(self, connection: OleTxConnection) -> None:
         raw = connection.raw
-        if raw.state is State.WAITING:
+        if raw.state is ConnectionState.WAITING:
             self.mux.abandon(raw)
-        elif raw.state in (State.OPEN, State.DENIED) or not raw.outgoing:
+        elif raw.state in (ConnectionState.OPEN, ConnectionState.DENIED) or not raw.outgoing:
             self.mux.disconnect(raw)
         self.touch()
 
@@ -151,7 +151,7 @@ class Link:
         if isinstance(effect, SendBoxcar):
             if session.state is TransportState.ACTIVE:
                 machine.send(session, effect.count, effect.data)
-        elif isinstance(effect, NegotiateResources):
+        elif isinstance(effect, AskForConnections):
             if session.state is TransportState.ACTIVE:
                 machine.allocate(session, effect.count)
         elif isinstance(effect, ReleaseCall):
@@ -160,7 +160,7 @@ class Link:
             kind = TeardownType.PROBLEM if effect.problem else TeardownType.FORCE
             machine.tear_down(session, kind, self._loop.time())
 
-    def decide(self, raw: Connection, reason: int) -> OleTxConnection | None:
+    def decide(self, raw: MultiplexedConnection, reason: int) -> OleTxConnection | None:
         """Accepts a connection of the partner, or denies it with a reason other than 0."""
         now = self._loop.time()
         if reason:
@@ -248,7 +248,7 @@ class Link:
 
 
 def _notify(connection: OleTxConnection, event: Event) -> None:
-    if isinstance(event, Opened):
+    if isinstance(event, ConnectionOpened):
         connection.on_opened()
     elif isinstance(event, Writable):
         connection.writable()

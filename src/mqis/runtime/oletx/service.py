@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqis.protocol.cmpo.events import ContextAnswer
 from mqis.protocol.cmpo.security import admits
-from mqis.protocol.cmpo.session import Session
+from mqis.protocol.cmpo.session import CmpoSession
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
@@ -56,13 +56,13 @@ class IXnRemoteService(TypedService):
 
     # --- set-up -----------------------------------------------------------------------------------
 
-    def _poke(self, call: IncomingCall, request: idl.Poke) -> idl.Result:
+    def _poke(self, call: IncomingCall, request: idl.Poke) -> idl.RemoteResult:
         if not self._admit_caller(call, request.caller):
-            return idl.Result(CmResult.SERVER_TOO_BUSY)
+            return idl.RemoteResult(CmResult.SERVER_TOO_BUSY)
         result = self._machine.poke(request, self._loop.time())
         self._note_caller(call, request.caller)
         self._transport.act()
-        return idl.Result(result)
+        return idl.RemoteResult(result)
 
     def _build_context(
         self, call: IncomingCall, request: idl.BuildContext
@@ -110,12 +110,12 @@ class IXnRemoteService(TypedService):
 
     def _send_receive(
         self, call: IncomingCall, request: idl.SendReceive
-    ) -> idl.Result | Awaitable[idl.Result]:
+    ) -> idl.RemoteResult | Awaitable[idl.RemoteResult]:
         session = self._session_of(call, request.handle)
         token = OpenCall(call, self._loop.create_future())
         result = self._machine.send_receive(session, request, token, self._loop.time())
         self._transport.act()
-        return self._wait_for(token) if result is None else idl.Result(result)
+        return self._wait_for(token) if result is None else idl.RemoteResult(result)
 
     # --- teardown ---------------------------------------------------------------------------------
 
@@ -128,15 +128,15 @@ class IXnRemoteService(TypedService):
         self._transport.act()
         return idl.ContextTornDown(ContextHandle.NULL, result)
 
-    def _begin_tear_down(self, call: IncomingCall, request: idl.BeginTearDown) -> idl.Result:
+    def _begin_tear_down(self, call: IncomingCall, request: idl.BeginTearDown) -> idl.RemoteResult:
         session = self._session_of(call, request.handle)
         result = self._machine.begin_tear_down(session, self._loop.time())
         self._transport.act()
-        return idl.Result(result)
+        return idl.RemoteResult(result)
 
     # --- who --------------------------------------------------------------------------------------
 
-    def _session(self, caller: str) -> Session | None:
+    def _session(self, caller: str) -> CmpoSession | None:
         try:
             return self._machine.session(Guid.parse(caller))
         except ValueError:
@@ -148,15 +148,15 @@ class IXnRemoteService(TypedService):
         self._admit(call, initiated_here=session is not None and session.initiated_here)
         return session is not None or self._transport.callers.may_ask(call.peer)
 
-    def _note_caller(self, call: IncomingCall, caller: str) -> Session | None:
+    def _note_caller(self, call: IncomingCall, caller: str) -> CmpoSession | None:
         session = self._session(caller)
         if session is not None:
             self._transport.callers.add(session, call.peer)
         return session
 
-    def _session_of(self, call: IncomingCall, handle: ContextHandle) -> Session:
+    def _session_of(self, call: IncomingCall, handle: ContextHandle) -> CmpoSession:
         session = call.group.handle(handle.uuid, call.interface)
-        assert isinstance(session, Session)  # handles are strict: all of this interface
+        assert isinstance(session, CmpoSession)  # handles are strict: all of this interface
         self._admit(call, initiated_here=session.initiated_here)
         return session
 

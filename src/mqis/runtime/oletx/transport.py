@@ -10,7 +10,7 @@ from typing import Any
 
 from mqis.protocol.authentication import Identity
 from mqis.protocol.cmpo.events import (
-    Answer,
+    AnswerCall,
     Cancel,
     ContextAnswer,
     Effect,
@@ -22,17 +22,17 @@ from mqis.protocol.cmpo.events import (
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.partner import Partner
 from mqis.protocol.cmpo.security import principal
-from mqis.protocol.cmpo.session import SETTING_UP, Session, SessionState
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.session import SETTING_UP, CmpoSession, SessionState
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ports import Entropy
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.oletx.binding import LIMITS, Binding, PendingCall, Security, result_of
+from mqis.runtime.oletx.binding import LIMITS, PartnerBinding, PendingCall, Security, result_of
 from mqis.runtime.oletx.callers import Callers
 from mqis.runtime.oletx.resolver import MapperResolver, Resolver
 from mqis.runtime.oletx.service import IXnRemoteService, OpenCall
@@ -58,10 +58,10 @@ class Transport:
         resolve: Resolver,
         *,
         versions: VersionLimits | None = None,
-        settings: Settings | None = None,
+        settings: CmpoSettings | None = None,
         security: Security | None = None,
         entropy: Entropy | None = None,
-        limits: Limits | None = None,
+        limits: RpcLimits | None = None,
     ) -> None:
         entropy = entropy or SystemEntropy()
         self.security = security or Security()
@@ -78,14 +78,14 @@ class Transport:
             max_connections_per_peer=2 * self.machine.settings.max_sessions_per_address,
         )
         self._registry: EndpointRegistry | None = None
-        self._bindings: dict[Session, Binding] = {}
-        self._issued: dict[Session, tuple[AssociationGroup, Guid]] = {}
-        self._identities: dict[Session, Identity] = {}
+        self._bindings: dict[CmpoSession, PartnerBinding] = {}
+        self._issued: dict[CmpoSession, tuple[AssociationGroup, Guid]] = {}
+        self._identities: dict[CmpoSession, Identity] = {}
         #: The addresses that asked for sessions.
         self.callers = Callers(self.machine.settings)
         #: Calls under way: tasks during the set-up of a session, faster objects after it.
         self._calls: dict[int, asyncio.Task[None] | PendingCall[Any] | asyncio.Handle] = {}
-        self._released: dict[Session, asyncio.Future[None]] = {}
+        self._released: dict[CmpoSession, asyncio.Future[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
@@ -140,7 +140,7 @@ class Transport:
     def _perform(self, effect: Effect) -> None:
         if isinstance(effect, Invoke):
             self._invoke(effect)
-        elif isinstance(effect, Answer):
+        elif isinstance(effect, AnswerCall):
             self._answer(effect)
         elif isinstance(effect, Cancel):
             self._calls.pop(effect.call).cancel()
@@ -167,7 +167,7 @@ class Transport:
         else:
             self._calls[effect.call] = call
 
-    async def _connect(self, binding: Binding, effect: Invoke) -> None:
+    async def _connect(self, binding: PartnerBinding, effect: Invoke) -> None:
         outcome: object
         try:
             outcome = await binding.call_connecting(
@@ -188,16 +188,16 @@ class Transport:
             self.machine.returned(call, request, outcome, now)
         self.act()
 
-    def _bind(self, session: Session) -> Binding:
+    def _bind(self, session: CmpoSession) -> PartnerBinding:
         resolve, caller = self._resolve, self.callers.address(session)
         if caller is not None and isinstance(resolve, MapperResolver):
             resolve = resolve.calling_back(caller)
-        binding = Binding(session.name, resolve, self.security)
+        binding = PartnerBinding(session.name, resolve, self.security)
         identity = self._identities.get(session)
         binding.principal = principal(session.name.host_name, identity)
         return binding
 
-    def _answer(self, effect: Answer) -> None:
+    def _answer(self, effect: AnswerCall) -> None:
         token, answer = effect.token, effect.answer
         assert isinstance(token, OpenCall)
         future = token.answer
@@ -229,7 +229,7 @@ class Transport:
         if released is not None:
             released.set_result(None)
 
-    async def released(self, session: Session) -> None:
+    async def released(self, session: CmpoSession) -> None:
         """Waits until a session has ended."""
         if session.state is not SessionState.CLOSED:
             waiter = self._released.setdefault(session, self._loop.create_future())
@@ -237,7 +237,7 @@ class Transport:
 
     # --- context handles --------------------------------------------------------------------------
 
-    def issue(self, session: Session, call: IncomingCall) -> Guid:
+    def issue(self, session: CmpoSession, call: IncomingCall) -> Guid:
         """Creates a handle for a session; an older one is revoked."""
         self.revoke(session)
         handle = call.group.create_handle(
@@ -249,12 +249,12 @@ class Transport:
         self._issued[session] = (call.group, handle)
         return handle
 
-    def revoke(self, session: Session) -> None:
+    def revoke(self, session: CmpoSession) -> None:
         group, handle = self._issued.pop(session, (None, None))
         if group is not None and handle in group.handles:
             group.close_handle(handle, self._service.interface)
 
-    def _rundown(self, session: Session, handle: Guid | None = None) -> None:
+    def _rundown(self, session: CmpoSession, handle: Guid | None = None) -> None:
         issued = self._issued.get(session)
         if handle is not None and (issued is None or issued[1] != handle):
             return
@@ -264,12 +264,12 @@ class Transport:
 
     # --- who --------------------------------------------------------------------------------------
 
-    def identify(self, session: Session, identity: Identity | None) -> None:
+    def identify(self, session: CmpoSession, identity: Identity | None) -> None:
         """Remembers the identity of a session's caller."""
         if identity is not None and session.state is not SessionState.CLOSED:
             self._identities[session] = identity
 
-    def identity(self, session: Session) -> Identity | None:
+    def identity(self, session: CmpoSession) -> Identity | None:
         return self._identities.get(session)
 
     # --- time -------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from math import inf
 
 from mqis.protocol.discovery.limiter import RateLimit, SharedLimiter
 from mqis.protocol.queueing.events import Close, Connect, Event, Write
-from mqis.protocol.queueing.manager import QueueManager
-from mqis.protocol.queueing.message import Message
+from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message import QueuedMessage
 from mqis.runtime.peers import source_of
-from mqis.runtime.queueing.connection import Connection
+from mqis.runtime.queueing.connection import QueueConnection
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
 PORT = 1801
@@ -33,7 +33,7 @@ class QueueingEndpoint:
 
     def __init__(
         self,
-        manager: QueueManager,
+        manager: QueueingMachine,
         resolve: Resolver,
         on_news: Callable[[], None] = lambda: None,
     ) -> None:
@@ -42,7 +42,7 @@ class QueueingEndpoint:
         self._resolve = resolve
         self._on_news = on_news
         self._loop = asyncio.get_running_loop()
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, QueueConnection] = {}
         self._connects: dict[int, asyncio.Task[None]] = {}
         self._listener: asyncio.Server | None = None
         self._pings: list[asyncio.DatagramTransport] = []
@@ -61,7 +61,7 @@ class QueueingEndpoint:
 
     async def listen(self, host: str, port: int = PORT) -> int:
         """Listens for sessions; returns the port, a free one for 0."""
-        self._listener = await self._loop.create_server(lambda: Connection(self), host, port)
+        self._listener = await self._loop.create_server(lambda: QueueConnection(self), host, port)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
 
@@ -77,13 +77,13 @@ class QueueingEndpoint:
 
     # --- the application --------------------------------------------------------------------------
 
-    def send(self, machine: str, message: Message) -> MessageIdentifier:
+    def send(self, machine: str, message: QueuedMessage) -> MessageIdentifier:
         """Queues a message. Messages of one turn of the loop are written together."""
         identifier = self.manager.send(machine, message, self._loop.time(), int(time.time()))
         self.wake()
         return identifier
 
-    def send_routed(self, message: Message) -> MessageIdentifier:
+    def send_routed(self, message: QueuedMessage) -> MessageIdentifier:
         """Queues a message for a queue by its identifier. The manager's router names next hops by
         machine, whose addresses are resolved like all others."""
         identifier = self.manager.send_routed(message, self._loop.time(), int(time.time()))
@@ -131,7 +131,7 @@ class QueueingEndpoint:
 
     # --- connections ------------------------------------------------------------------------------
 
-    def made(self, connection: Connection) -> None:
+    def made(self, connection: QueueConnection) -> None:
         now = self._loop.time()
         if connection.number:
             self._connections[connection.number] = connection
@@ -147,11 +147,11 @@ class QueueingEndpoint:
         connection.pause(not self._reading)
         self._act()
 
-    def received(self, connection: Connection, data: bytes) -> None:
+    def received(self, connection: QueueConnection, data: bytes) -> None:
         self.manager.receive(connection.number, data, self._loop.time())
         self._act()
 
-    def lost(self, connection: Connection, reason: str) -> None:
+    def lost(self, connection: QueueConnection, reason: str) -> None:
         if self._connections.pop(connection.number, None) is not None:
             self.manager.connection_lost(connection.number, self._loop.time(), reason)
             self._act()
@@ -159,7 +159,7 @@ class QueueingEndpoint:
     async def _connect(self, number: int, machine: str) -> None:
         try:
             host, port = await self._resolve(machine)
-            await self._loop.create_connection(lambda: Connection(self, number), host, port)
+            await self._loop.create_connection(lambda: QueueConnection(self, number), host, port)
         except Exception as error:  # whatever a resolver raises, the next attempt may succeed
             reason = f"no connection to {machine}: {error}"
             self.manager.connect_failed(number, reason, self._loop.time())
@@ -219,7 +219,7 @@ class QueueingEndpoint:
 
 
 class _Responder(asyncio.DatagramProtocol):
-    def __init__(self, manager: QueueManager, limiter: SharedLimiter) -> None:
+    def __init__(self, manager: QueueingMachine, limiter: SharedLimiter) -> None:
         self._manager = manager
         self._limiter = limiter
         self._time = asyncio.get_running_loop().time

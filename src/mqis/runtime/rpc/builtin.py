@@ -95,7 +95,7 @@ class EndpointMapperService(TypedService):
         )
         handle, page = self._page(call, request.handle, list(found), request.max_entries)
         entries = tuple(
-            epmapper.Entry(e.object, epmapper.TowerOctets(e.tower.to_bytes()), e.annotation)
+            epmapper.EndpointEntry(e.object, epmapper.TowerOctets(e.tower.to_bytes()), e.annotation)
             for e in page
         )
         status = EpmStatus.OK if entries else EpmStatus.NOT_REGISTERED

@@ -12,9 +12,9 @@ from mqis.protocol.authentication import AuthenticationError, AuthLevel, Initiat
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.client import (
     AgreedContext,
-    Answered,
     Bound,
     CalledBack,
+    CallReturned,
     ClientConnection,
     Event,
     Faulted,
@@ -50,7 +50,7 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallAnswer:
     """The stub of an answer, its transfer syntax and its byte order."""
 
     stub: bytes
@@ -58,12 +58,12 @@ class Answer:
     big_endian: bool
 
 
-class Outcome(Protocol):
+class CallOutcome(Protocol):
     """The receiver of a call's result: a future, or an object that is called at once."""
 
     def done(self) -> bool: ...
 
-    def set_result(self, result: Answered, /) -> None: ...
+    def set_result(self, result: CallReturned, /) -> None: ...
 
     def set_exception(self, exception: Exception, /) -> None: ...
 
@@ -78,7 +78,7 @@ class RpcClient(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._bound: asyncio.Future[tuple[AgreedContext, ...]] = self._loop.create_future()
         self._lost: asyncio.Future[None] = self._loop.create_future()
-        self._calls: dict[int, Outcome] = {}
+        self._calls: dict[int, CallOutcome] = {}
         self._open: dict[int, AgreedContext] = {}
         self._contexts: dict[SyntaxId, AgreedContext] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -182,9 +182,9 @@ class RpcClient(asyncio.Protocol):
         *,
         target: Guid | None = None,
         timeout_s: float | None = 60.0,
-    ) -> Answer:
+    ) -> CallAnswer:
         """Calls an operation; ``RpcFault`` if it fails, ``RpcTimeoutError`` without an answer."""
-        future: asyncio.Future[Answered] = self._loop.create_future()
+        future: asyncio.Future[CallReturned] = self._loop.create_future()
         call_id = self.start(interface, opnum, stub, future, target=target)
         try:
             if timeout_s is None:
@@ -200,14 +200,14 @@ class RpcClient(asyncio.Protocol):
             raise
         finally:
             self.forget(call_id)
-        return Answer(answered.stub, self.transfer(interface), answered.big_endian)
+        return CallAnswer(answered.stub, self.transfer(interface), answered.big_endian)
 
     def start(
         self,
         interface: SyntaxId,
         opnum: int,
         stub: bytes,
-        outcome: Outcome,
+        outcome: CallOutcome,
         *,
         target: Guid | None = None,
     ) -> int:
@@ -289,7 +289,7 @@ class RpcClient(asyncio.Protocol):
             self._transport.write(data)
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, Answered):
+        if isinstance(event, CallReturned):
             self._settle(event.call_id, event)
         elif isinstance(event, Faulted):
             self._settle(event.call_id, RpcFault(event.status))
@@ -304,7 +304,7 @@ class RpcClient(asyncio.Protocol):
             self._leaving = True
             self._leave_if_idle()
 
-    def _settle(self, call_id: int, outcome: Answered | RpcFault) -> None:
+    def _settle(self, call_id: int, outcome: CallReturned | RpcFault) -> None:
         future = self._calls.get(call_id)
         if future is None or future.done():
             return

@@ -16,7 +16,7 @@ from mqis.protocol.ports import Entropy
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import Limits
+from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.budgets import Budgets, memory_budget
 from mqis.runtime.peers import source_of
 from mqis.runtime.rpc.connection import ServerProtocol
@@ -46,7 +46,7 @@ class RpcServer:
         entropy: Entropy,
         *,
         authenticator: Authenticator | None = None,
-        limits: Limits | None = None,
+        limits: RpcLimits | None = None,
         min_level: int = AuthLevel.INTEGRITY,
         max_connections: int = 1024,
         max_connections_per_peer: int = 1024,
@@ -75,7 +75,7 @@ class RpcServer:
             tuple(service.interface for service in services),
             AssociationGroups(entropy, handles, _address_of),
             authenticator,
-            limits=limits or Limits(),
+            limits=limits or RpcLimits(),
             min_level=min_level,
         )
 

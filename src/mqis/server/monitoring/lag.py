@@ -19,7 +19,7 @@ from mqis.wire.guid import Guid
 MAX_LOOKS = 1024
 
 
-class Lag:
+class LagWatch:
     """Observes the numbers of the own partitions, and the neighbours that are idle."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from mqis.config.logs import details
 from mqis.config.monitoring import MonitoringSection
 from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store
-from mqis.runtime.http import Answer, HttpServer
+from mqis.runtime.http import HttpAnswer, HttpServer
 from mqis.server.monitoring.gather import server_status, update_lag
 from mqis.server.monitoring.health import UNREADABLE, problems, trouble_of
 from mqis.server.monitoring.sources import Sources
@@ -71,7 +71,7 @@ class MonitoringService:
             await asyncio.gather(self._observing, return_exceptions=True)
         await asyncio.to_thread(self._thread.shutdown)
 
-    async def _answer(self, document: Callable[[], Answer]) -> Answer:
+    async def _answer(self, document: Callable[[], HttpAnswer]) -> HttpAnswer:
         self._sources.sample_traffic()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, _explained, document, self._sources.store)
@@ -86,10 +86,10 @@ class MonitoringService:
 
     # --- in the thread ----------------------------------------------------------------------------
 
-    def _status(self) -> Answer:
-        return Answer.json(server_status(self._sources).to_json())
+    def _status(self) -> HttpAnswer:
+        return HttpAnswer.json(server_status(self._sources).to_json())
 
-    def _metrics(self) -> Answer:
+    def _metrics(self) -> HttpAnswer:
         from mqis.server.monitoring.metrics.exposition import (  # noqa: PLC0415 -- slow
             CONTENT_TYPE,
             Exposition,
@@ -97,18 +97,18 @@ class MonitoringService:
 
         if self._exposition is None:
             self._exposition = Exposition(self._sources)
-        return Answer(self._exposition.text(), CONTENT_TYPE)
+        return HttpAnswer(self._exposition.text(), CONTENT_TYPE)
 
-    def _health(self) -> Answer:
+    def _health(self) -> HttpAnswer:
         found = problems(self._sources)
         status = HTTPStatus.SERVICE_UNAVAILABLE if found else HTTPStatus.OK
-        return Answer.json({"healthy": not found, "problems": found}, status)
+        return HttpAnswer.json({"healthy": not found, "problems": found}, status)
 
 
-def _explained(make: Callable[[], Answer], store: Store) -> Answer:
+def _explained(make: Callable[[], HttpAnswer], store: Store) -> HttpAnswer:
     try:
         return make()
     except StorageError as error:
         if not isinstance(error, REPORTED):
             log.warning("the store cannot be read: %s", error)
-        return Answer.text(trouble_of(store) or UNREADABLE, HTTPStatus.SERVICE_UNAVAILABLE)
+        return HttpAnswer.text(trouble_of(store) or UNREADABLE, HTTPStatus.SERVICE_UNAVAILABLE)

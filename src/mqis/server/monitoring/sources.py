@@ -15,13 +15,13 @@ from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.logon import AuditedAuthenticator
-from mqis.server.monitoring.lag import Lag
+from mqis.server.monitoring.lag import LagWatch
 from mqis.server.replication import ReplicationService
 from mqis.wire.guid import Guid
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class QueueTraffic:
     """A sample of the queue manager's sessions and queues."""
 
     #: The time of the sample, by a monotonic clock.
@@ -58,12 +58,12 @@ class Sources:
     directory: DirectoryContext | None = None
     #: True once clients are served.
     serving: bool = False
-    traffic: Traffic = field(default_factory=Traffic)
-    lag: Lag = field(default_factory=Lag)
+    traffic: QueueTraffic = field(default_factory=QueueTraffic)
+    lag: LagWatch = field(default_factory=LagWatch)
 
     def sample_traffic(self) -> None:
         """Samples the queue manager; called in the event loop before monitoring reads."""
         if self.replication is not None:
             queue = self.replication.driver.node.queue
             now = asyncio.get_running_loop().time()
-            self.traffic = Traffic(now, queue.sessions(), queue.depths())
+            self.traffic = QueueTraffic(now, queue.sessions(), queue.depths())

@@ -23,7 +23,7 @@ from mqis.protocol.replication import (
     synchronization,
 )
 from mqis.protocol.replication.admission import owns
-from mqis.protocol.replication.memory import Asked, Progress
+from mqis.protocol.replication.memory import OpenSyncRequest, Progress
 from mqis.protocol.replication.work import Work
 from mqis.wire.hresult import HResult
 from mqis.wire.mqdsrp.change import DirectoryChange
@@ -57,7 +57,7 @@ E01 = (serving, "in_order", _descending), (synchronization, "arranged", _as_it_c
 
 
 def _window(request_for: _Any) -> _Any:
-    def bounded(work: Work, state: Partition, asked: Asked) -> SyncRequest:
+    def bounded(work: Work, state: Partition, asked: OpenSyncRequest) -> SyncRequest:
         request: SyncRequest = request_for(work, state, asked)
         pending = work.memory.progress(state.id).pending
         return replace(request, to_seq=min(pending, default=request.to_seq))

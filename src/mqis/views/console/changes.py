@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from mqis.protocol.directory.sources import Names
+from mqis.protocol.directory.sources import ReferenceNames
 from mqis.views.console.directory import kind_of
 from mqis.views.presentation.properties import PropertyError, find_property, parse_value
 from mqis.wire.guid import Guid
@@ -17,7 +17,7 @@ from mqis.wire.propvariant import PropVariant
 _MOST_PATH = 1024
 
 
-class Changes(Names, Protocol):
+class ChangeableServer(ReferenceNames, Protocol):
     """A server that a user has logged on to (``client.remote.Remote``)."""
 
     def create(
@@ -35,7 +35,7 @@ class Changes(Names, Protocol):
     def delete(self, object_type: ObjectType, name: str) -> None: ...
 
 
-def create_queue(server: Changes, path: str, values: Mapping[str, str]) -> str:
+def create_queue(server: ChangeableServer, path: str, values: Mapping[str, str]) -> str:
     """Creates a queue; returns its identifier. ``values``: properties by command-line name."""
     if not path or "\\" not in path or len(path) > _MOST_PATH:
         raise PropertyError(r"the path of a queue must be MACHINE\QUEUE")
@@ -53,14 +53,14 @@ def create_queue(server: Changes, path: str, values: Mapping[str, str]) -> str:
     return str(made) if made is not None else ""
 
 
-def set_property(server: Changes, kind: str, id: str, word: str, value: str) -> None:  # noqa: A002
+def set_property(server: ChangeableServer, kind: str, id: str, word: str, value: str) -> None:  # noqa: A002
     object_type = kind_of(kind)
     propid = find_property(object_type, word)
     new = {int(propid): _value(server, object_type, word, value)}
     server.set(object_type, _identifier(id), new)
 
 
-def delete(server: Changes, kind: str, id: str) -> None:  # noqa: A002
+def delete(server: ChangeableServer, kind: str, id: str) -> None:  # noqa: A002
     server.delete(kind_of(kind), _identifier(id))
 
 
@@ -69,6 +69,6 @@ def _identifier(text: str) -> str:
     return str(Guid.parse(text))
 
 
-def _value(server: Changes, object_type: ObjectType, word: str, value: str) -> PropVariant:
+def _value(server: ChangeableServer, object_type: ObjectType, word: str, value: str) -> PropVariant:
     """Parses a value, without ``@FILE``: a web user must not read files of this computer."""
     return parse_value(find_property(object_type, word), value, server, files=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
 from mqis.protocol.directory.lookup_query import SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY, SECURITY_PROPERTY
-from mqis.protocol.directory.sources import Names, Record, Source, as_guid
+from mqis.protocol.directory.sources import Record, ReferenceNames, Source, as_guid
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.columns import WriteRule
 from mqis.protocol.errors import DirectoryError
@@ -50,7 +50,7 @@ _DESCRIBED: dict[ObjectType, PropId] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ObjectRow:
     id: str
     cells: tuple[str, ...]
 
@@ -59,7 +59,7 @@ class Row:
 class Listing:
     kind: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ObjectRow, ...]
     #: The number of objects that match the search, or of the type without a search.
     found: int
     #: True if there are more objects than a list may hold.
@@ -86,7 +86,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
+class ShownSecurity:
     sddl: str | None
     owner: str
     group: str
@@ -102,7 +102,7 @@ class ObjectPage:
     partition: str | None
     seq: str | None
     properties: tuple[Shown, ...]
-    security: Security | None
+    security: ShownSecurity | None
     #: The reason why the permissions are not shown.
     hidden: str | None
     #: (name, present value, possible values) of the properties that a user may try to set.
@@ -133,7 +133,7 @@ def listing(source: Source, kind: str, text: str = "", page: int = 1) -> Listing
     pages = max(1, -(-number // PAGE))
     page = min(max(page, 1), pages)
     rows = tuple(
-        Row(str(record.id), tuple(shown(p, record.values[p], source) for p in columns))
+        ObjectRow(str(record.id), tuple(shown(p, record.values[p], source) for p in columns))
         for record in part(slice((page - 1) * PAGE, page * PAGE))
     )
     return Listing(kind, tuple(map(_heading, columns)), rows, number, cut, page, pages)
@@ -177,7 +177,7 @@ class _Test:
     """Tests whether an object matches a search text."""
 
     def __init__(
-        self, text: str, described: PropId | None, columns: Sequence[PropId], names: Names
+        self, text: str, described: PropId | None, columns: Sequence[PropId], names: ReferenceNames
     ) -> None:
         self._wanted = text.lower()
         #: The text as part of an identifier; empty if it cannot be one.
@@ -239,12 +239,14 @@ def object_page(source: Secured, kind: str, id: str) -> ObjectPage:  # noqa: A00
     )
 
 
-def _shown(propid: PropId, variant: PropVariant, names: Names) -> Shown:
+def _shown(propid: PropId, variant: PropVariant, names: ReferenceNames) -> Shown:
     text = shown(propid, variant, names)
     return Shown(words(propid), f"PROPID_{propid.name}", text, _references(propid, variant, names))
 
 
-def _references(propid: PropId, variant: PropVariant, names: Names) -> tuple[Reference, ...]:
+def _references(
+    propid: PropId, variant: PropVariant, names: ReferenceNames
+) -> tuple[Reference, ...]:
     object_type = REFERENCES.get(propid)
     if object_type is None:
         return ()
@@ -257,7 +259,7 @@ def _references(propid: PropId, variant: PropVariant, names: Names) -> tuple[Ref
     )
 
 
-def _security(source: Secured, record: Record) -> tuple[Security | None, str | None]:
+def _security(source: Secured, record: Record) -> tuple[ShownSecurity | None, str | None]:
     if record.type not in SECURITY_PROPERTY:
         return None, f"a {record.type.label} has no permissions of its own"
     try:
@@ -268,7 +270,7 @@ def _security(source: Secured, record: Record) -> tuple[Security | None, str | N
         return None, str(error)
     except WireError as error:
         return None, f"the stored descriptor cannot be read: {error}"
-    made = Security(
+    made = ShownSecurity(
         _sddl(sd),
         who(sd.owner),
         who(sd.group),
@@ -289,7 +291,9 @@ def _sddl(sd: SecurityDescriptor) -> str | None:
         return None
 
 
-def _settable(record: Record, names: Names) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+def _settable(
+    record: Record, names: ReferenceNames
+) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """The properties that MS-MQDS lets a client change; the server may still refuse."""
     found = []
     for propid, row in ROWS.items():

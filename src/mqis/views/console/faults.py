@@ -14,7 +14,7 @@ from mqis.views.routes.finding import RouteError
 from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 
-__all__ = ["Fault", "MqisError", "fault_of", "is_denied"]
+__all__ = ["ErrorPage", "MqisError", "fault_of", "is_denied"]
 
 _MISSING = (
     HResult.MQ_ERROR_QUEUE_NOT_FOUND,
@@ -24,20 +24,22 @@ _MISSING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ErrorPage:
     status: HTTPStatus
     heading: str
     text: str
 
 
-def fault_of(error: MqisError) -> Fault:
+def fault_of(error: MqisError) -> ErrorPage:
     """Maps an error to a page: 4xx if the request is wrong, 5xx if a server or store failed."""
     for kinds, status, heading in _KINDS:
         if isinstance(error, kinds):
-            return Fault(status, heading, str(error))
+            return ErrorPage(status, heading, str(error))
     if isinstance(error, DirectoryError):
         return _refusal(error)
-    return Fault(HTTPStatus.BAD_GATEWAY, "A server or store behind the console failed", str(error))
+    return ErrorPage(
+        HTTPStatus.BAD_GATEWAY, "A server or store behind the console failed", str(error)
+    )
 
 
 #: Error types with status and heading; the first match counts.
@@ -57,9 +59,9 @@ def is_denied(error: Exception) -> bool:
     return isinstance(error, DirectoryError) and error.hresult == HResult.MQ_ERROR_ACCESS_DENIED
 
 
-def _refusal(error: DirectoryError) -> Fault:
+def _refusal(error: DirectoryError) -> ErrorPage:
     if is_denied(error):
-        return Fault(HTTPStatus.FORBIDDEN, "The server does not allow this", str(error))
+        return ErrorPage(HTTPStatus.FORBIDDEN, "The server does not allow this", str(error))
     if isinstance(error, NoSuchObject) or error.hresult in _MISSING:
-        return Fault(HTTPStatus.NOT_FOUND, "Not found", str(error))
-    return Fault(HTTPStatus.CONFLICT, "The server refuses this", str(error))
+        return ErrorPage(HTTPStatus.NOT_FOUND, "Not found", str(error))
+    return ErrorPage(HTTPStatus.CONFLICT, "The server refuses this", str(error))

@@ -18,7 +18,7 @@ from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.directory.sources import Record, StoreSource, no_such_object
 from mqis.protocol.ports import View
 from mqis.protocol.security.information import SecurityInformation, extract
-from mqis.views.console.rights import Rights
+from mqis.views.console.rights import VisitorRights
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -79,7 +79,7 @@ class GuardedSource(StoreSource):
     """A source that shows one visitor the objects of a view that they may read."""
 
     def __init__(
-        self, view: View, url: str, rights: Rights, lists: Remembered[Found] | None = None
+        self, view: View, url: str, rights: VisitorRights, lists: Remembered[Found] | None = None
     ) -> None:
         super().__init__(view)
         self._guard: Guard = rights.guard()

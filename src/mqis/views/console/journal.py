@@ -32,7 +32,7 @@ KINDS = tuple(kind.name.lower() for kind in RecordKind)
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class RecordFilter:
     """The conditions of a search; an empty text is no condition."""
 
     kind: str = ""
@@ -63,7 +63,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class JournalLine:
     lsn: int
     time: str
     kind: str
@@ -79,7 +79,7 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class JournalPage:
     server: str
-    lines: tuple[Line, ...]
+    lines: tuple[JournalLine, ...]
     #: Records below this number are on the next page; None: there are none.
     older: int | None
     first: int | None
@@ -90,7 +90,7 @@ class JournalPage:
 
 def journal_page(
     directory: Path,
-    wanted: Filter,
+    wanted: RecordFilter,
     before: int | None = None,
     size: int = PAGE,
     *,
@@ -124,13 +124,13 @@ def journal_page(
 class _Search:
     """Searches from newest to oldest; checks headers first, as decoding takes longer."""
 
-    def __init__(self, wanted: Filter, judge: Judge, before: int | None, size: int) -> None:
+    def __init__(self, wanted: RecordFilter, judge: Judge, before: int | None, size: int) -> None:
         self._wanted = wanted
         self._judge = judge
         self._before = 1 << 64 if before is None else before
         self._size = size
         self._left = MOST_DECODED
-        self.found: list[Line] = []
+        self.found: list[JournalLine] = []
         self.damage: list[str] = []
         #: Records with smaller numbers were not searched.
         self.stopped_at: int | None = None
@@ -180,9 +180,9 @@ class _Search:
         self.damage.append(f"{segment.path.name}: offset {at}: {reason}")
 
 
-def _line(entry: Whole, sight: Sight) -> Line:
+def _line(entry: Whole, sight: Sight) -> JournalLine:
     record = entry.record
-    return Line(
+    return JournalLine(
         entry.lsn,
         moment(record.time_us),
         record.kind.name.lower(),
@@ -272,12 +272,12 @@ class Past:
     """One journal record about an object, at one server."""
 
     server: str
-    line: Line
+    line: JournalLine
 
 
 def history(journals: dict[str, Path], id: str, most: int = 100) -> tuple[list[Past], bool]:  # noqa: A002
     """The records of an object in all journals, newest first, and whether these are all."""
-    wanted = Filter(object=id)
+    wanted = RecordFilter(object=id)
     found: list[Past] = []
     whole = True
     for server, directory in journals.items():

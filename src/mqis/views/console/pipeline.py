@@ -27,7 +27,7 @@ MOST_REPORT = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PipelineTable:
     name: str
     version: str
     versions: int
@@ -39,7 +39,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PageOfRows:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     more: int
@@ -48,7 +48,7 @@ class Rows:
 @dataclass(frozen=True, slots=True)
 class PipelinePage:
     directory: str
-    tables: tuple[Table, ...]
+    tables: tuple[PipelineTable, ...]
     has_report: bool
     report_written: str
     #: True if pyarrow is installed, so that tables can be read.
@@ -57,7 +57,7 @@ class PipelinePage:
     divergence: tuple[tuple[str, str, int], ...] | None
     #: Hygiene findings by (explanation, object type); None: there was no such check.
     hygiene: tuple[tuple[str, str, int], ...] | None
-    lag: Rows | None
+    lag: PageOfRows | None
 
 
 def pipeline_page(directory: Path) -> PipelinePage:
@@ -99,7 +99,7 @@ def _counts(
     return tuple((*key, number) for key, number in sorted(counted.items()))
 
 
-def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> Rows | None:
+def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> PageOfRows | None:
     """The first rows of a table; None if it does not exist or cannot be read."""
     batches = _batches(directory, name, None, most)
     if batches is None:
@@ -115,7 +115,7 @@ def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> Rows | None
     columns = tuple(rows[0]) if rows else ()
     total = _count(directory, name) or len(rows)
     cells = tuple(tuple(_text(value) for value in row.values()) for row in rows)
-    return Rows(columns, cells, max(0, total - len(rows)))
+    return PageOfRows(columns, cells, max(0, total - len(rows)))
 
 
 def report_file(directory: Path) -> Path | None:
@@ -126,14 +126,14 @@ def report_file(directory: Path) -> Path | None:
     return path
 
 
-def _tables(directory: Path) -> Iterator[Table]:
+def _tables(directory: Path) -> Iterator[PipelineTable]:
     for pointer in sorted(directory.glob(f"*/{_POINTER}")):
         current = _current(directory, pointer.parent.name)
         if current is None:
             continue
         files = _files(current)
         versions = sum(1 for path in pointer.parent.iterdir() if _VERSION.fullmatch(path.name))
-        yield Table(
+        yield PipelineTable(
             pointer.parent.name,
             current.name,
             versions,

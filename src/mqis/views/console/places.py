@@ -12,7 +12,7 @@ from mqis.enterprise.roster import Roster, RosterEntry, roster_of_run
 from mqis.enterprise.states import Supervised, load_states
 from mqis.wire.errors import MqisError
 
-__all__ = ["NodesError", "Place", "Places", "PlacesError"]
+__all__ = ["NodesError", "Places", "PlacesError", "ServerPlace"]
 
 
 class PlacesError(MqisError):
@@ -20,7 +20,7 @@ class PlacesError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerPlace:
     """One server; unknown facts are None."""
 
     name: str
@@ -71,7 +71,7 @@ class Places:
         """True if there is a server to log in to; a run directory always has one."""
         return self._run is not None or any(place.rpc for place in self._given)
 
-    def all(self) -> tuple[Place, ...]:
+    def all(self) -> tuple[ServerPlace, ...]:
         """All servers; raises ``NodesError`` if the run directory cannot be read."""
         if self._run is None:
             return self._given
@@ -88,17 +88,17 @@ class Places:
         known = roster_of_run(self._run)
         return replace(known, servers=known.servers + given)
 
-    def named(self, name: str) -> Place:
+    def named(self, name: str) -> ServerPlace:
         for place in self.all():
             if place.name.lower() == name.lower():
                 return place
         raise PlacesError(f"there is no server {name!r}")
 
 
-def _of_node(node: NodePlace, known: Supervised | None) -> Place:
+def _of_node(node: NodePlace, known: Supervised | None) -> ServerPlace:
     store = node.store or None
     journal = Path(node.journal) if node.journal else None
-    return Place(
+    return ServerPlace(
         node.name,
         node.role,
         node.site,
@@ -112,7 +112,7 @@ def _of_node(node: NodePlace, known: Supervised | None) -> Place:
     )
 
 
-def _entry(place: Place) -> RosterEntry:
+def _entry(place: ServerPlace) -> RosterEntry:
     return RosterEntry(place.name, monitor=place.monitor, store=place.store)
 
 
@@ -124,12 +124,12 @@ def _given(
     config: Path | None,
     *,
     mapper_port: int,
-) -> Place:
+) -> ServerPlace:
     file = None if store is None else file_of(store)
     name = server or (file.stem if file is not None else None)
     if name is None:
         name = journal.name if journal is not None else store or monitor or str(config)
-    return Place(
+    return ServerPlace(
         name,
         store=store,
         journal=journal,
@@ -140,7 +140,7 @@ def _given(
     )
 
 
-def _distinct(places: list[Place]) -> tuple[Place, ...]:
+def _distinct(places: list[ServerPlace]) -> tuple[ServerPlace, ...]:
     """Makes names unique by a number, because pages select servers by name."""
     seen: dict[str, int] = {}
     made = []

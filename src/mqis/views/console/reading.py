@@ -10,15 +10,15 @@ from typing import Protocol
 
 from mqis.config.stores import open_store
 from mqis.protocol.directory.read_mapping import read_property
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.sources import Source
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
 from mqis.protocol.routing.model import RoutingObject, routing_object
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
 from mqis.views.console.guarded import Found, GuardedSource, Remembered, version_of
-from mqis.views.console.places import Place
-from mqis.views.console.rights import Rights
+from mqis.views.console.places import ServerPlace
+from mqis.views.console.rights import VisitorRights
 from mqis.views.console.sight import Judge, ObjectJudge, see_everything
 from mqis.views.routes.finding import snapshot_of_server
 from mqis.wire.errors import MqisError
@@ -27,7 +27,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
 
-__all__ = ["Chart", "LoginNeeded", "OpenStores", "Reader", "Secured"]
+__all__ = ["Chart", "LoginNeeded", "OpenStores", "Secured", "VisitorReader"]
 
 #: The most cached lists and charts of all stores together, to limit the memory.
 _LISTS = 8
@@ -80,12 +80,12 @@ class OpenStores:
             raise
 
     @contextmanager
-    def source(self, url: str, rights: Rights) -> Iterator[GuardedSource]:
+    def source(self, url: str, rights: VisitorRights) -> Iterator[GuardedSource]:
         """A source of the objects that a visitor may read."""
         with self.view(url) as view:
             yield GuardedSource(view, url, rights, self._lists)
 
-    def chart(self, url: str, rights: Rights) -> Chart:
+    def chart(self, url: str, rights: VisitorRights) -> Chart:
         """The chart of the objects that a visitor may read; cached until the store changes."""
         with self.view(url) as view:
             source = GuardedSource(view, url, rights, self._lists)
@@ -104,13 +104,13 @@ class OpenStores:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class VisitorReader:
     """One visitor at one server."""
 
-    place: Place
+    place: ServerPlace
     stores: OpenStores
     #: The visitor's rights; None: only the server itself knows them.
-    rights: Rights | None
+    rights: VisitorRights | None
     #: The visitor's own connection to the server.
     remote: Secured | None
 
@@ -170,6 +170,6 @@ def _roles(source: Source) -> dict[Guid, str]:
 
 def _note(roles: dict[Guid, str], machine: Guid, bits: PropVariant | None) -> None:
     value = None if bits is None else bits.value
-    role = Service.from_bits(value).role if isinstance(value, int) else None
+    role = ServiceAttributes.from_bits(value).role if isinstance(value, int) else None
     if role is not None:
         roles[machine] = str(role.name)

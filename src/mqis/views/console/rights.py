@@ -19,11 +19,11 @@ from mqis.protocol.directory.guard import Guard
 from mqis.protocol.security.access import Token
 from mqis.runtime.authentication.account import nt_hash, resolve
 from mqis.server.accounts import AccountsFile
-from mqis.views.console.places import Place
+from mqis.views.console.places import ServerPlace
 from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
-__all__ = ["EVERYTHING", "Guest", "GuestError", "Proof", "Rights", "RightsBook"]
+__all__ = ["EVERYTHING", "Guest", "GuestError", "Proof", "RightsBook", "VisitorRights"]
 
 _ANONYMOUS, _ADMINISTRATOR = "anonymous", "administrator"
 
@@ -33,7 +33,7 @@ class GuestError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
+class VisitorRights:
     """A visitor's token at one server, and its administrators. Equal rights read the same."""
 
     token: Token
@@ -47,7 +47,7 @@ class Rights:
         return self.guard().is_administrator
 
 
-EVERYTHING = Rights(Token(None, frozenset({ADMINISTRATORS})), frozenset({ADMINISTRATORS}))
+EVERYTHING = VisitorRights(Token(None, frozenset({ADMINISTRATORS})), frozenset({ADMINISTRATORS}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class Guest:
     def is_anonymous(self) -> bool:
         return self.sid is None and not self.everything
 
-    def rights(self, security: SecuritySection) -> Rights:
+    def rights(self, security: SecuritySection) -> VisitorRights:
         if self.everything:
             return EVERYTHING
         if self.sid is not None:
             token = Token.authenticated(self.sid)
         else:
             token = token_for(None, anonymous_in_everyone=security.anonymous)
-        return Rights(token, frozenset(security.administrators))
+        return VisitorRights(token, frozenset(security.administrators))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Proof:
 
     domain: str
     name: str
-    #: The server, as ``Place.name``.
+    #: The server, as ``ServerPlace.name``.
     at: str
     secret: bytes = field(repr=False)
 
@@ -110,7 +110,7 @@ class RightsBook:
         self._guest = guest
         self._files: dict[Path, AccountsFile] = {}
 
-    def rights(self, place: Place, proof: Proof | None) -> Rights | None:
+    def rights(self, place: ServerPlace, proof: Proof | None) -> VisitorRights | None:
         """The visitor's rights; None if only the server itself knows them.
 
         That is so for a server whose configuration is not known here, unless ``--as`` gives the
@@ -124,12 +124,12 @@ class RightsBook:
             names = security.domain, found.server.name or place.name
             identity = self._identity(Path(security.accounts), names, proof)
             if identity is not None:
-                return Rights(token_for(identity), frozenset(security.administrators))
+                return VisitorRights(token_for(identity), frozenset(security.administrators))
             if proof.at == place.name:
                 return None
         return self._guest.rights(security)
 
-    def _without_config(self, place: Place, proof: Proof | None) -> Rights | None:
+    def _without_config(self, place: ServerPlace, proof: Proof | None) -> VisitorRights | None:
         logged_in_here = proof is not None and proof.at == place.name
         if logged_in_here or (place.rpc is not None and self._guest.is_anonymous):
             return None

@@ -9,7 +9,7 @@ from mqis.protocol.routing.breakage import Breakage
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import UNREACHABLE
-from mqis.protocol.routing.wording import Names
+from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.finding import RouteError, compared, find_machine
 from mqis.views.routes.map import Box, draw_links, lay_out
 from mqis.views.routes.text import heading, reasons, title
@@ -174,7 +174,7 @@ def _links_of(snapshot: Snapshot, off: Sequence[str]) -> list[Guid]:
 
 def _page(case: _Case, roles: Mapping[Guid, str]) -> TopologyPage:
     snapshot, found = case.snapshot, case.found
-    names = Names(snapshot)
+    names = ObjectNames(snapshot)
     boxes = _boxes(snapshot, roles)
     crossed = _crossings(found)
     on_route = {site for ends in crossed.values() for site in ends}
@@ -200,7 +200,7 @@ def _links(
     case: _Case,
     boxes: Mapping[Guid, Box],
     crossed: Mapping[Guid, tuple[Guid, Guid]],
-    names: Names,
+    names: ObjectNames,
 ) -> tuple[LinkOnMap, ...]:
     sites = case.snapshot.sites
     edges = [link for link in case.snapshot.links.values() if link.fault(sites) is None]
@@ -253,7 +253,7 @@ def _boxes(snapshot: Snapshot, roles: Mapping[Guid, str]) -> Mapping[Guid, Box]:
 
 def _captions(snapshot: Snapshot, roles: Mapping[Guid, str]) -> dict[Guid, tuple[str, ...]]:
     """The captions of sites: the name and, if there is room, gates and directory servers."""
-    names = Names(snapshot)
+    names = ObjectNames(snapshot)
     lives: dict[Guid, list[Guid]] = {}
     for server in sorted(roles, key=names.machine):
         for site in snapshot.machines[server].sites if server in snapshot.machines else ():
@@ -270,12 +270,14 @@ def _captions(snapshot: Snapshot, roles: Mapping[Guid, str]) -> dict[Guid, tuple
     return found
 
 
-def _resident(machine: Guid, gate: bool, roles: Mapping[Guid, str], names: Names) -> str:
+def _resident(machine: Guid, gate: bool, roles: Mapping[Guid, str], names: ObjectNames) -> str:
     role = roles.get(machine)
     return f"{'◆ ' if gate else ''}{names.machine(machine)}{f' {role}' if role else ''}"
 
 
-def _site(site: Guid, box: Box, left: Snapshot, names: Names, on_route: set[Guid]) -> SiteOnMap:
+def _site(
+    site: Guid, box: Box, left: Snapshot, names: ObjectNames, on_route: set[Guid]
+) -> SiteOnMap:
     return SiteOnMap(
         str(site),
         names.site(site),
@@ -289,7 +291,7 @@ def _site(site: Guid, box: Box, left: Snapshot, names: Names, on_route: set[Guid
     )
 
 
-def _unusable(snapshot: Snapshot, names: Names) -> tuple[LinkOnMap, ...]:
+def _unusable(snapshot: Snapshot, names: ObjectNames) -> tuple[LinkOnMap, ...]:
     found = []
     for link in sorted(snapshot.links.values(), key=lambda link: link.id):
         fault = link.fault(snapshot.sites)
@@ -304,7 +306,7 @@ def _unusable(snapshot: Snapshot, names: Names) -> tuple[LinkOnMap, ...]:
 
 
 def _route(found: Explanation, before: Explanation | None, snapshot: Snapshot) -> RouteShown:
-    names = Names(snapshot)
+    names = ObjectNames(snapshot)
     steps = tuple(
         StepShown(heading(step, names), tuple((r.value, text) for r, text in reasons(step, names)))
         for step in found.steps
@@ -322,7 +324,7 @@ def _route(found: Explanation, before: Explanation | None, snapshot: Snapshot) -
     )
 
 
-def _blame(breakage: Breakage, names: Names) -> Iterable[str]:
+def _blame(breakage: Breakage, names: ObjectNames) -> Iterable[str]:
     yield names.sentence(breakage)
     for cause in breakage.causes:
         yield names.sentence(cause)
@@ -354,14 +356,14 @@ def _what_if(snapshot: Snapshot, removed: tuple[Guid, ...]) -> WhatIfShown:
             strict=True,
         )
     }
-    pairs = _pairs(costs, sites, Names(snapshot))
+    pairs = _pairs(costs, sites, ObjectNames(snapshot))
     cut = sum(new == UNREACHABLE for _, new in costs.values())
     shown = tuple(pairs[:MOST_PAIRS])
     return WhatIfShown(len(costs) - cut, cut, shown, len(pairs) - len(shown))
 
 
 def _pairs(
-    costs: Mapping[tuple[int, int], tuple[int, int]], sites: Sequence[Guid], names: Names
+    costs: Mapping[tuple[int, int], tuple[int, int]], sites: Sequence[Guid], names: ObjectNames
 ) -> list[ChangedPair]:
     """Sorts pairs: cut off first, then by added cost; both directions are one if they agree."""
     found = []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mqis.config.file import ConfigError, load
 from mqis.config.nodes import Nodes, load_nodes
-from mqis.config.sections import Config, Role
+from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of, open_store
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.errors import StorageError
@@ -54,7 +54,7 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
         found += files.check(patient)
         found += ports.check(patient)
         found += stores.check(patient)
-        if store is not None and config.server.role is not Role.NONE:
+        if store is not None and config.server.role is not ConfiguredRole.NONE:
             found += _among_others(patient, store)
     finally:
         if store is not None:

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from mqis.config.privatefiles import is_open_to_others
-from mqis.config.sections import Config, Role
+from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.queueing.signing import SigningPolicy
@@ -52,7 +52,10 @@ def _accounts(config: Config) -> Iterator[Finding]:
 
 def _key(config: Config) -> Iterator[Finding]:
     path = Path(config.replication.key)
-    if config.server.role is Role.NONE or config.replication.signing is SigningPolicy.NONE:
+    if (
+        config.server.role is ConfiguredRole.NONE
+        or config.replication.signing is SigningPolicy.NONE
+    ):
         return
     if not path.exists():
         todo = "restore it from a backup; otherwise a new one is made, which others do not know"
@@ -89,7 +92,7 @@ def _exposure(config: Config) -> Iterator[Finding]:
         elif security.machine_policy is MachinePolicy.EVERYONE:
             todo = 'security.machine_policy = "owner"'
             yield _ANY.warning("everybody may change a new machine, and replace its key", todo)
-    if config.server.role is Role.NONE or _is_loopback(queue):
+    if config.server.role is ConfiguredRole.NONE or _is_loopback(queue):
         return
     if config.replication.signing is not SigningPolicy.REQUIRE:
         todo = 'replication.signing = "require" on every server, or a network that you trust'

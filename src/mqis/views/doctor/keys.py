@@ -12,12 +12,14 @@ from mqis.runtime.node.members import Members
 from mqis.runtime.node.signer import MachineKey, SigningKeyError
 from mqis.server.identity import seeds_of
 from mqis.views.doctor.findings import Area, Finding, Patient
-from mqis.views.doctor.neighbours import Neighbour
+from mqis.views.doctor.neighbours import KnownNeighbour
 
 _KEYS = Area("keys")
 
 
-def check(patient: Patient, store: Store, me: Server, others: list[Neighbour]) -> Iterator[Finding]:
+def check(
+    patient: Patient, store: Store, me: Server, others: list[KnownNeighbour]
+) -> Iterator[Finding]:
     policy = patient.config.replication.signing
     if policy is SigningPolicy.NONE:
         yield _KEYS.note("messages are not signed (replication.signing)")

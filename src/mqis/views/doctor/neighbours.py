@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.service import Service, ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.ports import View
 from mqis.protocol.replication.server import Server
 from mqis.wire.guid import Guid
@@ -14,13 +14,13 @@ from mqis.wire.mqds.propid import PropId
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class KnownNeighbour:
     name: str
     id: Guid
     role: str
 
 
-def neighbours(view: View, me: Server) -> list[Neighbour]:
+def neighbours(view: View, me: Server) -> list[KnownNeighbour]:
     """The neighbours: a BSC's PSC; for others, the PSCs of all sites and the own backups."""
     primary = {
         name_key(str(psc))
@@ -30,9 +30,9 @@ def neighbours(view: View, me: Server) -> list[Neighbour]:
     found = []
     for machine in view.objects(ObjectType.MACHINE):
         name = machine.path or ""
-        role = Service.of(machine).role
+        role = ServiceAttributes.of(machine).role
         backup = role is ServiceBits.BSC and machine.partition == me.site and not me.is_bsc
         if machine.id != me.id and (name_key(name) in primary or backup):
             label = "server" if role is None or role.name is None else role.name.lower()
-            found.append(Neighbour(name, machine.id, label))
+            found.append(KnownNeighbour(name, machine.id, label))
     return sorted(found, key=lambda neighbour: name_key(neighbour.name))

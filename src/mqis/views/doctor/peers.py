@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from mqis.protocol.ports import Store
-from mqis.protocol.queueing.limits import Limits
-from mqis.protocol.queueing.session import Session
+from mqis.protocol.queueing.limits import QueueingLimits
+from mqis.protocol.queueing.session import QueueSession
 from mqis.protocol.replication.server import Server
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.authentication.clock import clock_difference_s
@@ -17,7 +17,7 @@ from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.server.hosts import HostResolver
 from mqis.views.doctor.findings import Area, Finding, Patient
-from mqis.views.doctor.neighbours import Neighbour
+from mqis.views.doctor.neighbours import KnownNeighbour
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
@@ -33,7 +33,9 @@ _APART_S, _FAR_APART_S = 5.0, 300.0
 _MAX_TOWERS = 4
 
 
-def check(patient: Patient, store: Store, me: Server, others: list[Neighbour]) -> list[Finding]:
+def check(
+    patient: Patient, store: Store, me: Server, others: list[KnownNeighbour]
+) -> list[Finding]:
     """Checks all neighbours at once, so that only one timeout has to be waited for."""
 
     async def everybody() -> list[list[Finding]]:
@@ -44,7 +46,9 @@ def check(patient: Patient, store: Store, me: Server, others: list[Neighbour]) -
     return [finding for found in asyncio.run(everybody()) for finding in found]
 
 
-async def _check(patient: Patient, store: Store, me: Server, other: Neighbour) -> list[Finding]:
+async def _check(
+    patient: Patient, store: Store, me: Server, other: KnownNeighbour
+) -> list[Finding]:
     config = patient.config
     resolve = HostResolver(store, config.hosts.entries, config.replication.port)
     try:
@@ -57,10 +61,12 @@ async def _check(patient: Patient, store: Store, me: Server, other: Neighbour) -
     return found
 
 
-async def _session(me: Server, other: Neighbour, host: str, port: int) -> Finding:
+async def _session(me: Server, other: KnownNeighbour, host: str, port: int) -> Finding:
     """Opens the first half of a session (MS-MQQB 3.1.5.3): checks identity and acceptance."""
     at = f"{other.name} ({other.role}) at {host}:{port}"
-    session = Session(me.id, Limits(), time.monotonic(), initiator=True, remote=other.id)
+    session = QueueSession(
+        me.id, QueueingLimits(), time.monotonic(), initiator=True, remote=other.id
+    )
     try:
         async with asyncio.timeout(TIMEOUT_S):
             reader, writer = await asyncio.open_connection(host, port)
@@ -92,7 +98,7 @@ async def _session(me: Server, other: Neighbour, host: str, port: int) -> Findin
 # --- the directory service ------------------------------------------------------------------------
 
 
-async def _directory(patient: Patient, other: Neighbour, host: str) -> list[Finding]:
+async def _directory(patient: Patient, other: KnownNeighbour, host: str) -> list[Finding]:
     port = patient.rpc_ports.get(other.name)
     try:
         if port is None:
@@ -109,7 +115,7 @@ async def _directory(patient: Patient, other: Neighbour, host: str) -> list[Find
     return found
 
 
-def _clock(other: Neighbour, apart: float) -> Finding:
+def _clock(other: KnownNeighbour, apart: float) -> Finding:
     side = "ahead of" if apart > 0 else "behind"
     what = f"the clock of {other.name} is {abs(apart):.1f} s {side} this one"
     if abs(apart) > _FAR_APART_S:

@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 
-from mqis.config.sections import Config, Role
+from mqis.config.sections import Config, ConfiguredRole
 from mqis.views.doctor.findings import Area, Finding, Patient
 
 _PORTS = Area("ports")
@@ -24,7 +24,7 @@ def places(config: Config) -> Iterator[Place]:
         yield stream, config.rpc.listen, config.rpc.mapper_port, "rpc.mapper_port"
     if config.discovery.enabled:
         yield datagram, config.discovery.listen, config.discovery.port, "discovery.port"
-    if config.server.role is not Role.NONE:
+    if config.server.role is not ConfiguredRole.NONE:
         address = config.replication.listen or config.rpc.listen
         yield stream, address, config.replication.port, "replication.port"
         if config.replication.ping:

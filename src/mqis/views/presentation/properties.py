@@ -20,7 +20,7 @@ from mqis.protocol.directory.objects import (
     SEQUENCE_PROPERTY,
 )
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.sources import Names
+from mqis.protocol.directory.sources import ReferenceNames
 from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
 from mqis.views.presentation.rendering import REFERENCES, WORDS, meaning_of
 from mqis.wire.errors import MqisError, WireError
@@ -90,7 +90,7 @@ _CONDITION = re.compile(r"\s*([A-Za-z0-9_]+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.
 _RELATIONS = {relation.symbol: relation for relation in Relation}
 
 
-def parse_condition(object_type: ObjectType, text: str, names: Names) -> Restriction:
+def parse_condition(object_type: ObjectType, text: str, names: ReferenceNames) -> Restriction:
     """Parses ``label=orders`` or ``create_time >= 2024-01-01``."""
     match = _CONDITION.fullmatch(text)
     if match is None:
@@ -101,7 +101,7 @@ def parse_condition(object_type: ObjectType, text: str, names: Names) -> Restric
 
 
 def parse_assignments(
-    object_type: ObjectType, texts: Sequence[str], names: Names, *, files: bool = True
+    object_type: ObjectType, texts: Sequence[str], names: ReferenceNames, *, files: bool = True
 ) -> dict[int, PropVariant]:
     """Parses ``label=orders`` and the like; refuses a property that is given twice.
 
@@ -119,7 +119,9 @@ def parse_assignments(
     return values
 
 
-def parse_value(propid: PropId, text: str, names: Names, *, files: bool = True) -> PropVariant:
+def parse_value(
+    propid: PropId, text: str, names: ReferenceNames, *, files: bool = True
+) -> PropVariant:
     """Parses ``text`` as a value of the property's variant type."""
     vt = PROPERTIES[propid].vt
     try:
@@ -128,7 +130,7 @@ def parse_value(propid: PropId, text: str, names: Names, *, files: bool = True) 
         raise PropertyError(f"{friendly(propid)}: {text!r} is no value of {vt}: {error}") from None
 
 
-def _value(propid: PropId, vt: VarType, text: str, names: Names, files: bool) -> Value:
+def _value(propid: PropId, vt: VarType, text: str, names: ReferenceNames, files: bool) -> Value:
     if vt is VarType.LPWSTR:
         return text
     if vt is VarType.CLSID:
@@ -142,7 +144,7 @@ def _value(propid: PropId, vt: VarType, text: str, names: Names, files: bool) ->
     return _integer(propid, text)
 
 
-def _guid(propid: PropId, text: str, names: Names) -> Guid:
+def _guid(propid: PropId, text: str, names: ReferenceNames) -> Guid:
     object_type = REFERENCES.get(propid)
     found = None if object_type is None else names.id_of(object_type, text.strip())
     if found is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from mqis.protocol.directory.service import ServiceBits
-from mqis.protocol.directory.sources import Names
+from mqis.protocol.directory.sources import ReferenceNames
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
 from mqis.wire.errors import WireError
@@ -43,7 +43,7 @@ def meaning_of(propid: int) -> ValueMeaning:
     return _MEANINGS.get(propid, ValueMeaning.PLAIN)
 
 
-def shown(propid: int, variant: PropVariant | None, names: Names) -> str:
+def shown(propid: int, variant: PropVariant | None, names: ReferenceNames) -> str:
     """Renders a value of a property as text."""
     if variant is None or variant.value is None:
         return ""
@@ -112,7 +112,7 @@ _READABLE: dict[ValueMeaning, Callable[[bytes], str]] = {
 }
 
 
-def _reference(propid: int, value: Guid, names: Names) -> str:
+def _reference(propid: int, value: Guid, names: ReferenceNames) -> str:
     object_type = REFERENCES.get(propid)
     name = None if object_type is None else names.name_of(object_type, value)
     return str(value) if name is None else name

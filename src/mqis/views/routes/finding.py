@@ -7,7 +7,7 @@ from mqis.protocol.directory.sources import Source
 from mqis.protocol.routing.explain import Explanation
 from mqis.protocol.routing.model import PROPERTIES
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
-from mqis.protocol.routing.wording import Names
+from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
@@ -50,7 +50,7 @@ def find_machine(snapshot: Snapshot, text: str) -> Guid:
 
 def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
     """Finds all links that the text may mean: parallel links are taken together."""
-    names = Names(snapshot)
+    names = ObjectNames(snapshot)
     key = name_key(text)
     found = []
     for link in snapshot.links.values():

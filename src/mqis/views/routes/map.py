@@ -18,7 +18,7 @@ from typing import Any
 from mqis.protocol.routing.explain import Explanation
 from mqis.protocol.routing.model import Link
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import Names
+from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.guid import Guid
 
 Point = tuple[float, float]
@@ -98,7 +98,7 @@ class _Route:
 
 def draw(snapshot: Snapshot, explanation: Explanation | None = None) -> str:
     """Draws the enterprise, with the route of ``explanation`` if given."""
-    names = Names(snapshot)
+    names = ObjectNames(snapshot)
     route = _Route.of(explanation)
     boxes = lay_out(snapshot, _captions(snapshot, names))
     right = max((box.middle[0] + box.width / 2 for box in boxes.values()), default=0) + _MARGIN
@@ -190,7 +190,7 @@ def _layout(nx: Any, part: Any) -> Mapping[Guid, Point]:
     return {site: (float(x), float(y)) for site, (x, y) in placed.items()}
 
 
-def _captions(snapshot: Snapshot, names: Names) -> dict[Guid, tuple[str, ...]]:
+def _captions(snapshot: Snapshot, names: ObjectNames) -> dict[Guid, tuple[str, ...]]:
     """The captions of sites: the name and, if there is room, the gates."""
     found = {}
     for site in snapshot.sites:
@@ -291,7 +291,7 @@ def _site(site: Guid, box: Box, route: _Route, snapshot: Snapshot) -> str:
 
 
 def _notes(
-    snapshot: Snapshot, explanation: Explanation | None, names: Names, unusable: int
+    snapshot: Snapshot, explanation: Explanation | None, names: ObjectNames, unusable: int
 ) -> list[str]:
     notes = [f"{len(snapshot.sites)} sites, {len(snapshot.links)} links; ◆ a site gate"]
     if explanation is not None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from mqis.protocol.routing.breakage import Breakage
-from mqis.protocol.routing.explain import Alternative, Contest, Explanation, Step
+from mqis.protocol.routing.explain import Alternative, Contest, ExplainStep, Explanation
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import Names
+from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.guid import Guid
 
 #: A text, and its style if it has one.
@@ -19,7 +19,7 @@ def _hops(found: Explanation) -> int:
     return sum(step.next is not None for step in found.steps)
 
 
-def title(found: Explanation, names: Names) -> str:
+def title(found: Explanation, names: ObjectNames) -> str:
     """The title of a route: its ends, hops and cost."""
     ends = f"{names.machine(found.source)} to {names.machine(found.destination)}"
     hops = _hops(found)
@@ -27,7 +27,7 @@ def title(found: Explanation, names: Names) -> str:
     return told if found.breakage is None else f"{ends}: no route"
 
 
-def _crossing_text(step: Step, names: Names) -> str:
+def _crossing_text(step: ExplainStep, names: ObjectNames) -> str:
     crossing = step.crossing
     if crossing is None:
         return ""
@@ -36,7 +36,7 @@ def _crossing_text(step: Step, names: Names) -> str:
     return f"  over {ends}{f', {described}' if described else ''}, cost {crossing.cost}"
 
 
-def summary(found: Explanation, names: Names) -> Iterator[Line]:
+def summary(found: Explanation, names: ObjectNames) -> Iterator[Line]:
     """Yields a title and one line per hop."""
     yield title(found, names), "bold"
     for step in found.steps:
@@ -45,7 +45,7 @@ def summary(found: Explanation, names: Names) -> Iterator[Line]:
             yield (f"  {hop}{_crossing_text(step, names)}",)
 
 
-def explained(found: Explanation, names: Names) -> Iterator[Line]:
+def explained(found: Explanation, names: ObjectNames) -> Iterator[Line]:
     """Yields every step: its questions, rule and link, and the rejected alternatives."""
     yield title(found, names), "bold"
     for number, step in enumerate(found.steps, 1):
@@ -55,7 +55,7 @@ def explained(found: Explanation, names: Names) -> Iterator[Line]:
             yield (f"{before}{text}",) if style is None else (f"{before}{text}", style)
 
 
-class Reason(Enum):
+class LineReason(Enum):
     """The kinds of lines about a step."""
 
     YES = "yes"
@@ -65,35 +65,35 @@ class Reason(Enum):
     LOST = "lost"
 
 
-_PREFIXES: dict[Reason, tuple[str, str | None]] = {
-    Reason.YES: ("   yes ", "dim"),
-    Reason.NO: ("   no  ", "dim"),
-    Reason.NEXT: ("   -> ", None),
-    Reason.COST: ("      ", None),
-    Reason.LOST: ("      not ", "dim"),
+_PREFIXES: dict[LineReason, tuple[str, str | None]] = {
+    LineReason.YES: ("   yes ", "dim"),
+    LineReason.NO: ("   no  ", "dim"),
+    LineReason.NEXT: ("   -> ", None),
+    LineReason.COST: ("      ", None),
+    LineReason.LOST: ("      not ", "dim"),
 }
 
 
-def heading(step: Step, names: Names) -> str:
+def heading(step: ExplainStep, names: ObjectNames) -> str:
     """The machine that decides, and its rule."""
     return f"{names.machine(step.machine)} {step.decision.rule.value}"
 
 
-def reasons(step: Step, names: Names) -> Iterator[tuple[Reason, str]]:
+def reasons(step: ExplainStep, names: ObjectNames) -> Iterator[tuple[LineReason, str]]:
     """Yields questions with answers, the next hop, the cost, and the rejected alternatives."""
     for question, answer in step.decision.answers:
-        yield Reason.YES if answer else Reason.NO, question.value
+        yield LineReason.YES if answer else LineReason.NO, question.value
     if step.next is not None:
-        yield Reason.NEXT, f"{names.machine(step.next)}{_crossing_text(step, names)}"
+        yield LineReason.NEXT, f"{names.machine(step.next)}{_crossing_text(step, names)}"
     if step.decision.row is not None:
         row = step.decision.row
         ends = names.site(row.destination), names.site(row.next_hop)
-        yield Reason.COST, f"{row.distance} to {ends[0]} by way of {ends[1]}"
+        yield LineReason.COST, f"{row.distance} to {ends[0]} by way of {ends[1]}"
     for alternative in step.alternatives:
-        yield Reason.LOST, _rejection(alternative, names)
+        yield LineReason.LOST, _rejection(alternative, names)
 
 
-def _rejection(alternative: Alternative, names: Names) -> str:
+def _rejection(alternative: Alternative, names: ObjectNames) -> str:
     subject = _subject(alternative, names)
     if alternative.contest is Contest.MACHINE:
         return f"{subject}: it comes later in the list, and is tried next"
@@ -103,7 +103,7 @@ def _rejection(alternative: Alternative, names: Names) -> str:
     return f"{subject}: {cost}, {alternative.lost_by} more"
 
 
-def _subject(alternative: Alternative, names: Names) -> str:
+def _subject(alternative: Alternative, names: ObjectNames) -> str:
     if alternative.contest is Contest.LINK:
         return f"link {names.link(alternative.subject)}"
     if alternative.contest is Contest.MACHINE:
@@ -113,7 +113,7 @@ def _subject(alternative: Alternative, names: Names) -> str:
     return "by way of " + " - ".join(names.site(site) for site in alternative.path)
 
 
-def blame(found: Explanation, names: Names) -> Iterator[Line]:
+def blame(found: Explanation, names: ObjectNames) -> Iterator[Line]:
     """Yields the reason why there is no route, and its causes."""
     if found.breakage is not None:
         yield f"no further: {names.sentence(found.breakage)}", "red"
@@ -150,7 +150,7 @@ def as_json(
 
 class _Told:
     def __init__(self, snapshot: Snapshot) -> None:
-        self._names = Names(snapshot)
+        self._names = ObjectNames(snapshot)
 
     def machine(self, guid: Guid) -> dict[str, str]:
         return {"id": str(guid), "name": self._names.machine(guid)}
@@ -158,7 +158,7 @@ class _Told:
     def site(self, guid: Guid) -> dict[str, str]:
         return {"id": str(guid), "name": self._names.site(guid)}
 
-    def step(self, step: Step) -> dict[str, object]:
+    def step(self, step: ExplainStep) -> dict[str, object]:
         decision, crossing = step.decision, step.crossing
         return {
             "machine": self.machine(step.machine),

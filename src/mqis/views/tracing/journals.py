@@ -15,26 +15,26 @@ from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
     ChangeReply,
     ChangeRequest,
-    Operation,
+    MessageOperation,
     SyncReply,
     decode_message,
 )
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
 
-_CARRY = (Operation.CHANGE_PROPAGATION, Operation.SYNC_REPLY)
-_ASK = (Operation.CHANGE_REQUEST, Operation.CHANGE_REPLY)
+_CARRY = (MessageOperation.CHANGE_PROPAGATION, MessageOperation.SYNC_REPLY)
+_ASK = (MessageOperation.CHANGE_REQUEST, MessageOperation.CHANGE_REPLY)
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ChangeNames:
     """The identifiers of a change and of its request; either may be unknown."""
 
     change: tuple[Guid, SequenceNumber] | None = None
     request: tuple[str, int] | None = None
 
 
-def records_about(directory: Path, names: Names) -> Iterator[Whole]:
+def records_about(directory: Path, names: ChangeNames) -> Iterator[Whole]:
     """Yields the records about a change, in the order of the journal."""
     messages: set[MessageIdentifier] = set()
     for entry in records(directory):
@@ -51,7 +51,7 @@ def records_about(directory: Path, names: Names) -> Iterator[Whole]:
             yield entry
 
 
-def _concerns(record: JournalRecord, names: Names) -> bool:
+def _concerns(record: JournalRecord, names: ChangeNames) -> bool:
     """True if a message carries the change, requests it, or answers the request."""
     change, request = names.change, names.request
     if record.operation in _CARRY:

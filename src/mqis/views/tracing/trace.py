@@ -11,7 +11,7 @@ from mqis.config.nodes import NodePlace
 from mqis.protocol.errors import StorageError
 from mqis.protocol.replication.change_ids import parse_change_id, parse_request_id
 from mqis.views.presentation.records import what
-from mqis.views.tracing.journals import Names, records_about
+from mqis.views.tracing.journals import ChangeNames, records_about
 from mqis.views.tracing.loglines import ChangeLine, change_lines
 from mqis.wire.errors import MqisError
 from mqis.wire.journal import RecordKind, Whole
@@ -23,7 +23,7 @@ class TraceError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """An event of the change at a server. ``time`` in seconds since the epoch."""
 
     time: float
@@ -35,11 +35,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class ChangeTrace:
     #: The identifiers of change and request; None if not found.
     change: str | None
     request: str | None
-    steps: tuple[Step, ...]
+    steps: tuple[TraceStep, ...]
     #: Journals that could not be read.
     faults: tuple[str, ...] = ()
 
@@ -47,7 +47,7 @@ class Trace:
         return asdict(self)
 
 
-def trace(nodes: Iterable[NodePlace], name: str) -> Trace:
+def trace(nodes: Iterable[NodePlace], name: str) -> ChangeTrace:
     """Traces a change. ``name`` identifies a change, a request, or an object (its last change)."""
     nodes = list(nodes)
     found = _resolve(nodes, name) or _last_of(nodes, name)
@@ -67,21 +67,21 @@ def trace(nodes: Iterable[NodePlace], name: str) -> Trace:
     return replace(found, steps=tuple(steps), faults=tuple(faults))
 
 
-def _resolve(nodes: list[NodePlace], name: str) -> Trace | None:
+def _resolve(nodes: list[NodePlace], name: str) -> ChangeTrace | None:
     """Finds the other identifier too: the log of the authority has both; None if it is neither."""
     change, request = name.lower(), name.lower()
     if parse_change_id(change) is not None:
         lines = _lines(nodes, lambda text: change in text)
         known = (line.request for line in lines if change in line.changes and line.request)
-        return Trace(change, next(known, None), ())
+        return ChangeTrace(change, next(known, None), ())
     if parse_request_id(request) is not None:
         lines = _lines(nodes, lambda text: request in text)
         made = (line.changes[0] for line in lines if line.request == request and line.changes)
-        return Trace(next(made, None), request, ())
+        return ChangeTrace(next(made, None), request, ())
     return None
 
 
-def _last_of(nodes: list[NodePlace], name: str) -> Trace:
+def _last_of(nodes: list[NodePlace], name: str) -> ChangeTrace:
     """Finds the newest change of the object with this path or identifier."""
     wanted = name.lower()
     about = (line for line in _lines(nodes, lambda _: True) if wanted in _objects(line))
@@ -105,17 +105,17 @@ def _lines(nodes: list[NodePlace], wanted: Callable[[str], bool]) -> Iterator[Ch
         yield from change_lines(Path(node.log), wanted)
 
 
-def _logged(node: NodePlace, found: Trace) -> Iterator[Step]:
+def _logged(node: NodePlace, found: ChangeTrace) -> Iterator[TraceStep]:
     names = [name for name in (found.change, found.request) if name is not None]
     for line in change_lines(Path(node.log), lambda text: any(name in text for name in names)):
         if found.change in line.changes or (line.request and line.request == found.request):
-            yield Step(line.time, node.name, "log", line.event, line.details)
+            yield TraceStep(line.time, node.name, "log", line.event, line.details)
 
 
-def _journaled(node: NodePlace, found: Trace) -> Iterator[Step]:
+def _journaled(node: NodePlace, found: ChangeTrace) -> Iterator[TraceStep]:
     if not node.journal or not Path(node.journal).is_dir():
         return
-    names = Names(
+    names = ChangeNames(
         None if found.change is None else parse_change_id(found.change),
         None if found.request is None else parse_request_id(found.request),
     )
@@ -129,7 +129,7 @@ def _journaled(node: NodePlace, found: Trace) -> Iterator[Step]:
         yield _step(node, entry, f"{subject} {record.state.name.lower()}")
 
 
-def _step(node: NodePlace, entry: Whole, event: str) -> Step:
+def _step(node: NodePlace, entry: Whole, event: str) -> TraceStep:
     record = entry.record
     details: dict[str, Any] = {"lsn": entry.lsn}
     if record.peer:
@@ -138,4 +138,4 @@ def _step(node: NodePlace, entry: Whole, event: str) -> Step:
         details["message"] = str(record.message)
     if record.reason:
         details["reason"] = record.reason
-    return Step(record.time_us / 1e6, node.name, "journal", event, details)
+    return TraceStep(record.time_us / 1e6, node.name, "journal", event, details)

@@ -12,7 +12,7 @@ from mqis.views.console.directory import KINDS, listing, object_page
 from mqis.views.console.faults import MqisError, fault_of, is_denied
 from mqis.views.console.journal import Past, history
 from mqis.web.admission import peer_of
-from mqis.web.asking import Asked, to_login
+from mqis.web.asking import PageRequest, to_login
 
 audit = logging.getLogger("mqis.audit")
 
@@ -25,7 +25,7 @@ _DONE = {
 _NEW = ("label", "transaction", "authenticate", "journal", "scope")
 
 
-def browse(asked: Asked) -> Response:
+def browse(asked: PageRequest) -> Response:
     place = asked.place()
     kind = asked.text("type", "queue")
     with asked.reader(place).source() as source:
@@ -42,7 +42,7 @@ def browse(asked: Asked) -> Response:
     )
 
 
-def show(asked: Asked) -> Response:
+def show(asked: PageRequest) -> Response:
     place = asked.place()
     with asked.reader(place).source() as source:
         found = object_page(source, asked.path("kind"), asked.path("id"))
@@ -72,14 +72,14 @@ def show(asked: Asked) -> Response:
 # --- changes --------------------------------------------------------------------------------------
 
 
-def new(asked: Asked) -> Response:
+def new(asked: PageRequest) -> Response:
     """The form for a new queue."""
     if asked.visitor.access is None:
         return to_login(asked.request)
     return asked.page("create.html", given={}, problem=None)
 
 
-def create(asked: Asked) -> Response:
+def create(asked: PageRequest) -> Response:
     path = asked.form.get("path", "").strip()
     values = {word: asked.form.get(word, "").strip() for word in _NEW}
     try:
@@ -92,7 +92,7 @@ def create(asked: Asked) -> Response:
     return _back(f"/directory/queue/{made}?done=created", made)
 
 
-def set_(asked: Asked) -> Response:
+def set_(asked: PageRequest) -> Response:
     kind, key = asked.path("kind"), asked.path("id")
     word, value = asked.form.get("property", ""), asked.form.get("value", "")
     try:
@@ -104,7 +104,7 @@ def set_(asked: Asked) -> Response:
     return _back(f"/directory/{kind}/{key}?done=changed", key)
 
 
-def confirm(asked: Asked) -> Response:
+def confirm(asked: PageRequest) -> Response:
     """The page that asks for confirmation before an object is deleted."""
     if asked.visitor.access is None:
         return to_login(asked.request)
@@ -113,7 +113,7 @@ def confirm(asked: Asked) -> Response:
     return asked.page("delete.html", found=found)
 
 
-def delete(asked: Asked) -> Response:
+def delete(asked: PageRequest) -> Response:
     kind, key = asked.path("kind"), asked.path("id")
     try:
         changes.delete(_server(asked), kind, key)
@@ -124,7 +124,7 @@ def delete(asked: Asked) -> Response:
     return _back(f"/directory?type={kind}&done=deleted", kind)
 
 
-def _server(asked: Asked) -> changes.Changes:
+def _server(asked: PageRequest) -> changes.ChangeableServer:
     access = asked.visitor.access
     assert access is not None
     return access.remote
@@ -135,7 +135,13 @@ def _back(address: str, known: str) -> Response:
 
 
 def _audit(
-    asked: Asked, verb: str, kind: str, name: str, *, word: str = "", error: MqisError | None = None
+    asked: PageRequest,
+    verb: str,
+    kind: str,
+    name: str,
+    *,
+    word: str = "",
+    error: MqisError | None = None,
 ) -> None:
     """Writes the audit trail: user, server, operation, object and outcome."""
     access = asked.visitor.access

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.views.console.journal import KINDS, STATES, Filter, journal_page, record_page
+from mqis.views.console.journal import KINDS, STATES, RecordFilter, journal_page, record_page
 from mqis.views.console.places import PlacesError
-from mqis.web.asking import Asked
+from mqis.web.asking import PageRequest
 
 
-def browse(asked: Asked) -> Response:
+def browse(asked: PageRequest) -> Response:
     places = [p for p in asked.console.settings.places.all() if p.journal is not None]
     if not places:
         return asked.page("nothing.html", title="Journal", text=_NONE)
@@ -19,7 +19,7 @@ def browse(asked: Asked) -> Response:
     )
     if place is None or place.journal is None:
         raise PlacesError(f"there is no journal of {name!r} here")
-    wanted = Filter(*(asked.text(key) for key in ("kind", "state", "what", "peer", "object")))
+    wanted = RecordFilter(*(asked.text(key) for key in ("kind", "state", "what", "peer", "object")))
     problem = wanted.problem()
     found = None
     if problem is None:
@@ -40,7 +40,7 @@ def browse(asked: Asked) -> Response:
     )
 
 
-def show(asked: Asked) -> Response:
+def show(asked: PageRequest) -> Response:
     place = asked.console.settings.places.named(asked.path("server"))
     if place.journal is None:
         raise PlacesError(f"there is no journal of {place.name} here")

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from mqis.config.logs import details
 from mqis.runtime.peers import source_of
 from mqis.views.console.faults import MqisError, fault_of
-from mqis.views.console.places import Place
+from mqis.views.console.places import ServerPlace
 from mqis.web.access import LogonError, log_on
 from mqis.web.admission import peer_of
 from mqis.web.asking import console_of, form_of
@@ -99,7 +99,7 @@ def _form(
     )
 
 
-def _open(console: Console) -> list[Place]:
+def _open(console: Console) -> list[ServerPlace]:
     """The servers that take calls; those that are known to be down come last."""
     listed = [place for place in console.settings.places.all() if place.rpc is not None]
     return sorted(listed, key=lambda place: place.state not in ("", "ready"))

@@ -8,11 +8,11 @@ from starlette.responses import FileResponse, Response
 
 from mqis.views.console.pipeline import pipeline_page, report_file, table_rows
 from mqis.views.console.places import PlacesError
-from mqis.web.asking import Asked
+from mqis.web.asking import PageRequest
 from mqis.web.guard import REPORT_POLICY
 
 
-def show(asked: Asked) -> Response:
+def show(asked: PageRequest) -> Response:
     directory = asked.console.settings.tables
     if directory is None or not directory.is_dir():
         return asked.page("nothing.html", title="Pipeline", text=_missing_tables(directory))
@@ -20,7 +20,7 @@ def show(asked: Asked) -> Response:
     return asked.page("pipeline.html", found=found, administrator=asked.sees_everything())
 
 
-def table(asked: Asked) -> Response:
+def table(asked: PageRequest) -> Response:
     name = asked.path("name")
     if not asked.sees_everything():
         return _refuse_rows(asked)
@@ -31,7 +31,7 @@ def table(asked: Asked) -> Response:
     return asked.page("table.html", name=name, found=rows)
 
 
-def report(asked: Asked) -> Response:
+def report(asked: PageRequest) -> Response:
     if not asked.sees_everything():
         return _refuse_rows(asked)
     path = report_file(_directory(asked))
@@ -41,14 +41,14 @@ def report(asked: Asked) -> Response:
     return FileResponse(path, headers=headers, media_type="text/html; charset=utf-8")
 
 
-def _refuse_rows(asked: Asked) -> Response:
+def _refuse_rows(asked: PageRequest) -> Response:
     """Refuses the page: tables and report have objects of all owners, without access checks."""
     text = "Only administrators may see the rows of tables and the report: log in as one, or start "
     text += "the console with --as administrator."
     return asked.error(403, "For administrators", text)
 
 
-def _directory(asked: Asked) -> Path:
+def _directory(asked: PageRequest) -> Path:
     directory = asked.console.settings.tables
     if directory is None or not directory.is_dir():
         raise PlacesError(_missing_tables(directory))

@@ -12,12 +12,12 @@ from mqis.views.console.directory import Tally, counts
 from mqis.views.console.faults import MqisError
 from mqis.views.console.status import counters
 from mqis.web.admission import peer_of
-from mqis.web.asking import Asked, console_of, to_login
+from mqis.web.asking import PageRequest, console_of, to_login
 from mqis.web.console import Console, Visitor
-from mqis.web.live import Full
+from mqis.web.live import TooManyListeners
 
 
-def overview(asked: Asked) -> Response:
+def overview(asked: PageRequest) -> Response:
     status = asked.console.status()
     objects: dict[str, Tally] = {}
     problem = None
@@ -36,11 +36,11 @@ def overview(asked: Asked) -> Response:
     )
 
 
-def replication(asked: Asked) -> Response:
+def replication(asked: PageRequest) -> Response:
     return asked.page("replication.html", status=asked.console.status())
 
 
-def statistics(asked: Asked) -> Response:
+def statistics(asked: PageRequest) -> Response:
     servers = asked.console.status().servers
     return asked.page("statistics.html", servers=servers, counters=counters(servers))
 
@@ -53,7 +53,7 @@ async def live(request: Request) -> Response:
         return to_login(request)
     try:
         woken = console.live.join(peer_of(request))
-    except Full:
+    except TooManyListeners:
         busy = "Too many browsers get live updates already; pages work without them."
         return Response(busy, 503, {"Retry-After": "30"}, "text/plain")
     return StreamingResponse(

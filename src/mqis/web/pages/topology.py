@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from mqis.views.console.topology import TopologyPage, topology
-from mqis.web.asking import Asked
+from mqis.web.asking import PageRequest
 
 
-def show(asked: Asked) -> Response:
+def show(asked: PageRequest) -> Response:
     place = asked.place()
     chart = asked.reader(place).chart()
     source, destination = asked.text("from"), asked.text("to")

@@ -129,13 +129,13 @@ class BeginTearDown:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RemoteResult:
     """A response that consists of the HRESULT only."""
 
     result: int
 
 
-_RESULT: Parameters[Result] = Parameters(Result, result=HRESULT)
+_RESULT: Parameters[RemoteResult] = Parameters(RemoteResult, result=HRESULT)
 _BLOB = {
     "size": Range(U32, BLOB_SIZE, BLOB_SIZE),
     "blob": Conformant(U8, size_is="size", maximum=BLOB_SIZE),
@@ -156,7 +156,7 @@ def _partners(*, wide: bool) -> dict[str, Description[Any]]:
     }
 
 
-def _poke(opnum: int, name: str, *, wide: bool) -> Operation[Poke, Result]:
+def _poke(opnum: int, name: str, *, wide: bool) -> Operation[Poke, RemoteResult]:
     return Operation(
         opnum, name, Parameters(Poke, rank=RANK, **_partners(wide=wide), **_BLOB), _RESULT
     )
@@ -201,7 +201,7 @@ NEGOTIATE_RESOURCES: Operation[NegotiateResources, ResourcesNegotiated] = Operat
     ),
     Parameters(ResourcesNegotiated, accepted=Ref(U32), result=HRESULT),
 )
-SEND_RECEIVE: Operation[SendReceive, Result] = Operation(
+SEND_RECEIVE: Operation[SendReceive, RemoteResult] = Operation(
     3,
     "SendReceive",
     Parameters(
@@ -219,7 +219,7 @@ TEAR_DOWN_CONTEXT: Operation[TearDownContext, ContextTornDown] = Operation(
     Parameters(TearDownContext, handle=CONTEXT_HANDLE, rank=RANK, teardown=TEARDOWN_TYPE),
     Parameters(ContextTornDown, handle=CONTEXT_HANDLE, result=HRESULT),
 )
-BEGIN_TEAR_DOWN: Operation[BeginTearDown, Result] = Operation(
+BEGIN_TEAR_DOWN: Operation[BeginTearDown, RemoteResult] = Operation(
     5,
     "BeginTearDown",
     Parameters(BeginTearDown, handle=CONTEXT_HANDLE, teardown=TEARDOWN_TYPE),

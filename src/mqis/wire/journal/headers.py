@@ -24,7 +24,7 @@ def lsn_at(data: bytes, at: int) -> int:
 
 
 def end_of(data: bytes, at: int) -> int:
-    """Where the record ends that begins at an offset."""
+    """The end of the record that begins at an offset."""
     length: int = length_and_crc(data, at)[0]
     return at + length
 

@@ -19,7 +19,7 @@ _FIXED_AT, _SOURCE_AT, _ORDINAL_AT, _NAMES_AT, _BODY_AT, _RESERVED_AT = 24, 88, 
 
 @dataclass(frozen=True, slots=True)
 class RecordPattern:
-    """What all records of one kind share: the source of their messages, and the peer."""
+    """The encoded parts that all records of one kind share: source of the messages, and peer."""
 
     #: The fields from the version up to the message's source.
     fixed: bytes
@@ -58,5 +58,5 @@ class RecordPattern:
 
 
 def fixed_of(record: JournalRecord) -> bytes:
-    """What a record that names a message says of its change, for ``RecordPattern.record``."""
+    """The fixed fields of a record that names a message, for ``RecordPattern.record``."""
     return encode_record(0, record)[_FIXED_AT:_SOURCE_AT]

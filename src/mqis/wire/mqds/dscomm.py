@@ -67,13 +67,13 @@ HRESULT = U32
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class DirectoryResult:
     """A response that consists of the HRESULT only."""
 
     result: int
 
 
-RESULT: Parameters[Result] = Parameters(Result, result=HRESULT)
+RESULT: Parameters[DirectoryResult] = Parameters(DirectoryResult, result=HRESULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +323,7 @@ CREATE_OBJECT: Operation[CreateObject, Created] = Operation(
     ),
     Parameters(Created, guid=Unique(GUID), result=HRESULT),
 )
-DELETE_OBJECT: Operation[ByPath, Result] = Operation(
+DELETE_OBJECT: Operation[ByPath, DirectoryResult] = Operation(
     1,
     "S_DSDeleteObject",
     Parameters(ByPath, object_type=OBJECT_TYPE, path=Ref(WSTRING)),
@@ -335,7 +335,7 @@ GET_PROPS: Operation[GetProps, PropsGot] = Operation(
     Parameters(GetProps, object_type=OBJECT_TYPE, path=Ref(WSTRING), **PROPS, **AUTH),
     PROPS_GOT,
 )
-SET_PROPS: Operation[SetProps, Result] = Operation(
+SET_PROPS: Operation[SetProps, DirectoryResult] = Operation(
     3,
     "S_DSSetProps",
     Parameters(SetProps, object_type=OBJECT_TYPE, path=Ref(WSTRING), **PROPS),
@@ -354,7 +354,7 @@ GET_OBJECT_SECURITY: Operation[GetSecurity, SecurityGot] = Operation(
     ),
     _SECURITY_GOT,
 )
-SET_OBJECT_SECURITY: Operation[SetSecurity, Result] = Operation(
+SET_OBJECT_SECURITY: Operation[SetSecurity, DirectoryResult] = Operation(
     5,
     "S_DSSetObjectSecurity",
     Parameters(
@@ -403,7 +403,7 @@ LOOKUP_END: Operation[HandleGiven, HandleGot] = Operation(
     Parameters(HandleGiven, handle=CONTEXT_HANDLE),
     Parameters(HandleGot, handle=CONTEXT_HANDLE, result=HRESULT),
 )
-DELETE_OBJECT_GUID: Operation[ByGuid, Result] = Operation(
+DELETE_OBJECT_GUID: Operation[ByGuid, DirectoryResult] = Operation(
     10,
     "S_DSDeleteObjectGuid",
     Parameters(ByGuid, object_type=OBJECT_TYPE, guid=Ref(GUID)),
@@ -415,7 +415,7 @@ GET_PROPS_GUID: Operation[GetPropsGuid, PropsGot] = Operation(
     Parameters(GetPropsGuid, object_type=OBJECT_TYPE, guid=Unique(GUID), **PROPS, **AUTH),
     PROPS_GOT,
 )
-SET_PROPS_GUID: Operation[SetPropsGuid, Result] = Operation(
+SET_PROPS_GUID: Operation[SetPropsGuid, DirectoryResult] = Operation(
     12,
     "S_DSSetPropsGuid",
     Parameters(SetPropsGuid, object_type=OBJECT_TYPE, guid=Ref(GUID), **PROPS),
@@ -434,7 +434,7 @@ GET_OBJECT_SECURITY_GUID: Operation[GetSecurityGuid, SecurityGot] = Operation(
     ),
     _SECURITY_GOT,
 )
-SET_OBJECT_SECURITY_GUID: Operation[SetSecurityGuid, Result] = Operation(
+SET_OBJECT_SECURITY_GUID: Operation[SetSecurityGuid, DirectoryResult] = Operation(
     14,
     "S_DSSetObjectSecurityGuid",
     Parameters(
@@ -446,7 +446,7 @@ SET_OBJECT_SECURITY_GUID: Operation[SetSecurityGuid, Result] = Operation(
     ),
     RESULT,
 )
-QM_SET_MACHINE_PROPERTIES: Operation[SetMachineProperties, Result] = Operation(
+QM_SET_MACHINE_PROPERTIES: Operation[SetMachineProperties, DirectoryResult] = Operation(
     19,
     "S_DSQMSetMachineProperties",
     Parameters(SetMachineProperties, path=Ref(WSTRING), **PROPS, context=U32),

@@ -13,12 +13,12 @@ from mqis.wire.mqds.dscomm import (
     PROPS_GOT,
     RESULT,
     SIGNED,
+    DirectoryResult,
     GetProps,
     GetPropsGuid,
     HandleGiven,
     HandleGot,
     PropsGot,
-    Result,
 )
 from mqis.wire.ndr import (
     CONTEXT_HANDLE,
@@ -127,7 +127,7 @@ BEGIN_DELETE_NOTIFICATION: Operation[BeginDeleteNotification, HandleGot] = Opera
     Parameters(BeginDeleteNotification, path=Ref(WSTRING), auth=CONTEXT_HANDLE),
     Parameters(HandleGot, handle=CONTEXT_HANDLE, result=HRESULT),
 )
-NOTIFY_DELETE: Operation[HandleGiven, Result] = Operation(
+NOTIFY_DELETE: Operation[HandleGiven, DirectoryResult] = Operation(
     4, "S_DSNotifyDelete", Parameters(HandleGiven, handle=CONTEXT_HANDLE), RESULT
 )
 END_DELETE_NOTIFICATION: Operation[HandleGiven, HandleReturned] = Operation(

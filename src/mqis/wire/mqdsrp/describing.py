@@ -21,7 +21,7 @@ from mqis.wire.mqdsrp.messages import (
     ChangeReply,
     ChangeRequest,
     Message,
-    Operation,
+    MessageOperation,
     PartitionSeqNumbers,
     PscAck,
     Sync0,
@@ -56,7 +56,7 @@ TRACE = Style(short, lambda seq: str(seq.value), listed=12, detailed=True)
 
 def operation_name(number: int) -> str:
     """``sync_request``; ``operation 9`` for a number that is not assigned."""
-    return Operation(number).name.lower() if number in _OPERATIONS else f"operation {number}"
+    return MessageOperation(number).name.lower() if number in _OPERATIONS else f"operation {number}"
 
 
 def describe(message: Message, style: Style = FULL) -> str:
@@ -70,7 +70,7 @@ def few(things: list[str], most: int) -> str:
     return ", ".join(things[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-_OPERATIONS = frozenset(map(int, Operation))
+_OPERATIONS = frozenset(map(int, MessageOperation))
 
 
 def _fields(message: Message, style: Style) -> str:

@@ -7,7 +7,7 @@ For readers that look at a few fields of very many bodies and do not decode them
 from __future__ import annotations
 
 from mqis.wire.guid import Guid
-from mqis.wire.mqdsrp.messages import Operation, Sync0
+from mqis.wire.mqdsrp.messages import MessageOperation, Sync0
 from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
 
@@ -59,7 +59,7 @@ def operation_in(body: bytes) -> int:
 def is_partial_reply(body: bytes) -> bool:
     """Returns whether this is a sync reply of a full synchronisation that others follow."""
     more = body[SYNC_REPLY_COMPLETE_AT : SYNC_REPLY_COMPLETE_AT + 1]
-    return operation_in(body) == Operation.SYNC_REPLY and more == bytes([Sync0.MORE])
+    return operation_in(body) == MessageOperation.SYNC_REPLY and more == bytes([Sync0.MORE])
 
 
 def asked_from(body: bytes) -> tuple[Guid, SequenceNumber]:

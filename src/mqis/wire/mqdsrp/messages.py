@@ -6,8 +6,8 @@ Every message begins with the base header:
      1  16   SiteID of the sending queue manager
     17  u8   Operation
 
-A message is a member of ``Operation``, a class, and its name in ``Message``; decoding, captures and
-descriptions follow from them.
+A message is a member of ``MessageOperation``, a class, and its name in ``Message``; decoding,
+captures and descriptions follow from them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_NAME = 256
 VERSION = 0
 
 
-class Operation(IntEnum):
+class MessageOperation(IntEnum):
     CHANGE_PROPAGATION = 0
     CHANGE_REQUEST = 1
     SYNC_REQUEST = 2
@@ -119,7 +119,7 @@ class ChangePropagation:
     heartbeat: Heartbeat = Heartbeat()
     flush: int = 0
 
-    OPERATION: ClassVar[Operation] = Operation.CHANGE_PROPAGATION
+    OPERATION: ClassVar[MessageOperation] = MessageOperation.CHANGE_PROPAGATION
 
     @classmethod
     def decode_body(cls, site: Guid, reader: Reader) -> ChangePropagation:
@@ -156,7 +156,7 @@ class ChangeRequest:
     psc: str | None
     change: DirectoryChange
 
-    OPERATION: ClassVar[Operation] = Operation.CHANGE_REQUEST
+    OPERATION: ClassVar[MessageOperation] = MessageOperation.CHANGE_REQUEST
 
     @classmethod
     def decode_body(cls, site: Guid, reader: Reader) -> ChangeRequest:
@@ -190,7 +190,7 @@ class ChangeReply:
     result: int
     requester: str
 
-    OPERATION: ClassVar[Operation] = Operation.CHANGE_REPLY
+    OPERATION: ClassVar[MessageOperation] = MessageOperation.CHANGE_REPLY
 
     @classmethod
     def decode_body(cls, site: Guid, reader: Reader) -> ChangeReply:
@@ -218,7 +218,7 @@ class SyncRequest:
     scope: int
     requester: str
 
-    OPERATION: ClassVar[Operation] = Operation.SYNC_REQUEST
+    OPERATION: ClassVar[MessageOperation] = MessageOperation.SYNC_REQUEST
 
     def __post_init__(self) -> None:
         if self.scope not in (0, 1):
@@ -261,7 +261,7 @@ class SyncReply:
     complete_sync0: Sync0
     changes: tuple[DirectoryChange, ...] = ()
 
-    OPERATION: ClassVar[Operation] = Operation.SYNC_REPLY
+    OPERATION: ClassVar[MessageOperation] = MessageOperation.SYNC_REPLY
 
     @classmethod
     def decode_body(cls, site: Guid, reader: Reader) -> SyncReply:
@@ -296,7 +296,7 @@ class AlreadyPurged:
     partition: Guid
     purged_seq: SequenceNumber
 
-    OPERATION: ClassVar[Operation] = Operation.ALREADY_PURGED
+    OPERATION: ClassVar[MessageOperation] = MessageOperation.ALREADY_PURGED
 
     @classmethod
     def decode_body(cls, site: Guid, reader: Reader) -> AlreadyPurged:
@@ -318,7 +318,7 @@ class PscAck:
     seq: SequenceNumber
     psc: str
 
-    OPERATION: ClassVar[Operation] = Operation.PSC_ACK
+    OPERATION: ClassVar[MessageOperation] = MessageOperation.PSC_ACK
 
     @classmethod
     def decode_body(cls, site: Guid, reader: Reader) -> PscAck:
@@ -341,7 +341,7 @@ class BscAck:
     machine: Guid
     name: str
 
-    OPERATION: ClassVar[Operation] = Operation.BSC_ACK
+    OPERATION: ClassVar[MessageOperation] = MessageOperation.BSC_ACK
 
     @classmethod
     def decode_body(cls, site: Guid, reader: Reader) -> BscAck:

@@ -25,14 +25,16 @@ _REFUSED = 0x10
 _INTERNAL_SIZE = 4
 
 
-class PacketType(IntEnum):
+class InternalPacketType(IntEnum):
     SESSION_ACK = 1
     ESTABLISH_CONNECTION = 2
     CONNECTION_PARAMETERS = 3
 
 
-def _encode_head(writer: Writer, size: int, kind: PacketType, *, refused: bool = False) -> None:
-    session = kind is PacketType.SESSION_ACK
+def _encode_head(
+    writer: Writer, size: int, kind: InternalPacketType, *, refused: bool = False
+) -> None:
+    session = kind is InternalPacketType.SESSION_ACK
     BaseHeader(BASE_SIZE + _INTERNAL_SIZE + size, internal=True, session=session).encode(writer)
     writer.u16(0)
     writer.u16(kind | (_REFUSED if refused else 0))
@@ -57,7 +59,7 @@ class EstablishConnection:
     quality_of_service: bool = False
     refused: bool = False
 
-    TYPE: ClassVar[PacketType] = PacketType.ESTABLISH_CONNECTION
+    TYPE: ClassVar[InternalPacketType] = InternalPacketType.ESTABLISH_CONNECTION
     SIZE: ClassVar[int] = 552
 
     @classmethod
@@ -91,7 +93,7 @@ class ConnectionParameters:
     window: int = DEFAULT_WINDOW
     refused: bool = False
 
-    TYPE: ClassVar[PacketType] = PacketType.CONNECTION_PARAMETERS
+    TYPE: ClassVar[InternalPacketType] = InternalPacketType.CONNECTION_PARAMETERS
     SIZE: ClassVar[int] = 12
 
     @classmethod
@@ -152,7 +154,7 @@ class SessionAck:
 
     header: SessionHeader
 
-    TYPE: ClassVar[PacketType] = PacketType.SESSION_ACK
+    TYPE: ClassVar[InternalPacketType] = InternalPacketType.SESSION_ACK
     SIZE: ClassVar[int] = SESSION_SIZE
 
     @classmethod
@@ -169,9 +171,9 @@ class SessionAck:
 InternalPacket = EstablishConnection | ConnectionParameters | SessionAck
 
 _BODIES: dict[int, type[InternalPacket]] = {
-    PacketType.SESSION_ACK: SessionAck,
-    PacketType.ESTABLISH_CONNECTION: EstablishConnection,
-    PacketType.CONNECTION_PARAMETERS: ConnectionParameters,
+    InternalPacketType.SESSION_ACK: SessionAck,
+    InternalPacketType.ESTABLISH_CONNECTION: EstablishConnection,
+    InternalPacketType.CONNECTION_PARAMETERS: ConnectionParameters,
 }
 
 

@@ -16,7 +16,7 @@ from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
 
-class PacketType(IntEnum):
+class TopologyPacketType(IntEnum):
     REQUEST = 1
     REPLY = 2
 
@@ -42,7 +42,7 @@ class TopologyPacketHeader(Structure):
         writer.u16(self.reserved)
 
 
-def expect_type(reader: Reader, wanted: PacketType) -> None:
+def expect_type(reader: Reader, wanted: TopologyPacketType) -> None:
     """Reads a header and raises ``WireError`` unless its type is ``wanted``."""
     at = reader.offset
     found = TopologyPacketHeader.decode(reader).type

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
-from mqis.wire.mqsd.header import PacketType, TopologyPacketHeader, expect_type
+from mqis.wire.mqsd.header import TopologyPacketHeader, TopologyPacketType, expect_type
 from mqis.wire.mqsd.request import MAX_NETWORKS
 from mqis.wire.mqsd.serverarray import array_size, decode_servers, encode_servers
 from mqis.wire.reader import Reader
@@ -67,7 +67,7 @@ class TopologyServerReply(Structure):
 
     @classmethod
     def decode(cls, reader: Reader) -> TopologyServerReply:
-        expect_type(reader, PacketType.REPLY)
+        expect_type(reader, TopologyPacketType.REPLY)
         correlation_id = reader.guid()
         count, mask, size = _network_count(reader), reader.u32(), reader.u32()
         networks = tuple(reader.guid() for _ in range(count))
@@ -81,7 +81,7 @@ class TopologyServerReply(Structure):
             raise reader.error(str(error)) from None
 
     def encode(self, writer: Writer) -> None:
-        TopologyPacketHeader(PacketType.REPLY).encode(writer)
+        TopologyPacketHeader(TopologyPacketType.REPLY).encode(writer)
         writer.guid(self.correlation_id)
         writer.u32(len(self.connected_networks))
         writer.u32(self.connected_network_mask)

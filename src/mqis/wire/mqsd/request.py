@@ -15,7 +15,7 @@ from struct import Struct
 from typing import ClassVar
 
 from mqis.wire.guid import Guid
-from mqis.wire.mqsd.header import PacketType, TopologyPacketHeader, expect_type
+from mqis.wire.mqsd.header import TopologyPacketHeader, TopologyPacketType, expect_type
 from mqis.wire.reader import Reader
 from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
@@ -48,7 +48,7 @@ class TopologyClientRequest(Structure):
     @classmethod
     def decode(cls, reader: Reader) -> TopologyClientRequest:
         """Decodes a request strictly (2.2.2): nothing follows the site, or a whole IPX part."""
-        expect_type(reader, PacketType.REQUEST)
+        expect_type(reader, TopologyPacketType.REQUEST)
         ids = reader.guid(), reader.guid(), reader.guid()
         return cls(*ids, _ipx_networks(reader) if reader.remaining else ())
 
@@ -64,7 +64,7 @@ class TopologyClientRequest(Structure):
         return cls(enterprise_id, request_id, site_id, networks)
 
     def encode(self, writer: Writer) -> None:
-        TopologyPacketHeader(PacketType.REQUEST).encode(writer)
+        TopologyPacketHeader(TopologyPacketType.REQUEST).encode(writer)
         writer.guid(self.enterprise_id)
         writer.guid(self.request_id)
         writer.guid(self.site_id)
@@ -79,9 +79,9 @@ def read_identifiers(data: bytes) -> tuple[bytes, bytes, bytes]:
 
     Raw bytes, because a server reads tens of thousands a second and only compares them.
     """
-    if len(data) < REQUEST_SIZE or data[1] != PacketType.REQUEST:
+    if len(data) < REQUEST_SIZE or data[1] != TopologyPacketType.REQUEST:
         reader = Reader(data)  # raises the error with its offset
-        expect_type(reader, PacketType.REQUEST)
+        expect_type(reader, TopologyPacketType.REQUEST)
         reader.bytes(REQUEST_SIZE - reader.offset, "the request")
     found: tuple[bytes, bytes, bytes] = _FIXED.unpack_from(data)
     return found

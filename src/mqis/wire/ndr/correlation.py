@@ -31,7 +31,7 @@ class Inconsistent(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CorrelationRule:
     """A correlation of one member."""
 
     #: The indices of the counted value and of its count (None: the count is not in this scope).
@@ -166,7 +166,7 @@ def _pass_given(index: int, name: str, measure: Measure, otherwise: Apply) -> Ap
     return compare
 
 
-class Scope:
+class MemberScope:
     """The members of a structure or call in wire order, and the class that holds their values."""
 
     def __init__(self, cls: type[Any], members: Mapping[str, Description[Any]]) -> None:
@@ -187,7 +187,7 @@ class Scope:
             if name not in own and index not in counted:
                 raise TypeError(f"{cls.__name__} has no field {name!r}, and no count is named so")
 
-    def _rules_of(self, index: int) -> list[Rule]:
+    def _rules_of(self, index: int) -> list[CorrelationRule]:
         description, name = self.members[index], self.names[index]
         rules = []
         for correlation in description.correlations:
@@ -197,7 +197,7 @@ class Scope:
                     raise TypeError(f"{name}: there is no {correlation.expression.name!r} here")
                 count_index = self.names.index(correlation.expression.name)
             rules.append(
-                Rule(
+                CorrelationRule(
                     index,
                     count_index,
                     correlation,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from struct import error as struct_error
 from typing import Any, Generic, TypeVar
 
-from mqis.wire.ndr.correlation import Scope, Wire
+from mqis.wire.ndr.correlation import MemberScope, Wire
 from mqis.wire.ndr.description import Codec, Description, check_end
 from mqis.wire.ndr.errors import NdrError
 from mqis.wire.ndr.runs import DecodeStep, EncodeStep, layout
@@ -33,7 +33,7 @@ class Parameters(Generic[T]):
     __slots__ = ("_build", "_decoders", "_descriptions", "_encoders", "_lower", "scope")
 
     def __init__(self, cls: type[T], /, **parameters: Description[Any]) -> None:
-        self.scope = Scope(cls, parameters)
+        self.scope = MemberScope(cls, parameters)
         self._descriptions = tuple(parameter.at_top for parameter in parameters.values())
         self._lower = self.scope.lower()
         self._build = self.scope.raise_()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from mqis.wire.ndr.correlation import Scope, Wire
+from mqis.wire.ndr.correlation import MemberScope, Wire
 from mqis.wire.ndr.description import Codec, Conformance, Description, Flat, flat_codec, widest
 from mqis.wire.ndr.runs import DecodeStep, EncodeStep, Run, layout
 from mqis.wire.ndr.stream import ZEROS, Decoder, Encoder
@@ -55,13 +55,13 @@ class Struct(Description[T]):
     A member for which ``cls`` has no field is a count or discriminant that other members name.
     """
 
-    scope: Scope
+    scope: MemberScope
 
     def __init__(self, cls: type[T], /, **members: Description[Any]) -> None:
         super().__init__()
         if not members:
             raise TypeError("a structure has at least one member")
-        object.__setattr__(self, "scope", Scope(cls, members))
+        object.__setattr__(self, "scope", MemberScope(cls, members))
 
     def compile(self, dialect: Dialect) -> Codec:
         codecs = [member.codec_in(dialect) for member in self.scope.members]

@@ -30,7 +30,7 @@ _MAX_INTERFACES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class CaptureInterface:
     """IDB: the link type, snap length and clock of the packets that name it."""
 
     link_type: int
@@ -57,7 +57,7 @@ class _Section:
         self.interface = Struct(order + "HHI")
         self.enhanced = Struct(order + "IIIII")
         self.offset = Struct(order + "q")
-        self.interfaces: list[Interface] = []
+        self.interfaces: list[CaptureInterface] = []
 
 
 def is_pcapng(data: Buffer) -> bool:
@@ -164,9 +164,9 @@ def _simple(data: Buffer, at: int, end: int, number: int, section: _Section) -> 
 
 
 # 8 u16 link type, 10 u16 reserved, 12 u32 snap length, 16 options: u16 code, u16 length, value
-def _interface(data: Buffer, at: int, end: int, section: _Section) -> Interface:
+def _interface(data: Buffer, at: int, end: int, section: _Section) -> CaptureInterface:
     if end - at < 20:
-        section.interfaces.append(Interface(-1, MAX_PACKET))  # later ones keep their numbers
+        section.interfaces.append(CaptureInterface(-1, MAX_PACKET))  # later ones keep their numbers
         raise WireError("an interface description is too short for its fields", at)
     link_type, _, snap_length = section.interface.unpack_from(data, at + 8)
     resolution, offset_s = 10**_MICROSECONDS, 0
@@ -181,4 +181,4 @@ def _interface(data: Buffer, at: int, end: int, section: _Section) -> Interface:
         elif code == _TSOFFSET and length == 8:
             offset_s = int(section.offset.unpack(value)[0])
         where += 4 + length + -length % 4
-    return Interface(link_type, snap_length, resolution, offset_s)
+    return CaptureInterface(link_type, snap_length, resolution, offset_s)

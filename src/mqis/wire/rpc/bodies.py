@@ -84,7 +84,7 @@ class AlterContext(Bind):
     TYPE: ClassVar[PacketType] = PacketType.ALTER_CONTEXT
 
 
-class Result(IntEnum):
+class ContextVerdict(IntEnum):
     """The result of a proposed context."""
 
     ACCEPTANCE = 0
@@ -93,7 +93,7 @@ class Result(IntEnum):
     NEGOTIATE_ACK = 3
 
 
-class Reason(IntEnum):
+class RejectReason(IntEnum):
     """The provider's reason for a rejection; with NEGOTIATE_ACK the field holds feature bits."""
 
     NOT_SPECIFIED = 0
@@ -108,7 +108,7 @@ class ContextResult:
     """The answer to a proposed context; answers come in the order of the proposals."""
 
     result: int
-    reason: int = Reason.NOT_SPECIFIED
+    reason: int = RejectReason.NOT_SPECIFIED
     transfer: SyntaxId = NO_SYNTAX
 
     @classmethod

@@ -69,7 +69,7 @@ _TOWER = Struct(TowerOctets, length=U32, octets=Conformant(U8, size_is="length",
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EndpointEntry:
     """ept_entry_t: a registered endpoint."""
 
     object: Guid
@@ -78,7 +78,10 @@ class Entry:
 
 
 _ENTRY = Struct(
-    Entry, object=GUID, tower=Unique(_TOWER), annotation=VaryingString(MAX_ANNOTATION, wide=False)
+    EndpointEntry,
+    object=GUID,
+    tower=Unique(_TOWER),
+    annotation=VaryingString(MAX_ANNOTATION, wide=False),
 )
 
 
@@ -95,7 +98,7 @@ class LookupAsked:
 @dataclass(frozen=True, slots=True)
 class LookupFound:
     handle: ContextHandle
-    entries: tuple[Entry, ...]
+    entries: tuple[EndpointEntry, ...]
     status: int
 
 

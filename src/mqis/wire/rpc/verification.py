@@ -26,7 +26,7 @@ _END = 0x4000
 _MUST_PROCESS = 0x8000
 
 
-class Command(IntEnum):
+class VerificationCommand(IntEnum):
     BITMASK_1 = 1
     PCONTEXT = 2
     HEADER2 = 3
@@ -45,15 +45,15 @@ class Verification:
 
     def encode(self) -> bytes:
         """Encodes the trailer as a client sends it, with commands that must be processed."""
-        commands: list[tuple[Command, bytes]] = []
+        commands: list[tuple[VerificationCommand, bytes]] = []
         if self.client_header_signing is not None:
             flag = int(self.client_header_signing).to_bytes(4, "little")
-            commands.append((Command.BITMASK_1, flag))
+            commands.append((VerificationCommand.BITMASK_1, flag))
         if self.interface is not None and self.transfer is not None:
             writer = Writer()
             self.interface.encode(writer)
             self.transfer.encode(writer)
-            commands.append((Command.PCONTEXT, writer.getvalue()))
+            commands.append((VerificationCommand.PCONTEXT, writer.getvalue()))
         if self.header is not None:
             ptype, drep, call_id, context_id, opnum = self.header
             writer = Writer()
@@ -62,12 +62,14 @@ class Verification:
             writer.u32(call_id)
             writer.u16(context_id)
             writer.u16(opnum)
-            commands.append((Command.HEADER2, writer.getvalue()))
+            commands.append((VerificationCommand.HEADER2, writer.getvalue()))
         result = Writer()
         result.bytes(SIGNATURE)
         for number, (command, value) in enumerate(commands, 1):
             last = _END if number == len(commands) else 0
-            result.u16(command | last | (0 if command is Command.BITMASK_1 else _MUST_PROCESS))
+            result.u16(
+                command | last | (0 if command is VerificationCommand.BITMASK_1 else _MUST_PROCESS)
+            )
             result.u16(len(value))
             result.bytes(value)
         return result.getvalue()
@@ -93,13 +95,13 @@ def _decode(reader: Reader) -> Verification:
         number, size = reader.u16(), reader.u16()
         value = reader.sub(size, "command")
         command = number & 0x3FFF
-        if command == Command.BITMASK_1:
+        if command == VerificationCommand.BITMASK_1:
             signing = bool(value.u32() & 1)
-        elif command == Command.PCONTEXT:
+        elif command == VerificationCommand.PCONTEXT:
             data = value.bytes(40, "pcontext")
             fields = Fields(data, 0, 40, big_endian=False)
             interface, transfer = SyntaxId.decode(fields), SyntaxId.decode(fields)
-        elif command == Command.HEADER2:
+        elif command == VerificationCommand.HEADER2:
             ptype, drep = value.u32() & 0xFF, value.bytes(4, "drep")
             header = (ptype, drep, value.u32(), value.u16(), value.u16())
         else:  # skipped, unless it must be processed

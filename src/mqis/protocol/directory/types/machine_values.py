@@ -6,7 +6,7 @@ element of PROPID_QM_SITE_IDS (222), which alone is stored.
 
 from __future__ import annotations
 
-from mqis.protocol.directory.service import Service
+from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.directory.types.row import Compute, ObjectLookup, StoredObject
 from mqis.wire.guid import Guid
@@ -62,31 +62,31 @@ def store_first_site(
 
 
 def service_bits(obj: StoredObject, _view: ObjectLookup) -> Value:
-    return Service.of(obj).bits
+    return ServiceAttributes.of(obj).bits
 
 
 def is_router(obj: StoredObject, _view: ObjectLookup) -> Value:
-    return int(Service.of(obj).routing)
+    return int(ServiceAttributes.of(obj).routing)
 
 
 def is_directory_server(obj: StoredObject, _view: ObjectLookup) -> Value:
-    return int(Service.of(obj).directory_server)
+    return int(ServiceAttributes.of(obj).directory_server)
 
 
 def store_service(value: Value, _before: Properties, _given: Properties) -> dict[int, PropVariant]:
     assert isinstance(value, int)
-    return Service.from_bits(value).as_properties()
+    return ServiceAttributes.from_bits(value).as_properties()
 
 
 def store_routing(value: Value, before: Properties, _given: Properties) -> dict[int, PropVariant]:
-    return Service.of_properties(before).with_routing(value == 1).as_properties()
+    return ServiceAttributes.of_properties(before).with_routing(value == 1).as_properties()
 
 
 def store_directory_server(
     value: Value, before: Properties, given: Properties
 ) -> dict[int, PropVariant]:
     """Stores 228. Clients send 210 as well (3.2.6.1.1), which says the kind of directory server."""
-    service = Service.of_properties(before)
+    service = ServiceAttributes.of_properties(before)
     if not (value == 1 and PropId.QM_SERVICE in given and service.role is not None):
         service = service.with_directory_server(value == 1)
     return service.as_properties()

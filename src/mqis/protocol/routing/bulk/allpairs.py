@@ -21,7 +21,7 @@ _BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Routes:
+class AllPairsRoutes:
     """``distance[s, d]`` and ``next_hop[s, d]``; both ``UNREACHABLE`` if there is no route."""
 
     graph: SiteGraph
@@ -29,13 +29,13 @@ class Routes:
     next_hop: Vertices
 
 
-def all_pairs(graph: SiteGraph) -> Routes:
+def all_pairs(graph: SiteGraph) -> AllPairsRoutes:
     distance = np.empty((graph.count, graph.count), dtype=np.int64)
     next_hop = np.empty((graph.count, graph.count), dtype=np.int32)
     for begin in range(0, graph.count, _BLOCK):
         block = np.arange(begin, min(begin + _BLOCK, graph.count))
         distance[:, block], next_hop[:, block] = routes_to(graph, block)
-    return Routes(graph, distance, next_hop)
+    return AllPairsRoutes(graph, distance, next_hop)
 
 
 def routes_to(graph: SiteGraph, destinations: npt.ArrayLike) -> tuple[Ints, Vertices]:
@@ -76,7 +76,7 @@ def routes_from(graph: SiteGraph, roots: npt.ArrayLike) -> tuple[Ints, Vertices]
     return far, hop
 
 
-def from_roots(routes: Routes, roots: npt.ArrayLike) -> tuple[Ints, Vertices]:
+def from_roots(routes: AllPairsRoutes, roots: npt.ArrayLike) -> tuple[Ints, Vertices]:
     """The result of ``routes_from`` taken from all pairs: the smallest hop of nearest roots."""
     own = np.atleast_1d(np.asarray(roots, dtype=np.int64))
     never = np.iinfo(np.int64).max

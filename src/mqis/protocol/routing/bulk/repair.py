@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mqis.protocol.routing.bulk.allpairs import Routes
-from mqis.protocol.routing.bulk.sitegraph import Ints, Rows, Vertices
+from mqis.protocol.routing.bulk.allpairs import AllPairsRoutes
+from mqis.protocol.routing.bulk.sitegraph import AdjacencyRows, Ints, Vertices
 from mqis.protocol.routing.table import UNREACHABLE
 
 _NEVER = np.iinfo(np.int64).max // 2
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RouteChanges:
     """The pairs of sites whose route has changed, with the old and new routes."""
 
     source: Vertices
@@ -58,7 +58,7 @@ class EdgeCosts:
 class Repair:
     """Computes many what-ifs over the same routes, with shared arrays."""
 
-    def __init__(self, routes: Routes) -> None:
+    def __init__(self, routes: AllPairsRoutes) -> None:
         self.routes = routes
         self._rows = routes.graph.rows
         self._count = routes.graph.count
@@ -69,7 +69,7 @@ class Repair:
         # The position of an affected pair plus one; all zeros between two repairs.
         self._position = np.zeros_like(self._next_hop)
 
-    def after(self, edges: EdgeCosts) -> Changes:
+    def after(self, edges: EdgeCosts) -> RouteChanges:
         here = np.concatenate((edges.first, edges.second))
         there = np.concatenate((edges.second, edges.first))
         edge, towards = np.nonzero(self.routes.next_hop[here] == there[:, np.newaxis])
@@ -81,7 +81,7 @@ class Repair:
         finally:
             self._position[pair] = 0
 
-    def _changed_rows(self, here: Vertices, there: Vertices, cost: Ints) -> Rows:
+    def _changed_rows(self, here: Vertices, there: Vertices, cost: Ints) -> AdjacencyRows:
         """The rows with the new costs; a removed edge costs ``_NEVER``."""
         costs = self._rows.cost.copy()
         both = np.concatenate((cost, cost))
@@ -89,9 +89,9 @@ class Repair:
             begin, end = self._rows.start[vertex], self._rows.start[vertex + 1]
             slot = begin + np.searchsorted(self._rows.neighbour[begin:end], neighbour)
             costs[slot] = new or _NEVER
-        return Rows(self._rows.start, self._rows.neighbour, costs)
+        return AdjacencyRows(self._rows.start, self._rows.neighbour, costs)
 
-    def _settle(self, pair: Ints, rows: Rows) -> Changes:
+    def _settle(self, pair: Ints, rows: AdjacencyRows) -> RouteChanges:
         source, destination = pair // self._count, pair % self._count
         owner, edge = rows.spread(source)
         near, cost = self._neighbour[edge], rows.cost[edge]
@@ -108,7 +108,7 @@ class Repair:
         tight = (offer == best[owner]) & (offer < _NEVER)
         hop = _least(np.where(tight, near, len(rows.start)), begin)
         gone = best >= _NEVER
-        return Changes(
+        return RouteChanges(
             source.astype(np.int32),
             destination.astype(np.int32),
             self._distance[pair],
@@ -118,7 +118,7 @@ class Repair:
         )
 
 
-def above(pair: Ints, rows: Rows, next_hop: Vertices, position: Vertices) -> Ints:
+def above(pair: Ints, rows: AdjacencyRows, next_hop: Vertices, position: Vertices) -> Ints:
     """Finds these pairs and all whose paths lead through them; marks them in ``position``.
 
     ``rows`` lists for each site at least all sites that may have it as next hop.

@@ -58,13 +58,13 @@ class SiteGraph:
         return fresh
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> AdjacencyRows:
         edge = self.is_edge
-        return Rows.of(self.count, self.first[edge], self.second[edge], self.cost[edge])
+        return AdjacencyRows.of(self.count, self.first[edge], self.second[edge], self.cost[edge])
 
 
 @dataclass(frozen=True)
-class Rows:
+class AdjacencyRows:
     """The neighbours of ``v``, ascending, are ``neighbour[start[v]:start[v + 1]]``."""
 
     start: Ints
@@ -72,7 +72,7 @@ class Rows:
     cost: Ints
 
     @classmethod
-    def of(cls, count: int, first: Vertices, second: Vertices, cost: Ints) -> Rows:
+    def of(cls, count: int, first: Vertices, second: Vertices, cost: Ints) -> AdjacencyRows:
         here, there = np.concatenate((first, second)), np.concatenate((second, first))
         order = np.lexsort((there, here))
         start = np.zeros(count + 1, dtype=np.int64)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mqis.protocol.routing.bulk.allpairs import Routes, from_roots
+from mqis.protocol.routing.bulk.allpairs import AllPairsRoutes, from_roots
 from mqis.protocol.routing.bulk.gates import Roots
-from mqis.protocol.routing.bulk.sitegraph import Ints, Rows, Vertices
+from mqis.protocol.routing.bulk.sitegraph import AdjacencyRows, Ints, Vertices
 from mqis.protocol.routing.table import UNREACHABLE
 
 #: Destinations per block, which bounds the memory.
@@ -24,19 +24,19 @@ _BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Walks:
+class GateWalks:
     """All routes from gate to gate, by pair."""
 
-    routes: Routes
+    routes: AllPairsRoutes
     roots: Sequence[Roots]
     hop: Vertices
     #: The cost of all links on the route; UNREACHABLE if it does not arrive.
     cost: Ints
     #: For each site, the sites that may send to it.
-    before: Rows
+    before: AdjacencyRows
 
     @classmethod
-    def of(cls, routes: Routes, roots: Sequence[Roots]) -> Walks:
+    def of(cls, routes: AllPairsRoutes, roots: Sequence[Roots]) -> GateWalks:
         count = routes.graph.count
         hop = np.empty((count, count), dtype=np.int32)
         cost = np.empty((count, count), dtype=np.int64)
@@ -54,7 +54,7 @@ class Walks:
         return entries(self.routes, self.roots, pair)[1]
 
 
-def entries(routes: Routes, roots: Sequence[Roots], pair: Ints) -> tuple[Vertices, Ints]:
+def entries(routes: AllPairsRoutes, roots: Sequence[Roots], pair: Ints) -> tuple[Vertices, Ints]:
     """The hops of these pairs, and the costs of these hops."""
     count = routes.graph.count
     source, destination = pair // count, pair % count
@@ -78,7 +78,7 @@ def _groups(source: Ints, special: npt.NDArray[np.bool_]) -> Iterator[tuple[int,
         yield int(site), picked[first:last]
 
 
-def _special(routes: Routes, own: Roots, site: int, destination: Ints) -> tuple[Ints, Ints]:
+def _special(routes: AllPairsRoutes, own: Roots, site: int, destination: Ints) -> tuple[Ints, Ints]:
     """Hops and costs of a site whose gate has other sites too, or that has no gate."""
     if not own:
         here = destination == site
@@ -126,7 +126,7 @@ def walk_on(pair: Ints, hop: Vertices, step: Ints, position: Vertices, known: In
     return np.where(lost, UNREACHABLE, cost)[:number]
 
 
-def _before(routes: Routes, roots: Sequence[Roots]) -> Rows:
+def _before(routes: AllPairsRoutes, roots: Sequence[Roots]) -> AdjacencyRows:
     rows, count = routes.graph.rows, routes.graph.count
     found: list[set[int]] = [set() for _ in range(count)]
     for holder, own in enumerate(roots):
@@ -135,4 +135,4 @@ def _before(routes: Routes, roots: Sequence[Roots]) -> Rows:
                 found[near].add(holder)
     start = np.cumsum([0, *map(len, found)])
     flat = np.array([s for holders in found for s in sorted(holders)], dtype=np.int32)
-    return Rows(start, flat, np.zeros(len(flat), dtype=np.int64))
+    return AdjacencyRows(start, flat, np.zeros(len(flat), dtype=np.int64))

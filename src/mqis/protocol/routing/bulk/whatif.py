@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mqis.protocol.routing.bulk.allpairs import Routes
+from mqis.protocol.routing.bulk.allpairs import AllPairsRoutes
 from mqis.protocol.routing.bulk.gates import Gates, Roots
-from mqis.protocol.routing.bulk.repair import Changes, EdgeCosts, Repair, above
+from mqis.protocol.routing.bulk.repair import EdgeCosts, Repair, RouteChanges, above
 from mqis.protocol.routing.bulk.sitegraph import Ints, SiteGraph, Vertices
-from mqis.protocol.routing.bulk.walks import Walks, entries, walk_on
+from mqis.protocol.routing.bulk.walks import GateWalks, entries, walk_on
 from mqis.protocol.routing.table import UNREACHABLE
 
 
@@ -36,7 +36,7 @@ class Impact:
     worst: int
 
     @classmethod
-    def of(cls, number: int, changes: Changes) -> Impact:
+    def of(cls, number: int, changes: RouteChanges) -> Impact:
         more = changes.dearer_by
         worst = int(more.max(initial=0))
         return cls(number, len(changes), len(changes.unreachable), int(more.sum()), worst)
@@ -45,7 +45,7 @@ class Impact:
 class WhatIf:
     """What-ifs over one set of routes. Without ``gates`` every site has one of its own."""
 
-    def __init__(self, routes: Routes, gates: Gates | None = None) -> None:
+    def __init__(self, routes: AllPairsRoutes, gates: Gates | None = None) -> None:
         self._routes = routes
         self._graph = routes.graph
         self._repair = Repair(routes)
@@ -54,7 +54,7 @@ class WhatIf:
         self._roots = own if gates is None else gates.roots()
         self._plain = self._roots == own
 
-    def without(self, links: npt.ArrayLike = (), gates: Collection[int] = ()) -> Changes:
+    def without(self, links: npt.ArrayLike = (), gates: Collection[int] = ()) -> RouteChanges:
         """The pairs whose route changes without these links (by number) and gates."""
         given = np.atleast_1d(np.asarray(links, dtype=np.int64))
         repaired = self._repair.after(edges_without(self._graph, given))
@@ -79,22 +79,22 @@ class WhatIf:
     # --- from gate to gate ------------------------------------------------------------------------
 
     @cached_property
-    def _walks(self) -> Walks:
-        return Walks.of(self._routes, self._roots)
+    def _walks(self) -> GateWalks:
+        return GateWalks.of(self._routes, self._roots)
 
     @cached_property
     def _scratch(self) -> tuple[Ints, Vertices, Vertices]:
         routes = self._routes
         return routes.distance.copy(), routes.next_hop.copy(), np.zeros_like(routes.next_hop)
 
-    def _walked(self, repaired: Changes, moved: Mapping[int, Roots]) -> Changes:
+    def _walked(self, repaired: RouteChanges, moved: Mapping[int, Roots]) -> RouteChanges:
         roots = [moved.get(site, own) for site, own in enumerate(self._roots)]
         distance, next_hop, position = self._scratch
         changed = repaired.source, repaired.destination
         distance[changed], next_hop[changed] = repaired.new_distance, repaired.new_next
         try:
             pair = self._candidates(repaired, moved)
-            new = Routes(self._graph, distance, next_hop)
+            new = AllPairsRoutes(self._graph, distance, next_hop)
             hop, step = entries(new, roots, pair)
             known_hop, known_step = self._walks.hop[pair], self._walks.step(pair)
             starts = pair[(hop != known_hop) | (step != known_step)]
@@ -106,7 +106,7 @@ class WhatIf:
         finally:
             distance[changed], next_hop[changed] = repaired.old_distance, repaired.old_next
 
-    def _candidates(self, repaired: Changes, moved: Mapping[int, Roots]) -> Ints:
+    def _candidates(self, repaired: RouteChanges, moved: Mapping[int, Roots]) -> Ints:
         """The pairs whose next hop may have changed, because tables or gates did."""
         count = self._graph.count
         found = [np.zeros(0, dtype=np.int64)]
@@ -123,8 +123,8 @@ class WhatIf:
         return np.unique(np.concatenate(found))
 
     def _changes(
-        self, pair: Ints, new: Routes, roots: Sequence[Roots], position: Vertices
-    ) -> Changes:
+        self, pair: Ints, new: AllPairsRoutes, roots: Sequence[Roots], position: Vertices
+    ) -> RouteChanges:
         count = self._graph.count
         position[pair] = np.arange(1, len(pair) + 1)
         hop, step = entries(new, roots, pair)
@@ -132,7 +132,7 @@ class WhatIf:
         known = self._walks.cost[pair]
         had = np.flatnonzero((cost != UNREACHABLE) | (known != UNREACHABLE))
         pair, hop, cost, known = pair[had], hop[had], cost[had], known[had]
-        return Changes(
+        return RouteChanges(
             (pair // count).astype(np.int32),
             (pair % count).astype(np.int32),
             known,

@@ -19,7 +19,7 @@ from mqis.server.replication import ReplicationService
 Read = Callable[[ReplicationService], float]
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     GAUGE = "gauge"
     COUNTER = "counter"
     HISTOGRAM = "histogram"
@@ -30,7 +30,7 @@ class Metric:
     """A metric; ``name`` is without the suffixes that counters and histograms get."""
 
     group: str
-    kind: Kind
+    kind: MetricKind
     name: str
     help: str
     labels: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Metric:
     @property
     def exported(self) -> str:
         """The name in queries; for a histogram, the common prefix of its three series."""
-        return f"{self.name}_total" if self.kind is Kind.COUNTER else self.name
+        return f"{self.name}_total" if self.kind is MetricKind.COUNTER else self.name
 
 
 #: The values of one metric: pairs of label values, in the order of the metric, and a value.
@@ -56,7 +56,7 @@ _all: list[Metric] = []
 
 
 def _metric(
-    group: str, kind: Kind, name: str, help_: str, *labels: str, read: Read | None = None
+    group: str, kind: MetricKind, name: str, help_: str, *labels: str, read: Read | None = None
 ) -> Metric:
     metric = Metric(group, kind, f"mqis_{name}", help_, labels, read)
     _all.append(metric)
@@ -64,15 +64,15 @@ def _metric(
 
 
 def _gauge(group: str, name: str, help_: str, *labels: str) -> Metric:
-    return _metric(group, Kind.GAUGE, name, help_, *labels)
+    return _metric(group, MetricKind.GAUGE, name, help_, *labels)
 
 
 def _counter(group: str, name: str, help_: str, *labels: str, read: Read | None = None) -> Metric:
-    return _metric(group, Kind.COUNTER, name, help_, *labels, read=read)
+    return _metric(group, MetricKind.COUNTER, name, help_, *labels, read=read)
 
 
 def _histogram(group: str, name: str, help_: str, *labels: str) -> Metric:
-    return _metric(group, Kind.HISTOGRAM, name, help_, *labels)
+    return _metric(group, MetricKind.HISTOGRAM, name, help_, *labels)
 
 
 # --- the server -----------------------------------------------------------------------------------

@@ -22,15 +22,15 @@ from prometheus_client.registry import Collector
 
 from mqis.runtime.histogram import Histogram
 from mqis.server.monitoring.gather import status_in
-from mqis.server.monitoring.metrics.catalogue import Kind, Metric, Samples
+from mqis.server.monitoring.metrics.catalogue import Metric, MetricKind, Samples
 from mqis.server.monitoring.metrics.values import families
 from mqis.server.monitoring.sources import Sources
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
-_FAMILIES: dict[Kind, type[GaugeMetricFamily | CounterMetricFamily]] = {
-    Kind.GAUGE: GaugeMetricFamily,
-    Kind.COUNTER: CounterMetricFamily,
+_FAMILIES: dict[MetricKind, type[GaugeMetricFamily | CounterMetricFamily]] = {
+    MetricKind.GAUGE: GaugeMetricFamily,
+    MetricKind.COUNTER: CounterMetricFamily,
 }
 
 
@@ -53,7 +53,7 @@ class ServerCollector(Collector):
 
 def exposed(metric: Metric, samples: Samples) -> Exposed:
     labels = list(metric.labels)
-    if metric.kind is Kind.HISTOGRAM:
+    if metric.kind is MetricKind.HISTOGRAM:
         histogram = HistogramMetricFamily(metric.name, metric.help, labels=labels)
         for values, counted in samples:
             assert isinstance(counted, Histogram)
