@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,8 @@ def test_the_defaults_of_both_are_the_same() -> None:
 
 @pytest.mark.parametrize("name", SAME)
 def test_a_key_with_the_name_of_a_setting_sets_it(name: str) -> None:
-    section = replace(ReplicationSection(), **{name: 7})
+    chosen: dict[str, Any] = {name: 7}
+    section = replace(ReplicationSection(), **chosen)
     assert getattr(settings_of(section), name) == 7
 
 
