@@ -20,8 +20,8 @@ def test_the_defaults_of_both_are_the_same() -> None:
 
 @pytest.mark.parametrize("name", SAME)
 def test_a_key_with_the_name_of_a_setting_sets_it(name: str) -> None:
-    chosen: dict[str, Any] = {name: 7}
-    section = replace(ReplicationSection(), **chosen)
+    keys: dict[str, Any] = {name: 7}
+    section = replace(ReplicationSection(), **keys)
     assert getattr(settings_of(section), name) == 7
 
 
