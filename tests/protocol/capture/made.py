@@ -49,7 +49,7 @@ def rows_of(frames: Iterable[bytes], limits: Limits | None = None) -> list[Row]:
 
 
 def told(rows: Iterable[Row]) -> list[tuple[str, str | None]]:
-    """What rows are, and what is wrong with them."""
+    """The kind and the error of each row."""
     return [(row.kind, row.error) for row in rows]
 
 
