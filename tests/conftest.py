@@ -1,4 +1,4 @@
-"""What every test run loads."""
+"""Plugins and settings of every test run."""
 
 from __future__ import annotations
 

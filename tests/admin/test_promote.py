@@ -92,7 +92,7 @@ async def two_backups(site: Site, stack: AsyncExitStack) -> dict[str, DirectoryS
 
 
 def test_a_backup_takes_the_place_of_a_lost_psc(tmp_path: Path) -> None:
-    """Where only signed messages count; the other backup and the lost one follow it."""
+    """With signatures required, the other backup and the lost PSC accept the promoted one."""
 
     async def run() -> None:
         site = Site(tmp_path, signing="require", recovery_wait_s=1)
@@ -143,7 +143,7 @@ def test_a_backup_takes_the_place_of_a_lost_psc(tmp_path: Path) -> None:
 
 
 def believe(file: Path, seed: Path) -> None:
-    """What the operator does on another server: a line in the place of the older one."""
+    """Replaces the older seed line of a server by the new one, as an operator does."""
     config = read(file)
     line = seed.read_text().strip()
     name = line.partition(" ")[0]

@@ -19,7 +19,7 @@ _METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 
 
 def audits(node: ast.AST) -> bool:
-    """Whether it writes a line."""
+    """Returns whether a node is a call that writes an audit line."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)

@@ -40,7 +40,7 @@ def is_number(node: ast.AST | None, least: int = 0) -> bool:
 
 
 def adds_a_number(node: ast.AST) -> bool:
-    """Whether a literal is added anywhere within an expression."""
+    """Returns whether a literal is added anywhere within an expression."""
     return any(
         isinstance(part, ast.BinOp)
         and isinstance(part.op, ast.Add)
@@ -100,7 +100,7 @@ def call_problem(node: ast.Call) -> str | None:
 
 
 def layout_problems(tree: ast.AST) -> Iterator[str]:
-    """What in a module reads or writes bytes by their place."""
+    """The places in a module that read or write bytes at fixed offsets."""
     for node in ast.walk(tree):
         found = list(assigned_offsets(node))
         if "struct" in imported(node):

@@ -90,7 +90,7 @@ def use_problem(node: ast.AST, clocks: set[str]) -> str | None:
 
 
 def problems(source: str, module: str, *, is_package: bool = False) -> list[str]:
-    """What in ``source`` is not allowed in ``module``, with its line."""
+    """The constructs in ``source`` that are not allowed in ``module``, with their lines."""
     layer = ".".join(module.split(".")[:2])
     package = module if is_package else module.rpartition(".")[0]
     tree = ast.parse(source)

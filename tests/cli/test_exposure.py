@@ -1,4 +1,4 @@
-"""What a server shows to others: where it listens, and what its process and its logs tell."""
+"""The exposure of a server: its listening addresses, and what its process and its logs reveal."""
 
 from __future__ import annotations
 

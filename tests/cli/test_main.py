@@ -1,4 +1,4 @@
-"""What every command has in common: errors, statuses, configuration, pipes."""
+"""The behaviour that all commands share: errors, exit statuses, configuration, pipes."""
 
 from __future__ import annotations
 

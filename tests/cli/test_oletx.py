@@ -27,7 +27,7 @@ class Listening:
         self.mapper_port = mapper_port
 
     def stop(self) -> list[str]:
-        """What it has said since it was ready."""
+        """Stops the listener and returns the lines that it printed since it was ready."""
         self.listener.send_signal(signal.SIGTERM)
         out, _ = self.listener.communicate(timeout=DEADLINE_S)
         return out.splitlines()

@@ -96,7 +96,7 @@ def test_ready_line_reread_and_end(demo_store: Path, tmp_path: Path) -> None:
 
 
 def test_an_end_under_load_loses_nothing(demo_store: Path, tmp_path: Path) -> None:
-    """What was acknowledged before SIGTERM is there afterwards, and the exit status is 0."""
+    """Changes acknowledged before SIGTERM are there afterwards, and the exit status is 0."""
     prepare(tmp_path, demo_store)
     with serving(tmp_path, "--json") as server:
         port = server.ready["port"]

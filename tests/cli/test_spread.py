@@ -32,7 +32,7 @@ app = typer.Typer()
 def plain(
     word: str, *, shared: Shared, json: Annotated[bool, typer.Option("--json")] = False
 ) -> None:
-    """What it does."""
+    """Prints its arguments."""
     typer.echo(f"{word} {shared} {json}")
 
 
@@ -60,7 +60,7 @@ def test_fields_of_a_base_come_first() -> None:
 
 def test_help_and_limits_are_those_of_the_field() -> None:
     shown = told("plain", "--help")
-    assert "What it does." in shown
+    assert "Prints its arguments." in shown
     assert "How high." in shown
     assert "--shared" not in shown
     assert "greater than or equal to" in " ".join(told("plain", "w", "--level", "0").split())

@@ -381,7 +381,7 @@ def test_every_level_and_provider(server: Running, level: str, provider: str) ->
 @pytest.mark.req("SEC-5-01")
 @pytest.mark.parametrize("level", ["connect", "packet"])
 def test_below_integrity_a_user_is_nobody(server: Running, level: str) -> None:
-    """What everybody may read can be read; a site that only users may read cannot."""
+    """The caller is anonymous: it reads a public queue, but no site that only users may read."""
     for options, code in ((("queue", "ams-app1\\orders"), 0), (("site", "Berlin"), 1)):
         assert asked(server, "get", *options, "--level", level, user=ALICE).exit_code == code
 
@@ -439,7 +439,7 @@ def test_a_wrong_command_line_is_status_2(arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.req("MQDS-1.5-03")
 def test_a_server_that_does_not_prove_itself(demo_store: Path, tmp_path: Path) -> None:
-    """Who asked for a proof is told; who goes on without it is served."""
+    """A client that asks for server authentication fails; one with --no-verify is served."""
     prepare(tmp_path, demo_store, CONFIG + 'gss = "none"\n')
     with serving(tmp_path, "--json") as running:
         result = asked(running, "get", "site", "Berlin", user=ALICE)

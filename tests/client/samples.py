@@ -160,7 +160,7 @@ def on_the_wire(row: dict[str, str]) -> PropVariant:
 
 
 def properties(kind: str, operation: str, *without: int) -> dict[int, PropVariant]:
-    """What the tables say that an event carries of a populated element."""
+    """The properties that, by the tables, an event carries for a populated element."""
     return {
         int(row["propid"]): on_the_wire(row)
         for row in rows(kind, operation)

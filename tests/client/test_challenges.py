@@ -63,7 +63,7 @@ def key() -> tuple[int, int, int]:
 
 @dataclass
 class Challenged:
-    """What a scripted server learned by its callback."""
+    """The answer and context that a scripted server got from its callback."""
 
     answer: dscomm.ChallengeAnswer | None = None
     context: int = 0

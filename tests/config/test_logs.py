@@ -1,4 +1,4 @@
-"""What a server logs: one line an event, whatever the event holds."""
+"""The logs of a server: one line per event, whatever the event contains."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ def blocks(text: str, language: str = "") -> list[str]:
 
 
 def commands(text: str) -> Iterator[str]:
-    """What a reader would type, continued lines joined.
+    """The commands that a reader would type, with continued lines joined.
 
-    All of an ``sh`` block; of one without a name what follows a prompt, or begins with us.
+    All lines of an ``sh`` block; in an unnamed block, lines with a prompt, ``mqis`` or ``make``.
     """
     for block in blocks(text, "sh"):
         yield from block.replace("\\\n", " ").splitlines()

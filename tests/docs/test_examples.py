@@ -18,7 +18,7 @@ def script(text: str, *wanted: str) -> str:
 
 @pytest.fixture(scope="module")
 def tour(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What docs/commands.md begins with: a directory in a file."""
+    """The directory file with which docs/commands.md begins."""
     directory = tmp_path_factory.mktemp("tour")
     done = run(script(text_of("commands.md"), "mqis tour", "mqis lookup"), directory)
     assert "ams-app1\\audit" in done.stdout

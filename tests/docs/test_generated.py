@@ -1,4 +1,4 @@
-"""What tools write into docs/ is of this code."""
+"""The generated pages in docs/ are up to date with the code."""
 
 from __future__ import annotations
 

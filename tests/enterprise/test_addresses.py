@@ -1,4 +1,4 @@
-"""Where servers listen: addresses of their own, one for all, and ports that are taken."""
+"""Listening addresses of servers: one per server, one for all, and ports that are in use."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def until_healthy(server: Running, *, healthy: bool) -> list[str]:
 
 
 class Stalls:
-    """How long the event loop of a server stood still, seen from outside.
+    """Measures from outside for how long the event loop of a server was blocked.
 
     A path that does not exist is answered by the loop alone, without the store.
     """

@@ -105,7 +105,7 @@ class Tap:
             task.add_done_callback(self._tasks.discard)
 
     def messages(self) -> list[UserMessage]:
-        """What was sent to queues, in order; session set-up left out."""
+        """The messages sent to queues, in order, without the session set-up."""
         found = []
         for stream in self._streams:
             at = 0

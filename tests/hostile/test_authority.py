@@ -117,7 +117,7 @@ def certificate(number: int, size: int = 300) -> bytes:
 
 
 def users_of(served: Served, sid: Sid) -> int:
-    """How many certificates the directory has under an account."""
+    """The number of certificates that the directory has for an account."""
     with served.world.store.read() as view:
         found = list(view.having(ObjectType.USER, PropId.U_SID, sid.to_bytes()))
     lists = [user.value(PropId.U_SIGN_CERT) for user in found]

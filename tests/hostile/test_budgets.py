@@ -96,7 +96,7 @@ def honest(running: Running) -> DCERPC_v5:
 
 
 def is_served(dce: DCERPC_v5) -> bool:
-    """Whether a caller gets a handle, a property and a lookup."""
+    """Returns whether a caller gets a handle, a property and a lookup."""
     call = mqds.S_DSValidateServer()
     call["pguidEnterpriseId"] = bytes(16)
     call["fSetupMode"] = call["dwClientBuffMaxSize"] = call["dwClientBuffSize"] = 0
@@ -109,7 +109,7 @@ def is_served(dce: DCERPC_v5) -> bool:
 
 
 def taken(attacker: Attacker, tries: int) -> int:
-    """How many context handles a connection gets."""
+    """The number of context handles that a connection gets."""
     for count in range(tries):
         try:
             attacker.validate()
@@ -128,7 +128,7 @@ def heard(attackers: list[Attacker], least: int) -> list[Attacker]:
 
 
 def reads_until_answered(greedy: Attacker, reader: Attacker) -> int:
-    """How many reads are answered before the call of another connection is."""
+    """The number of reads that are answered before the call of another connection is."""
     call = get_props(reader.auth, PATH, (103, 108))
     opnum, stub, count = call.opnum, call.getData(), 0
     while not greedy.has_answer():

@@ -1,7 +1,7 @@
-"""What a backup controller can do that an attacker has taken over, key and all.
+"""Limits of an attacker who has taken over a backup controller, its key included.
 
-It asks the authorities through its own queue manager, with its own signature, and checks nobody's
-rights: what they still refuse is what such an attacker cannot have.
+It sends requests to the authorities through its own queue manager, with its own signature, and
+checks no rights. Only what the authorities still refuse is out of such an attacker's reach.
 """
 
 from __future__ import annotations

@@ -494,7 +494,7 @@ def connected(url: str) -> socket.socket:
 
 
 def ends(raw: socket.socket) -> bool:
-    """Whether the console cuts it off."""
+    """Returns whether the console closes the connection."""
     raw.settimeout(DEADLINE_S)
     try:
         while raw.recv(1 << 16):

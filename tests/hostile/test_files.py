@@ -1,4 +1,4 @@
-"""What other users of the computer can read, and what a stranger's backup can do."""
+"""Files are safe from other users of the computer, and from a stranger's backup."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def forged(tmp_path: Path) -> Forged:
 
 
 def refusal(backup: Path) -> str:
-    """What 'mqis restore' says; it leaves nothing behind."""
+    """The error of 'mqis restore', which must leave no files behind."""
     home = backup.parent / "home"
     error = run("restore", backup, "--config", home / "mqis.toml").exception
     assert isinstance(error, BackupError), error

@@ -76,7 +76,7 @@ def backup(site: Site) -> Path:
 
 
 async def with_remote(pec: DirectoryServer, work: Callable[[Remote], object]) -> object:
-    """What a command does that logs on as Bob, who has an account and no rights."""
+    """Runs ``work`` as a command does that logs on as Bob, who has an account and no rights."""
     initiator = PyspnegoInitiator(Account("bob", "LAB", PASSWORD))
     credentials = Credentials(initiator, AuthType.NTLM, AuthLevel.PRIVACY, "host/pec1")
     address = ServerAddress("127.0.0.1", pec.ready.port)

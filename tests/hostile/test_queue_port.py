@@ -69,7 +69,7 @@ async def hang_up(ends: list[Ends]) -> None:
 
 
 async def ended(reader: asyncio.StreamReader, within_s: float) -> bool:
-    """Whether the server closes a connection on which it has nothing to say."""
+    """Returns whether the server closes a connection without sending anything."""
     try:
         async with asyncio.timeout(within_s):
             return await reader.read(1) == b""

@@ -147,7 +147,7 @@ async def _delete(server: DirectoryServer, path: str) -> None:
 
 
 async def _forget_answers(pec: DirectoryServer, psc: DirectoryServer) -> None:
-    """What happens in a day with some hundred requests, in a second with one."""
+    """Makes the PEC forget its answers at once, not after a day and some hundred requests."""
     machine = _node(pec).replication
     kept, machine.settings = machine.settings, replace(machine.settings, reply_memory_s=0.0)
     machine.memory.answers = 255

@@ -45,7 +45,7 @@ administrator = true
 
 
 def tells_key(store: Path) -> bool:
-    """Whether the new directory has the key of its first server, so that others can verify it."""
+    """Returns whether the new directory has the public key of its first server."""
     with closing(open_store(str(store))) as opened, opened.read() as view:
         machine = view.find(ObjectType.MACHINE, "pec1")
         return machine is not None and bool(machine.value(PropId.QM_SIGN_PKS))

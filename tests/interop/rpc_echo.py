@@ -180,7 +180,7 @@ ECHO = InterfaceDescription(
 
 
 class EchoService(TypedService):
-    """What Samba's own server answers."""
+    """A service that answers as Samba's own echo server does."""
 
     #: How calls came: level, whether in NDR64, whether big-endian.
     seen: ClassVar[set[tuple[int, bool, bool]]] = set()

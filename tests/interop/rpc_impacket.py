@@ -32,7 +32,7 @@ __all__ = ["NDR20", "NDR64", "NULL", "DCERPCException"]
 
 
 def uuid_of(syntax: SyntaxId) -> bytes:
-    """What impacket binds: the UUID and the version."""
+    """The UUID and version of a syntax, in the form that impacket binds."""
     version = syntax.major | syntax.minor << 16
     return syntax.uuid.raw + version.to_bytes(4, "little")
 

@@ -22,7 +22,7 @@ _CLIENT, _SERVER = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
 
 @dataclass(slots=True)
 class Conversation:
-    """What one connection carried, in order: (whether the client sent it, bytes)."""
+    """The bytes of one connection, in order: (whether the client sent them, bytes)."""
 
     client_port: int
     parts: list[tuple[bool, bytes]] = field(default_factory=list)

@@ -44,7 +44,7 @@ def _listening() -> bool:
 
 @contextmanager
 def samba_server(directory: Path, start_s: float = DEADLINE_S) -> Iterator[tuple[str, int]]:
-    """Where Samba's endpoint mapper listens, for as long as the block takes."""
+    """Runs Samba's server during the block, and yields the address of its endpoint mapper."""
     missing = [str(path) for path in (DCERPCD, SMBD) if not path.exists()]
     if missing:
         raise Unavailable(f"{missing[0]} is not there (Debian: samba)")

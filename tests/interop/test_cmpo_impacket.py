@@ -40,7 +40,7 @@ TCP = b"\x08\0\0\0\x01\0\0\0"
 
 
 class DCERPCSessionError(DCERPCException):  # type: ignore[misc]
-    """What impacket makes of results; it looks for this name."""
+    """The exception that impacket raises for results; it looks for this name."""
 
     def __init__(self, error_code: int, packet: Any) -> None:
         super().__init__(error_code=error_code, packet=packet)

@@ -1,4 +1,4 @@
-"""What a Negotiate client gets that can do less than the server; found by Samba's tests."""
+"""A Negotiate client that supports less than the server is served; a case from Samba's tests."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class Capture:
         return done.stdout
 
     def complaints(self) -> list[tuple[list[str], list[str]]]:
-        """What kind of PDUs tshark says something about, and what."""
+        """The kinds of PDUs that tshark complains about, with its complaints."""
         return [
             (frame["dcerpc.pkt_type"], frame["_ws.expert.message"])
             for frame in self.frames
@@ -129,7 +129,7 @@ class Capture:
         return [int(value, 0) for value in self.field(name, packet_type)]
 
     def types(self) -> list[tuple[bool, int]]:
-        """Who sent what, fragments taken together: (client, packet type)."""
+        """The sender and packet type of each PDU, fragments merged: (client, packet type)."""
         found = [
             (frame["tcp.dstport"] == [str(SERVER_PORT)], int(type_), call)
             for frame in self.frames
@@ -141,7 +141,7 @@ class Capture:
 
 
 def capture(path: Path, scene: Callable[[Host, int], Awaitable[None]], mapper: bool) -> Capture:
-    """What ``scene`` says through a proxy whose port it gets."""
+    """The traffic of ``scene``, recorded through a proxy whose port it gets."""
 
     async def run() -> Recorder:
         async with hosted() as host:

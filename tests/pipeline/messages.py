@@ -1,4 +1,4 @@
-"""What journals say of messages, computed one record after another: tables have to say the same."""
+"""Facts about messages, computed from journals record by record; the tables must equal them."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def broken(tables: TableDirectory, batches: Path) -> None:
 
 
 def check_divergence(tables: TableDirectory, enterprise: Enterprise) -> None:
-    """What was passed over; what a journal does not show is for the audit, which sees exports."""
+    """Checks that the stream finds skipped changes; only the audit, by exports, finds the rest."""
     damaged = {damage["server"] for damage in enterprise.manifest["damage"]}
     shown = ("lost", "never_sent", "refused", "expired")
     planted = {

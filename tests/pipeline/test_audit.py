@@ -1,4 +1,4 @@
-"""What was planted is found, with its cause, and nothing else."""
+"""The audit finds the planted faults with their causes, and nothing else."""
 
 from __future__ import annotations
 

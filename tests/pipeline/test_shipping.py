@@ -1,4 +1,4 @@
-"""What is sent to executors: all that tasks import, and the same bytes each time."""
+"""The archive for executors holds all that tasks import, and has the same bytes each time."""
 
 from __future__ import annotations
 

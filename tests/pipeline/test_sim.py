@@ -92,7 +92,7 @@ def wrong_in(world: World) -> Wrong:
 
 
 def until_it_differs(world: World) -> None:
-    """What befalls the enterprise up to a moment at which replicas differ."""
+    """Runs the enterprise up to a moment at which replicas differ."""
     whole, start = world.scenario, world.now
     for number, step in enumerate(whole.steps):
         world.network.weather = whole.weather
@@ -105,7 +105,7 @@ def until_it_differs(world: World) -> None:
 
 
 def audited(spark: SparkSession, journals: Path, seen: Seen, place: Path) -> tuple[Wrong, set[str]]:
-    """What the audit finds, and the causes that it gives."""
+    """The differences that the audit finds, with the causes that it gives."""
     tables = TableDirectory(spark, place)
     ingest(tables, str(journals), str(seen.exports))
     audit(tables)
@@ -157,7 +157,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def check_rebuilt(tables: TableDirectory, seen: Seen) -> Rebuilt:
-    """What the authorities had, in a form that restores it."""
+    """Checks that a rebuild yields what the authorities had, in a form that can be restored."""
     out = tables.directory / "rebuilt.jsonl"
     done = rebuild(tables, out, at_time=seen.time)
     first, *lines = out.read_text("ascii").splitlines()

@@ -18,7 +18,7 @@ from tests.pipeline.conftest import Enterprise
 
 
 def ends(path: Path) -> list[int]:
-    """Where each record of a segment ends; the first: where records begin."""
+    """The offset at which records begin, then the offset at which each record of a segment ends."""
     data = path.read_bytes()
     _, start = segment_header(data)
     return [start, *(entry.offset + entry.length for entry in walk(data, start))]

@@ -54,7 +54,7 @@ NARROWING = (
 def claim_errors(
     marks: Sequence[pytest.Mark], requirements: Mapping[str, Requirement]
 ) -> list[str]:
-    """What is wrong with all the ``req`` marks of one test together."""
+    """The errors in all the ``req`` marks of one test together."""
     errors = []
     if any(mark.kwargs or not mark.args for mark in marks):
         errors.append("req wants ids and nothing else")
@@ -70,7 +70,7 @@ def claim_errors(
 
 
 def is_narrowed(config: pytest.Config) -> bool:
-    """Whether the command line asks for anything but all the configured tests."""
+    """Returns whether the command line selects anything but all the configured tests."""
     part = config.getoption("--part")
     if part is None:
         wanted = {(config.rootpath / path).resolve() for path in config.getini("testpaths")}

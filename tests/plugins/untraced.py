@@ -1,8 +1,8 @@
-"""Where coverage is measured, it is measured of the tests alone.
+"""Measures coverage only while tests run.
 
-On Python 3.11 tracing slows down everything that runs meanwhile, traced or not, threefold. So there
-is none while pytest and Hypothesis do their own work, and none in tests marked ``untraced``: long
-ones whose lines shorter ones reach too.
+On Python 3.11 tracing makes all code three times slower, whether it is measured or not. So tracing
+is off while pytest and Hypothesis do their own work, and in tests marked ``untraced``: long tests
+whose lines shorter tests reach too.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _traces_each_example(item: pytest.Item) -> bool:
-    """Whether the test is a property, whose examples are traced and not what looks for them."""
+    """Makes a property test trace its examples but not their generation; False if it is none."""
     handle = getattr(getattr(item, "obj", None), "hypothesis", None)
     test = getattr(handle, "inner_test", None)
     if test is None or iscoroutinefunction(test):

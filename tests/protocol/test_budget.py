@@ -1,4 +1,4 @@
-"""What callers may hold: four levels, and nothing is counted that is refused."""
+"""Budgets of callers on four levels; a refused request is not counted."""
 
 from __future__ import annotations
 

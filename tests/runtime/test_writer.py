@@ -24,7 +24,7 @@ QUEUE = ObjectType.QUEUE
 
 
 class NoError(Exception):
-    """What an operation raises when it says no."""
+    """The error that an operation raises when it refuses."""
 
 
 def take_number(transaction: Transaction) -> int:

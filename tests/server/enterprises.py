@@ -90,7 +90,7 @@ class Site:
     async def join(
         self, pec: DirectoryServer, name: str, role: str, site: str, psc: str = ""
     ) -> Path:
-        """What 'mqis join' does, through the same calls."""
+        """Joins a server by the calls that 'mqis join' makes."""
         home = self.home(name)
         key = MachineKey.open(home / "signing.key")
         blob = key_list(key.public)

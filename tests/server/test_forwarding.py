@@ -156,7 +156,7 @@ class Enterprise:
         return self.wait(partial(self.find, self.pec, kind, path))
 
     def messages(self, server: DirectoryServer, state: RecordState) -> list[object]:
-        """What a server has decided to send, or has received, in order."""
+        """The messages that a server has decided to send, or has received, in order."""
         journal = Path(server.config.replication.journal)
         return [
             decode_message(entry.record.body)

@@ -35,7 +35,7 @@ class Door:
         level: int = AuthLevel.PRIVACY,
         auth_type: int = AuthType.NTLM,
     ) -> bool:
-        """Whether a logon gets in."""
+        """Returns whether a logon succeeds."""
         client = PyspnegoInitiator(LogonCredentials(name, domain, password))
         acceptor = self.authenticator.acceptor(auth_type, level, Addresses(peer, "10.0.0.1"))
         try:

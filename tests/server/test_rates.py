@@ -1,4 +1,4 @@
-"""How often one address may connect to the directory: every password that is tried needs one."""
+"""Connection rate of one address at the directory: each password guess needs a connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def admitted(streams: list[Streams]) -> int:
-    """How many of the connections are not hung up on."""
+    """The number of connections that the server does not close."""
     kept = 0
     for reader, writer in streams:
         try:

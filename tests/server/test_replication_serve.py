@@ -71,7 +71,7 @@ def with_values(config: Config, **values: dict[str, object]) -> Config:
 
 
 async def joined(pec: DirectoryServer, home: Path, port: int, role: str = "psc") -> Config:
-    """What 'mqis join' does, through the same calls."""
+    """Joins a server by the calls that 'mqis join' makes."""
     home.mkdir()
     key = MachineKey.open(home / "key")
     pec_key = MachineKey.open(Path(pec.config.replication.key))

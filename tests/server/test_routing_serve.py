@@ -283,7 +283,7 @@ def test_plain_machines_send_through_servers_and_do_not_replicate(
 
 
 def knows(server: DirectoryServer, name: str) -> bool:
-    """Whether the routes of a server reckon with a machine."""
+    """Returns whether the routing snapshot of a server contains a machine."""
     routing = service_of(server).routing
     assert routing is not None
     return any(m.name == name for m in routing.keeper.snapshot.machines.values())
@@ -293,7 +293,7 @@ def knows(server: DirectoryServer, name: str) -> bool:
 
 
 async def greeted(server: DirectoryServer, ports: dict[str, int]) -> bool:
-    """Whether a plain machine gets a session."""
+    """Returns whether a machine that is no directory server gets a session."""
     async with asyncio.timeout(DEADLINE_S), plain_machine(server, "desk1", ports) as desk:
         desk.send("pec1", QueuedMessage(b"let me in"))
         while True:

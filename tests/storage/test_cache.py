@@ -1,4 +1,4 @@
-"""What a connection to an SQLite store keeps of its answers, and when it forgets them."""
+"""The cache of a connection to an SQLite store, and its invalidation."""
 
 from __future__ import annotations
 

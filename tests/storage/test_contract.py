@@ -508,7 +508,7 @@ def test_a_view_does_not_change_under_its_reader(store: Store) -> None:
 
 
 def test_a_long_result_is_of_one_moment(store: Store) -> None:
-    """What is read in pages does not take in what is committed between two of them."""
+    """A read in pages does not include changes that are committed between two pages."""
     with store.write() as transaction:
         for number in range(1, 2 * PAGE, 2):
             transaction.insert(queue(number))

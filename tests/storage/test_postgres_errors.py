@@ -1,4 +1,4 @@
-"""What a PostgreSQL server refuses or loses, and that nothing here has to be restarted for it."""
+"""Errors and lost connections of a PostgreSQL server; nothing has to be restarted after them."""
 
 from __future__ import annotations
 

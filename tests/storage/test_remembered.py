@@ -1,4 +1,4 @@
-"""What a transaction remembers instead of asking, or writes late, is never out of date."""
+"""Values that a transaction caches or writes late are never out of date."""
 
 from __future__ import annotations
 

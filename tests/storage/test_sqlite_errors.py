@@ -1,4 +1,4 @@
-"""What SQLite and the disk under it refuse: a StorageError that helps, and no data lost."""
+"""Errors of SQLite and of the disk: they raise a helpful StorageError, and no data is lost."""
 
 from __future__ import annotations
 

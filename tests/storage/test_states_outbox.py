@@ -212,7 +212,7 @@ def test_a_transaction_sees_what_it_appended(store: Store) -> None:
 
 @pytest.mark.parametrize("looked", [False, True], ids=["waiting", "written"])
 def test_a_savepoint_gives_its_numbers_back(store: Store, looked: bool) -> None:
-    """Whether or not they went to the database already."""
+    """It does so whether or not the records were already written to the database."""
     with store.write() as transaction:
         assert transaction.append(record(1)) == 1
         with undone(transaction):

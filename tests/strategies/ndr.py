@@ -298,7 +298,7 @@ class PointerShape(Shape):
 
     @property
     def wraps(self) -> bool:
-        """Whether a referent that may be null itself has to be told from no referent."""
+        """Returns whether a null referent has to be distinguished from a missing one."""
         return self.kind != "Ref" and getattr(self.target, "nullable", False)
 
     def values(self) -> st.SearchStrategy[Any]:
@@ -481,7 +481,7 @@ def conformant_arrays(elements: st.SearchStrategy[Shape]) -> st.SearchStrategy[A
 
 
 def with_conformant(inner: st.SearchStrategy[Shape]) -> st.SearchStrategy[Shape]:
-    """What may stand behind a pointer, at the top or last in a structure."""
+    """The types that are allowed behind a pointer, at the top level or last in a structure."""
     arrays = conformant_arrays(inner)
     return st.one_of(
         inner,

@@ -1,4 +1,4 @@
-"""What ``make audit`` makes of pip-audit's report, which ends well even if nobody was asked."""
+"""The verdict of ``make audit``; pip-audit itself succeeds even if no service answered."""
 
 from __future__ import annotations
 

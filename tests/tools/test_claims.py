@@ -1,4 +1,4 @@
-"""What the README claims is what was counted."""
+"""The README's claims match the counted numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor finds, of servers that are well and of servers that are not."""
+"""The doctor's findings on healthy servers and on servers in trouble."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def enterprise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enterprise]
 
 @pytest.fixture(scope="session")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What 'mqis pipeline' leaves behind, as far as the console reads it."""
+    """The output of 'mqis pipeline', as far as the console reads it."""
     directory = tmp_path_factory.mktemp("pipeline") / "tables"
     directory.mkdir()
     (directory / "report.html").write_text(REPORT, encoding="utf-8")

@@ -139,7 +139,7 @@ class Enterprise:
         return {name: f"127.0.0.1:{port}" for name, port in ports.items()}
 
     def _joining(self, store: Store, pec: Config, port: int) -> Config:
-        """What 'mqis join' would have done at the time: the directory knows the key of the PSC."""
+        """Does what 'mqis join' would have done: the directory gets the key of the PSC."""
         config = self._config(PSC, "psc", port)
         key = key_list(MachineKey.open(Path(config.replication.key)).public)
         pec_key = MachineKey.open(Path(pec.replication.key)).public

@@ -100,7 +100,7 @@ def watched(chromium: Any, console: str) -> Iterator[Watched]:
 
 @pytest.fixture
 def as_bob(watched: Watched) -> Watched:
-    """Who may read all sites, unlike who has not logged in."""
+    """Logs in as Bob, who may read all sites, unlike an anonymous user."""
     log_in(watched.page, BOB, BOBS_PASSWORD)
     return watched
 

@@ -1,4 +1,4 @@
-"""What comes from outside and is wrong: clear pages with the right status, never a traceback."""
+"""Invalid requests get clear pages with the right status, never a traceback."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.web.enterprise import ALICE, BOB, BOBS_PASSWORD, PEC, PSC, Enterprise
 
 @contextmanager
 def audited() -> Iterator[list[str]]:
-    """What the audit trail gets, with its details."""
+    """The audit lines, with their details."""
     lines: list[str] = []
 
     class Keep(logging.Handler):

@@ -1,4 +1,4 @@
-"""Who reads what: accounts, guests, and what a list or a journal shows of it."""
+"""Read access of accounts and guests, and what lists and the journal show them."""
 
 from __future__ import annotations
 

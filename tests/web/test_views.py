@@ -1,4 +1,4 @@
-"""What pages are made of, apart from any page: the search in a journal."""
+"""The views behind the pages, tested without a page: the search in a journal."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class TestDecodeErrors:
 
 
 class TestLimits:
-    """What can be made can be encoded and read again; what is beyond can neither."""
+    """Every valid value can be encoded and decoded; a value beyond a limit cannot even be made."""
 
     def test_longest_text(self) -> None:
         longest = PropVariant(VarType.LPWSTR, "x" * MAX_STRING_UNITS)

@@ -49,7 +49,7 @@ def rows_of(frames: Iterable[bytes], limits: CaptureLimits | None = None) -> lis
 
 
 def told(rows: Iterable[DecodedRow]) -> list[tuple[str, str | None]]:
-    """What rows are, and what is wrong with them."""
+    """The kind and the error of each row."""
     return [(row.kind, row.error) for row in rows]
 
 

@@ -1,6 +1,6 @@
-"""What servers and clients of ours said to each other over sockets, as capture files.
+"""Captured traffic of our own servers and clients over sockets, as capture files.
 
-Made once for all tests of a process.
+They are recorded once for all tests of a process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What comes twice, too late, or to a session that is on its way out."""
+"""Calls and answers that arrive twice, too late, or for a session that is ending."""
 
 from __future__ import annotations
 

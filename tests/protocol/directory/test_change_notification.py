@@ -1,4 +1,4 @@
-"""What a queue manager is told of a change (MS-MQCN 3.3.5.2)."""
+"""The notification of a change that a queue manager gets (MS-MQCN 3.3.5.2)."""
 
 from __future__ import annotations
 

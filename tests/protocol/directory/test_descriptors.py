@@ -77,7 +77,7 @@ def test_an_object_has_its_own_or_the_default_of_its_type() -> None:
 
 
 def test_machines_of_before_are_not_everybodys() -> None:
-    """What was stored without a descriptor is older than any policy: Everyone just reads it."""
+    """Everyone may only read a machine that was stored without a descriptor, before any policy."""
     assert _grants(descriptor_of(World().one(MACHINE))) == {EVERYONE: 0x20020}
 
 

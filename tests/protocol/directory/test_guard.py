@@ -1,4 +1,4 @@
-"""Who may do what: rights, administrators, links, audit lines."""
+"""Access control: rights, administrators, links, audit lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store indexes, and who owns what."""
+"""The indexes of a store, and the owners of objects."""
 
 from __future__ import annotations
 

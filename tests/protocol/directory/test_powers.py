@@ -1,4 +1,4 @@
-"""Which properties give power over others, and what they take."""
+"""Properties that give power over others, and the rights needed to set them."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_238_and_701_are_taken_although_no_table_lists_them() -> None:
 
 
 def test_fillers_are_reserved() -> None:
-    """What peers fill with anything must not make two copies of an object differ (E68)."""
+    """Values that peers fill at random must not make two copies of an object differ (E68)."""
     assert {118, 119, 212, 605, 606, *range(610, 616)} <= ids_where(lambda row: row.reserved)
 
 

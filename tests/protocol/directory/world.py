@@ -214,7 +214,7 @@ class World:
             return self.events(transaction).delete_directory_object(obj)
 
     def same(self, obj: DirectoryObject) -> DirectoryObject:
-        """What the store holds, which must be what the event gave back."""
+        """The stored object, which must be equal to the one that the event returned."""
         found = self.get(obj.type, obj.id)
         assert found == obj
         return found

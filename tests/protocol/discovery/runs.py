@@ -59,7 +59,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ends: which reply fills the lists, or none if it fails."""
+    """The end of a run: the reply that fills the lists, or none if it fails."""
 
     reply: Reply | None
     last_successful: str | None
@@ -81,7 +81,7 @@ def replies_of(run: tuple[str, ...]) -> list[list[Reply]]:
 
 
 def literal(run: tuple[str, ...]) -> Reply | None:
-    """What LastTopologyServerReply holds when the run ends, by the text; None: it is empty."""
+    """The final LastTopologyServerReply of a run according to the text; None if it is empty."""
     replies = replies_of(run)[-1]
     return replies[0] if run[-1].startswith("F") else None
 

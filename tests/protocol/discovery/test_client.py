@@ -48,7 +48,7 @@ def started(count: int, **options: bool) -> Played:
 
 
 def succeeded(played: Played) -> bool:
-    """What the last event says, which is the only one of its kind."""
+    """The result in the last event, which is the only one of its kind."""
     (finished,) = (e for e in played.events if isinstance(e, ServerListComplete))
     assert played.events[-1] is finished
     return finished.success

@@ -1,4 +1,4 @@
-"""What a discovery server reads from the directory."""
+"""The knowledge that a discovery server reads from the directory."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ def test_a_limit_allows_something(wrong: dict[str, int]) -> None:
 
 @pytest.mark.req("MQSD-1.3-01", "MQSD-1.3-02", "MQSD-3.2.5-01")
 def test_a_client_and_two_servers() -> None:
-    """Who has no site yet gets the names of every site, and each server answers once."""
+    """A client without a site gets the names of every site, and each server answers once."""
     for sites, names, networks in (
         ((), ("nt4pec",), PEC.connected_networks),
         ((OTHER_SITE,), (), PEC.connected_networks),

@@ -163,7 +163,7 @@ def test_a_body_may_change_after_it_was_sent() -> None:
 @pytest.mark.req("CMP-2.2.2-03", "CMP-3.1.5-05")
 @pytest.mark.parametrize("tag", [0, 6, 0xFFE, 0x1000])
 def test_an_unknown_tag_mid_boxcar(tag: int) -> None:
-    """What stood before it holds, the rest is gone for whomever, and the session lives."""
+    """Packets before the tag count, the rest of the boxcar is dropped, and the session goes on."""
     machine = started()
     own = machine.connect(1)
     events_of(machine)

@@ -1,4 +1,4 @@
-"""What a connection costs, and that nothing stays when it is gone."""
+"""The memory cost of a connection, all of which is freed when the connection ends."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ class World(Link):
             assert came == self.sent[side, connection_type], "lost although nothing broke"
 
     def broken_while(self, connection_type: int) -> bool:
-        """Whether the connection was not closed by its opener before the session ended."""
+        """Returns whether the session ended before the opener closed the connection."""
         return connection_type not in self.closed
 
     def talk(self) -> int:

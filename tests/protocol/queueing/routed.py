@@ -74,7 +74,7 @@ class Enterprise(Wires):
         return self.managers[self.name(source)].send_routed(message, self.now, UNIX_TIME)
 
     def travelled(self, identifier: MessageIdentifier) -> list[Guid]:
-        """Who had a message, in order, as those who sent it on recorded it."""
+        """The machines that had a message, in order, as recorded by those that forwarded it."""
         self.drain()
         by_name = {self.name(machine): machine for machine in self.snapshot.machines}
         passed: dict[tuple[Guid, int], Guid] = {}

@@ -1,4 +1,4 @@
-"""What a queue manager shows of itself: what waits, who is connected, how much went over."""
+"""The statistics of a queue manager: waiting messages, connected peers, amounts sent."""
 
 from __future__ import annotations
 

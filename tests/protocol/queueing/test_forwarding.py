@@ -1,4 +1,4 @@
-"""What becomes of messages by public and private names: taken, passed on, refused."""
+"""Messages by public and private format names: delivered, forwarded or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gives way when too many connect to a queue manager."""
+"""Connections that a queue manager closes when it has too many."""
 
 from __future__ import annotations
 

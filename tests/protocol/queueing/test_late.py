@@ -1,4 +1,4 @@
-"""What comes when, or where, there is nothing that it could concern."""
+"""Timers and acknowledgements that arrive after the end, or at a queue that does not take them."""
 
 from __future__ import annotations
 

@@ -384,7 +384,7 @@ def test_the_replication_queue_hears_only_who_is_connected() -> None:
 
 
 def test_nobody_reaches_a_replication_queue_in_the_name_of_a_routing_server() -> None:
-    """What x sends as if it were from a would leave a on a session of a's own."""
+    """Machine x cannot make the gate forward a message to such a queue in the gate's own name."""
     world = World("A-B 1", a="A gate", b="B gate", x="A")
     net = Enterprise(world.snapshot)
     forged = MessageIdentifier(guid("a"), 5)

@@ -119,7 +119,7 @@ class Node:
             return [c.seq.value for c in changes if not isinstance(c, DirectoryObject)]
 
     def holds(self, partition: Guid) -> dict[Guid, HeldObject]:
-        """What this server holds of a partition."""
+        """The objects that this server holds of a partition."""
         with self.store.read() as view:
             return copy_of(_objects(view, partition))
 
@@ -425,7 +425,7 @@ class Enterprise:
         return None
 
     def messages(self, kind: type[M], to: str = "", sender: str = "") -> list[M]:
-        """What was sent of one kind, perhaps to or from one machine."""
+        """The messages of one kind that were sent, optionally those to or from one machine."""
         wanted = carries(kind, to, sender)
         found = (parcel.message for parcel in self.sent if wanted(parcel))
         return [message for message in found if isinstance(message, kind)]

@@ -1,4 +1,4 @@
-"""When a copy counts as equal to its authority's."""
+"""The rule by which a replica counts as equal to its authority."""
 
 from __future__ import annotations
 

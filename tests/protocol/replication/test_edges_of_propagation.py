@@ -1,4 +1,4 @@
-"""What goes into a message to a neighbour, and when, where the usual rule does not apply."""
+"""Special cases of propagation: content and time of messages to neighbours."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_message_stops_growing_at_its_size(max_bytes: int, expected: list[int]
 
 
 def test_a_site_without_an_interval_has_the_default_one() -> None:
-    """What is not to be passed on at once waits for the timer, which is never zero (E62)."""
+    """A change that is not to be flushed at once waits for the timer, which is never zero (E62)."""
     enterprise = built(ReplicationSettings(intrasite_s=7.0))
     pec, bsc = enterprise.nodes["pec"], enterprise.nodes["bsc"]
     none = 0

@@ -1,4 +1,4 @@
-"""What no change request may choose: names, identifiers and places."""
+"""No change request may choose names, identifiers or places."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def test_an_announced_purge_is_no_answer_to_who_asks_for_everything(
 
 
 def test_a_purge_between_the_parts_starts_over(enterprise: Enterprise, psc: Node) -> None:
-    """What the first part brought may be deleted since, without a tombstone."""
+    """An object of the first part may have been deleted since, and its tombstone purged."""
     enterprise.lose(lambda parcel: parcel.machine == "pec")
     last, started = psc.last(SITE_A), psc.machine.counters.sync0_started
     beat(enterprise, last + 1)

@@ -120,7 +120,7 @@ def test_forgetting_for_want_of_room_lets_nothing_in_again() -> None:
 def test_a_request_that_a_psc_passed_on_is_not_executed_again_by_another_way(
     enterprise: Enterprise,
 ) -> None:
-    """What a BSC signed for its PSC can be sent to the authority itself, or to the PSC again."""
+    """A recorded request is executed neither when replayed to the authority nor to the PSC."""
     pec = enterprise.nodes["pec"]
     created_and_deleted(enterprise, by="bsc")
     [signed] = recorded(enterprise, "bsc", "psc")[:1]
@@ -272,7 +272,7 @@ def literal(request: Message, requester: str, number_: int = 7) -> ChangeRequest
 def test_a_requester_without_time_is_served_and_remembered_for_a_day(
     enterprise: Enterprise,
 ) -> None:
-    """What holds for it is what held before: after that the same number is a new request."""
+    """As before, the same request number counts as a new request after a day."""
     pec = enterprise.nodes["pec"]
     request = literal(created_and_deleted(enterprise).message, "far")
     enterprise.inject("far", "pec", request)

@@ -115,7 +115,7 @@ def change(
 
 
 def decide(enterprise: Enterprise, wanted: DirectoryChange, partition: Guid = SITE_B) -> int:
-    """What the PSC answers to this, asked by its BSC."""
+    """The answer of the PSC to a request of its BSC."""
     enterprise.sent.clear()
     asked = ChangeRequest(
         SITE_B, partition, len(enterprise.nodes["bsc"].told) + 5000, "bsc", "psc", wanted

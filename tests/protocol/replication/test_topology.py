@@ -73,7 +73,7 @@ def test_a_new_site_reaches_the_bscs_at_once(enterprise: Enterprise) -> None:
 
 @pytest.mark.req("MQDSRP-3.1.7.2.5-03", "MQDSRP-3.1.7.2.8-03")
 def test_a_create_that_comes_again_keeps_the_partition(enterprise: Enterprise) -> None:
-    """What the replica has of it, and its numbers, stay (E61)."""
+    """The replica keeps its objects of the partition, and its numbers (E61)."""
     psc, pec = enterprise.nodes["psc"], enterprise.nodes["pec"]
     enterprise.create_queue(pec, "pec\\q")
     enterprise.run(1)

@@ -1,4 +1,4 @@
-"""What replication counts, and what it tells those who watch; to the rest it is the same."""
+"""Counters and events of replication; observing does not change what it does."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from tests.strategies.routing import (
 
 
 class Directory:
-    """What can be read, or why not."""
+    """A directory that returns a snapshot, or raises an error."""
 
     def __init__(self, snapshot: Snapshot | Exception) -> None:
         self.state = snapshot
@@ -138,7 +138,7 @@ def test_a_queue_manager_changes_its_role_with_the_timer() -> None:
 
 @pytest.mark.req("MQBR-3.1.6.1-01")
 def test_a_finished_table_takes_the_place_of_the_old_one() -> None:
-    """Who holds the old one keeps it whole."""
+    """A holder of the old table keeps it unchanged."""
     directory = Directory(NEAR.snapshot)
     keeper = RoutingTableKeeper(guid("a"), directory.read, 0)
     held = keeper.table

@@ -1,4 +1,4 @@
-"""What a queue manager learns of ways and queues from the directory's snapshot."""
+"""Routes and queue owners that a queue manager learns from the directory's snapshot."""
 
 from __future__ import annotations
 

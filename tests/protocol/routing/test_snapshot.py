@@ -1,4 +1,4 @@
-"""What routing takes from the directory, who is a gate, and how changes are taken in."""
+"""The snapshot that routing takes of the directory: its gates, and how it applies changes."""
 
 from __future__ import annotations
 

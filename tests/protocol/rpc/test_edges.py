@@ -1,4 +1,4 @@
-"""What happens rarely: one leg too few, one answer too many, ids that come round again."""
+"""Rare cases: a missing authentication leg, an answer too many, ids that are used again."""
 
 from __future__ import annotations
 

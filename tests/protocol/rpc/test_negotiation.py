@@ -1,4 +1,4 @@
-"""What negotiating contexts costs: a stranger's bind must not be quadratic work."""
+"""Cost of context negotiation: a stranger's bind must not cause quadratic work."""
 
 from __future__ import annotations
 

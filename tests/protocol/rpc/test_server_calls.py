@@ -145,7 +145,7 @@ scripts = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=8)
 
 
 def told(talk: Talk, data: bytes, cuts: Sequence[int]) -> tuple[list[bytes], list[str], bool]:
-    """What came back and what happened, for these bytes in these pieces."""
+    """The received bytes, stubs and events when ``data`` arrives in these pieces."""
     received = b""
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     for start, end in pairwise(edges):

@@ -1,4 +1,4 @@
-"""What a client does wrong, and how it is told: row by row as peers are known to answer."""
+"""Errors of clients and the server's answers, row by row as other servers answer."""
 
 from __future__ import annotations
 

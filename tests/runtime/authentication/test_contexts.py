@@ -177,7 +177,7 @@ NTLM_OID = bytes.fromhex("2b06010401823702020a")
 
 
 def completes(auth_type: int, leg: int, change: Change) -> bool:
-    """Whether the acceptor ends complete if token ``leg`` is changed on its way.
+    """Returns whether the acceptor completes if token ``leg`` is changed in transit.
 
     Any other exception than AuthenticationError is left to fail the test.
     """

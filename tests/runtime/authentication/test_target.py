@@ -79,7 +79,7 @@ def test_hosts() -> None:
 
 
 def refusal(*targets: str | bytes) -> str:
-    """What the acceptor says to a right password with these targets; '' if it lets it in."""
+    """The acceptor's error for a right password with these targets; '' if it accepts."""
     server = PyspnegoAuthenticator(ACCOUNTS, "SRV1", "LAB")
     acceptor = server.acceptor(AuthType.NTLM, 5, REMOTE)
     challenge = acceptor.step(negotiate())

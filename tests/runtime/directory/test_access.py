@@ -474,7 +474,7 @@ class TestIdentity:
 
     @scenario
     async def test_administrators_are_those_of_now(self) -> None:
-        """Who is one changes with the configuration, not with the next connection."""
+        """A configuration change applies at once, not with the next connection."""
         change = dscomm.SetProps(QUEUE, "C14\\orders", (108,), (text("x"),))
         async with serving() as served, served.caller(BOB) as bob, served.caller(ADMIN) as admin:
             for caller, result in ((bob, DENIED), (admin, OK)):

@@ -1,4 +1,4 @@
-"""Who has to be told of a change: the queue managers that do not stand beside the server."""
+"""Notifications of changes go to the queue managers that are not on the server's own machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a server is found and bound: ports, mapper, versions, and the list of all servers."""
+"""Finding and binding a server: ports, endpoint mapper, versions, and the list of all servers."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ async def answer_to(caller: Caller, method: Signed) -> bytes:
 
 
 def content_of(method: Signed, proof: ServerProof, stub: bytes) -> Any:
-    """What a client may believe of an answer; an exception if that is nothing."""
+    """The content of an answer that a client may trust; raises an exception if there is none."""
     got = method.operation.response.decode(stub, Syntax.NDR20, given=method.sizes)
     if got.result != OK:
         raise DirectoryError(got.result, "refused")
@@ -230,7 +230,7 @@ def content_of(method: Signed, proof: ServerProof, stub: bytes) -> Any:
 @pytest.mark.req("MQDS-3.1.1.3-01", "MQDS-3.1.1.15-01")
 @scenario
 async def test_every_flipped_bit_is_noticed(method: Signed) -> None:
-    """What is believed is what the server said, or nothing: never anything else.
+    """The client accepts what the server sent, or nothing: never anything else.
 
     Bits of padding and of referent identifiers mean nothing, so an answer survives those.
     """

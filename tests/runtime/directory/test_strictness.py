@@ -1,4 +1,4 @@
-"""What does not even reach a method: faults of the stubs, numbers that no method has."""
+"""Faults below the methods: malformed stubs, and numbers that no method has."""
 
 from __future__ import annotations
 

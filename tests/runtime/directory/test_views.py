@@ -39,7 +39,7 @@ def create(store: SqliteStore, number: int) -> None:
 
 
 def in_use(store: SqliteStore) -> bool:
-    """Whether the one connection that has read is lent out."""
+    """Returns whether the only reader connection is in use."""
     return not store._readers.idle
 
 

@@ -55,7 +55,7 @@ def machine_key(name: str) -> MachineKey:
 
 @dataclass
 class Host:
-    """What outlives a crash: who the server is, and its store."""
+    """The part of a server that survives a crash: its identity and its store."""
 
     me: Server
     store: Store = field(default_factory=MemoryStore)
@@ -78,7 +78,7 @@ class Host:
 
 
 class Net:
-    """Where servers find each other; a proxy can stand between."""
+    """The address book of the servers; a proxy can be placed between two of them."""
 
     def __init__(self, policy: SigningPolicy = SigningPolicy.NONE) -> None:
         self.policy = policy
@@ -172,7 +172,7 @@ class Running:
         return await self.create(QUEUE, props({PropId.Q_LABEL: label}), path)
 
     async def admit(self, net: Net, other: Host, site: str = "") -> None:
-        """What joining does: the objects of a new server, made here."""
+        """Creates the objects of a new server here, as joining does."""
         me = other.me
         if site:
             await self.create(

@@ -1,4 +1,4 @@
-"""What is logged of refusals, and how often."""
+"""Logging of refusals, and its rate limit."""
 
 from __future__ import annotations
 

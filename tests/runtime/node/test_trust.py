@@ -1,4 +1,4 @@
-"""Who may connect, and whose messages count."""
+"""Trust: which peers may connect, and whose messages are accepted."""
 
 from __future__ import annotations
 

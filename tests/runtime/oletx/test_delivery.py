@@ -1,4 +1,4 @@
-"""How messages get in and out of connections: callbacks, senders that wait, long PDUs."""
+"""Messages into and out of connections: callbacks, senders that wait, long PDUs."""
 
 from __future__ import annotations
 

@@ -322,7 +322,7 @@ BEGUN, FILLED = request(0, flags=PfcFlags.FIRST), request(3, 50_000)
 
 
 def hostile(rng: Random) -> list[bytes]:
-    """What one connection sends: sometimes sensible for a while, never for long."""
+    """The bytes that one connection sends: sometimes valid for a while, never for long."""
     garbage = rng.randbytes(rng.randint(1, 300))
     broken = bytearray(HELLO + CALL + OPENED + SLOW)
     broken[rng.randrange(len(broken))] ^= 1 << rng.randrange(8)

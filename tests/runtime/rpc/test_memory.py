@@ -1,4 +1,4 @@
-"""What connections hold of a server's memory: charged, refused where it is too much, given back."""
+"""Server memory held by connections: it is charged, refused beyond the limit, and given back."""
 
 from __future__ import annotations
 

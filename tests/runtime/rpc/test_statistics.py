@@ -1,4 +1,4 @@
-"""What is counted of calls."""
+"""Statistics of calls."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def pec_config(home: Path, ports: list[int]) -> Config:
 
 
 async def psc_config(pec: DirectoryServer, home: Path, port: int) -> Config:
-    """What 'mqis join' does, through the same calls."""
+    """The configuration of a PSC, joined by the calls that 'mqis join' makes."""
     home.mkdir()
     key = MachineKey.open(home / "key")
     pec_key = MachineKey.open(Path(pec.config.replication.key))

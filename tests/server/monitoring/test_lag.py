@@ -1,4 +1,4 @@
-"""How far neighbours are behind, from one look to the next."""
+"""The lag of neighbours, from one measurement to the next."""
 
 from __future__ import annotations
 

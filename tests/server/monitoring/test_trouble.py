@@ -1,4 +1,4 @@
-"""What a server tells when it is not well, and what it does not tell then."""
+"""The messages of a server in trouble, and the details that it does not reveal."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_a_segment_that_was_not_begun_is_removed(tmp_path: Path, keep: int, zero
 
 
 def test_damage_in_the_middle_is_kept_and_named(tmp_path: Path) -> None:
-    """What was durable is not cut away because something before it went bad."""
+    """Durable records are not cut off because an earlier one is damaged."""
     with journal(tmp_path) as opened:
         opened.append(encoded(1, 2, 3))
     path = last_segment(tmp_path)

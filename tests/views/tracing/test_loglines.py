@@ -1,4 +1,4 @@
-"""What the change log writes is what tracing reads, in both formats."""
+"""Tracing reads what the change log writes, in both formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a header tells is what the decoded record says."""
+"""The fields of a header equal those of the decoded record."""
 
 from __future__ import annotations
 

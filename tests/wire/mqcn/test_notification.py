@@ -81,7 +81,7 @@ def test_what_a_queue_manager_sends() -> None:
 
 @given(changes(), st.binary(max_size=3))
 def test_round_trip(change: object, rest: bytes) -> None:
-    """What replication can carry, a notification can."""
+    """A notification can carry everything that replication can."""
     properties = getattr(change, "properties", ())
     update = NotificationUpdate(NotificationCommand.UPDATE, None, QUEUE, MASTER, properties)
     told = ChangeNotification((update, update))

@@ -159,7 +159,7 @@ class TestIdentifiers:
         assert (entry.id.name, entry.object_type, entry.vt) == (name, kind, vt)
 
     def test_types_that_are_easily_mistaken(self) -> None:
-        """Where the text or a neighbour suggests another type."""
+        """Properties for which the text or a neighbouring property suggests another type."""
         assert {p: PROPERTIES[p].vt for p in (106, 109, 223, 310, 311, 705, 812)} == {
             106: VarType.I2,
             109: VarType.I4,

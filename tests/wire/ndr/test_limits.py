@@ -1,4 +1,4 @@
-"""What a hostile stub can cost: memory before a count is believed, and recursion."""
+"""Costs of a hostile stub: memory for an unchecked count, and recursion."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_arbitrary_bytes_raise_only_wire_errors(
 def test_damaged_bytes_raise_only_wire_errors(
     pair: tuple[Shape, Any], syntax: Syntax, data: st.DataObject
 ) -> None:
-    """What is accepted after a change means something: it encodes and decodes again."""
+    """A damaged stub that is accepted has a value that can be encoded and decoded again."""
     shape, value = pair
     description = shape.description()
     stub = bytearray(description.encode(value, syntax))

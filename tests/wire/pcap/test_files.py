@@ -22,7 +22,7 @@ packets = st.lists(
 
 
 def unreadable(data: bytes) -> Unreadable:
-    """What is told last."""
+    """The last item of a capture, which must be Unreadable."""
     *_, last = walk_capture(data)
     assert isinstance(last, Unreadable), last
     return last

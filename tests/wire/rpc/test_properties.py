@@ -81,7 +81,7 @@ def test_prefixes_of_pdus_are_refused(body: Body, data: st.DataObject) -> None:
 
 
 def value_or_error(decode: Callable[[bytes], T], data: bytes) -> T | None:
-    """What ``data`` means; None, if it is refused in the one way in which that is done."""
+    """The decoded value of ``data``; None if decoding raises a proper WireError."""
     try:
         return decode(data)
     except WireError as error:

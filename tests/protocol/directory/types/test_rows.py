@@ -341,7 +341,7 @@ def test_a_value_is_kept_in_one_way(row: PropertyRow) -> None:
 
 
 def test_computed() -> None:
-    """What is kept outside the properties, other names, and what a row computes."""
+    """COMPUTED has what is kept outside the properties, aliases, and what a row computes."""
     outside = {PropertyRole.IDENTIFIER, PropertyRole.SEQUENCE, PropertyRole.PARTITION}
     expected = {
         row.id
