@@ -259,7 +259,7 @@ def test_no_room_leaves_neither_half_a_backup_nor_half_a_server(
             backed_up(alone, disk / "b")
         assert list(disk.iterdir()) == []
         with pytest.raises(
-            BackupError, match=r"it unpacks to .* bytes, and .* free; free some space"
+            BackupError, match=r"it unpacks to .* bytes, and .* free; free some"
         ):
             restore(plan_restore(archive, Wish(disk / "home" / "mqis.toml")))
         assert list(disk.iterdir()) == []
