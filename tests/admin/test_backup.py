@@ -260,7 +260,7 @@ def test_no_room_leaves_neither_half_a_backup_nor_half_a_server(
         with pytest.raises((BackupError, StorageError), match="cannot be"):
             backed_up(alone, disk / "b")
         assert list(disk.iterdir()) == []
-        with pytest.raises(BackupError, match=r"it unpacks to .* bytes, and .* free; make room"):
+        with pytest.raises(BackupError, match=r"it unpacks to .* bytes, and .* free; free some"):
             restore(plan_restore(archive, RestoreRequest(disk / "home" / "mqis.toml")))
         assert list(disk.iterdir()) == []
 

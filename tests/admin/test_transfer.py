@@ -289,7 +289,7 @@ class TestWrongFiles:
     def test_not_text(self) -> None:
         lines = self.file.read_bytes().splitlines(keepends=True)
         self.target.write_bytes(lines[0] + b"\xff\xfe\n")
-        self.refused("line 2: not UTF-8")
+        self.refused("line 2: this line is not UTF-8")
 
 
 @pytest.mark.parametrize(

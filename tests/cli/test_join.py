@@ -211,7 +211,7 @@ def test_who_cannot_join(tmp_path: Path) -> None:
     AccountsFile(home / "accounts.toml").add("bob", bob, domain="LAB")
     cases = [
         (("--site", "Delft"), "site Delft has the PSC pec1; name another site, or join it as a"),
-        (("--site", "Gouda", "--role", "bsc"), "--site Gouda: there is no such site to be a b"),
+        (("--site", "Gouda", "--role", "bsc"), "--site Gouda: there is no such site; a backup"),
         (("--site", "Gouda", "--pec", "pec9"), "--pec pec9: the PEC of this enterprise is pec1"),
         (("--site", "Gouda", "--name", "a b"), "server.name: 'a b' is not a machine name"),
         (("--site", "Delft", "--role", "bsc", "--name", "pec1"), "but not as a bsc: delete it"),

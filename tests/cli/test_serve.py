@@ -210,7 +210,7 @@ def test_a_mapper_port_that_is_taken(demo_store: Path, tmp_path: Path) -> None:
             ("--port", "70000"),
             "command line: rpc.port: must be a number from 0 to 65535, not 70000",
         ),
-        (("--store", "mysql:x"), "command line: store.url: 'mysql:x' is no store"),
+        (("--store", "mysql:x"), "command line: store.url: 'mysql:x' names no store"),
         (("--site", "Atlantis"), "server.site: the directory has no site 'Atlantis'; it has: Amst"),
         (("--config", "absent.toml"), "absent.toml: cannot be read: No such file or directory"),
     ],

@@ -233,7 +233,7 @@ def test_what_is_wrong_is_told(acme: Acme, tmp_path: Path, monkeypatch: pytest.M
         run("stop", "nobody", "--run", acme.run).exception
     )
     error = run("status", "--run", tmp_path).exception
-    assert "'mqis up' makes it" in str(error)
+    assert "'mqis up' writes it" in str(error)
     assert "no enterprise is running there" not in str(error)
     monkeypatch.chdir(tmp_path)
     missing = run("up", "--run", tmp_path / "none").exception

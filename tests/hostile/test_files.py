@@ -192,7 +192,7 @@ def test_a_small_backup_does_not_unpack_to_gigabytes(forged: Forged, name: str) 
 @pytest.mark.req("SEC-9-05")
 def test_a_backup_that_says_it_is_larger_than_the_disk_is_not_begun(forged: Forged) -> None:
     forged.add(Content.STORE, b"x", size=disk_usage(forged.path.parent).free + (1 << 40))
-    assert "free; make room" in refusal(forged.write())
+    assert "free; free some space" in refusal(forged.write())
 
 
 @pytest.mark.req("SEC-9-05")

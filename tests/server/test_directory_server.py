@@ -151,7 +151,7 @@ def test_one_that_can(tmp_path: Path, config: Config) -> None:
 def test_the_configuration_has_to_fit_the_store(config: Config) -> None:
     with pytest.raises(ConfigError, match=r"enterprise\.name: it is 'Other', but the store holds"):
         serving(with_values(config, enterprise={"name": "Other"}), nothing)
-    with pytest.raises(ConfigError, match=r"server\.site: is 'Berlin', but ams-dir1 stands in Am"):
+    with pytest.raises(ConfigError, match=r"server\.site: it is 'Berlin', but ams-dir1 belongs to"):
         serving(with_values(config, server={"site": "Berlin"}), nothing)
     with pytest.raises(StorageError, match=r"there is no store"):
         serving(with_values(config, store={"url": "sqlite:/nowhere/d.db"}), nothing)

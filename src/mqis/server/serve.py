@@ -142,5 +142,7 @@ def raise_file_limit(connections: int) -> None:
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     if most < wanted:
-        text = "the limit of open files allows fewer connections than rpc.max_connections: raise it"
+        text = (
+            "fewer connections than rpc.max_connections are possible: raise the limit of open files"
+        )
         log.warning(text, extra=details(files=most, wanted=wanted))
