@@ -1,5 +1,8 @@
 """An asyncio client library for the directory, over MS-MQDS."""
 
+from typing import Any
+from warnings import warn
+
 from mqis.client.authentication import SignatureError, machine_signer
 from mqis.client.directory import DirectoryClient
 from mqis.client.elements import (
@@ -46,3 +49,18 @@ __all__ = [
     "equal",
     "machine_signer",
 ]
+
+#: Names that classes had in the version before, and the ones that they have now.
+_RENAMED = {
+    "Connection": DirectoryConnection,
+    "DirectoryEvents": ClientEvents,
+    "DirectoryObject": DirectoryElement,
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Finds a class by the name that it had before, for one version."""
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warn(f"{name} is now called {_RENAMED[name].__name__}", DeprecationWarning, stacklevel=2)
+    return _RENAMED[name]
