@@ -174,11 +174,11 @@ def console(
         guest=Guest.parse(guest),
     )
 
-    def tell(opened: ServingConsole) -> None:
+    def print_address(opened: ServingConsole) -> None:
         if json:
             file = None if opened.file is None else str(opened.file)
             print(dumps({"url": opened.url, "token_file": file}), flush=True)
         else:
             say(f"console at {opened.url}")
 
-    serve_console(settings, tell)
+    serve_console(settings, print_address)

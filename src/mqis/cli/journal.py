@@ -60,15 +60,15 @@ def tail(
     if not json:
         say(_COLUMNS, "bold")
     try:
-        _tell(entries, json=json)
+        _print_entries(entries, json=json)
         while follow:
             sleep(_POLL_S)
-            _tell(follower.poll(), json=json)
+            _print_entries(follower.poll(), json=json)
     except KeyboardInterrupt:
         return
 
 
-def _tell(entries: list[Whole | Corrupt], *, json: bool) -> None:
+def _print_entries(entries: list[Whole | Corrupt], *, json: bool) -> None:
     for entry in entries:
         if json:
             print(dumps(record_summary(entry)))

@@ -108,10 +108,10 @@ def _tables(place: TableOptions, *inputs: str) -> Iterator[TableDirectory]:
         task = bar.add_task("starting Spark", total=None)
         with session(engine) as opened:
 
-            def tell(done: int, total: int) -> None:
+            def show_progress(done: int, total: int) -> None:
                 bar.update(task, description="computing", completed=done, total=total)
 
-            with watched(opened, tell):
+            with watched(opened, show_progress):
                 yield TableDirectory(opened, place.tables)
 
 
@@ -416,7 +416,7 @@ def stream(
         from mqis.pipeline.jobs.stream import follow  # noqa: PLC0415
         from mqis.pipeline.jobs.stream import stream as job  # noqa: PLC0415
 
-        def told(number: int, live: Any) -> None:
+        def print_batch(number: int, live: Any) -> None:
             rows = [row.asDict() for row in live.orderBy("server", "partition").collect()]
             wrong = [row.asDict() for row in opened.read("live_divergence").collect()]
             if json:
@@ -429,7 +429,7 @@ def stream(
 
         query = job(opened, journals, every_s=every, once=once)
         try:
-            follow(query, opened, told)
+            follow(query, opened, print_batch)
         except KeyboardInterrupt:
             query.stop()
 

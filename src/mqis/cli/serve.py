@@ -101,7 +101,7 @@ def serve(
     def read() -> Config:
         return override(configuration(config, needed=store is None), values, "command line")
 
-    run_server(read, lambda ready: _tell(ready, json=json), restored=restored)
+    run_server(read, lambda ready: _print_ready(ready, json=json), restored=restored)
 
 
 def _discovery(text: str | None) -> dict[str, object]:
@@ -112,7 +112,7 @@ def _discovery(text: str | None) -> dict[str, object]:
     return {"enabled": True, "listen": address, "port": chosen}
 
 
-def _tell(ready: Ready, *, json: bool) -> None:
+def _print_ready(ready: Ready, *, json: bool) -> None:
     """Prints the ready line, for which scripts can wait."""
     if json:
         print(dumps({"event": "ready", **asdict(ready)}), flush=True)

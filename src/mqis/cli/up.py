@@ -108,10 +108,10 @@ def _stay(what: Launch) -> None:
     logs.configure(LogSection(), _log_of(what.run))
     target = error_console()
 
-    def told(text: str) -> None:
+    def print_warning(text: str) -> None:
         target.print(cell(text, "yellow"), soft_wrap=True)
 
-    asyncio.run(_launch(what, told))
+    asyncio.run(_launch(what, print_warning))
     say(f"{what.plan.enterprise.name} is down")
     logging.shutdown()
 

@@ -94,7 +94,7 @@ class Post:
         identifier: MessageIdentifier,
     ) -> None:
         if canonical(machine) == canonical(self.name):
-            self.tell(Delivered(identifier, message.body, message.priority, True, 0))
+            self.emit(Delivered(identifier, message.body, message.priority, True, 0))
         else:
             packet = b""
             if self._keyring is not None:
@@ -113,10 +113,10 @@ class Post:
             return None
         # The peer that opens a session states its own identity.
         event = self._receiver.judge(message, message.header.source, 1, now)
-        self.tell(event)
+        self.emit(event)
         return event
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self._events.append(event)
 
     def next_timer(self) -> float | None:
@@ -283,7 +283,7 @@ class MessageNetwork:
         parcel.open = False
         about = parcel.identifier, parcel.machine, parcel.message, _TIMEOUT
         told = parcel.message.acknowledge
-        parcel.sender.tell(Nacked(*about, local=True) if told else Dropped(*about))
+        parcel.sender.emit(Nacked(*about, local=True) if told else Dropped(*about))
         parcel.sender.wake()
 
     def _release(self, line: _Line) -> None:
@@ -335,7 +335,7 @@ class MessageNetwork:
             self._judged(parcel, target.receive(parcel.packet, self._clock.now))
         else:
             about = parcel.identifier, parcel.message.body, parcel.message.priority
-            target.tell(Delivered(*about, False, 1))
+            target.emit(Delivered(*about, False, 1))
         if back.blocked:  # not acknowledged, so it is sent again
             self._hold(line, parcel)
         else:
@@ -358,7 +358,7 @@ class MessageNetwork:
         def tell() -> None:
             if parcel.open and parcel.sender.alive:
                 parcel.open = False
-                parcel.sender.tell(Acknowledged((parcel.identifier,), parcel.machine, 1))
+                parcel.sender.emit(Acknowledged((parcel.identifier,), parcel.machine, 1))
                 parcel.sender.wake()
 
         self._clock.after(self.weather.min_delay_s, tell)

@@ -337,7 +337,7 @@ def test_timers_ring_in_order_and_never_late() -> None:
     timers.set("b", 5.0)
     timers.set("c", None)
     assert timers.next() == 1.0, "a time that moved later is noticed when the earlier one rings"
-    assert list(timers.ring(2.0)) == ["b", "a"]
+    assert list(timers.pop_expired(2.0)) == ["b", "a"]
     assert timers.next() is None
 
 
@@ -347,4 +347,4 @@ def test_a_discarded_timer_does_not_ring() -> None:
     timers.discard("a")
     assert timers.next() is None
     timers.set("a", 2.0)
-    assert list(timers.ring(5.0)) == ["a"]
+    assert list(timers.pop_expired(5.0)) == ["a"]

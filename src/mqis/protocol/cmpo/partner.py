@@ -159,7 +159,7 @@ class Partner:
         return self._table.timers.next()
 
     def handle_timer(self, now: float) -> None:
-        for session in self._table.timers.ring(now):
+        for session in self._table.timers.pop_expired(now):
             if session.state in SETTING_UP:
                 self._setup.handle_timer(session, now)
             else:

@@ -188,7 +188,7 @@ class QueueingMachine:
         identifier = self._identify(identifier)
         key = canonical(machine)
         if key == canonical(self.machine):
-            self.tell(Delivered(identifier, message.body, message.priority, True, 0))
+            self.emit(Delivered(identifier, message.body, message.priority, True, 0))
             return identifier
         packet = build_packet(message, identifier, machine, unix_time, self._signer)
         self.enqueue(
@@ -214,7 +214,7 @@ class QueueingMachine:
         if queue.queue_manager == self.guid:
             body, priority = message.body, message.priority
             local = MessageClass.NORMAL, True, 0, self.guid, 0
-            self.tell(Arrived(identifier, queue.name, body, priority, *local))
+            self.emit(Arrived(identifier, queue.name, body, priority, *local))
             return identifier
         packet = build_packet(message, identifier, "", unix_time, self._signer)
         transit = Transit(queue.queue_manager)
@@ -335,7 +335,7 @@ class QueueingMachine:
     def connect_failed(self, connection: int, reason: str, now: float) -> None:
         destination = self._connecting.pop(connection, None)
         if destination is not None:
-            self.tell(SessionClosed(connection, None, destination.machine, reason))
+            self.emit(SessionClosed(connection, None, destination.machine, reason))
             self._fail(destination, now)
             self._advance(destination, now)
 
@@ -378,7 +378,7 @@ class QueueingMachine:
     def handle_timer(self, now: float) -> None:
         if self._routes is not None:
             self._routes.handle_timer(now)
-        for key in self._timers.ring(now):
+        for key in self._timers.pop_expired(now):
             if isinstance(key, str):
                 destination = self._destinations.get(key)
                 if destination is not None:
@@ -450,7 +450,7 @@ class QueueingMachine:
             link.destination.opened()
             if self._routes is not None:
                 self._routes.works(link.destination.guid)
-        self.tell(SessionOpened(connection, peer, link.machine, link.address))
+        self.emit(SessionOpened(connection, peer, link.machine, link.address))
 
     def _received(
         self, connection: int, session: QueueSession, message: UserMessage, now: float
@@ -473,7 +473,7 @@ class QueueingMachine:
         elif isinstance(event, Refused):
             self.statistics.refused += 1
             self.statistics.duplicates += event.duplicate
-        self.tell(event)
+        self.emit(event)
 
     def _freed(self, connection: int, link: _Link, event: Freed) -> None:
         destination = link.destination
@@ -483,7 +483,7 @@ class QueueingMachine:
         self.statistics.acknowledged += len(event.messages)
         identifiers = tuple(outgoing.identifier for outgoing in event.messages)
         routed = bool(destination.guid)
-        self.tell(Acknowledged(identifiers, destination.machine, connection, routed))
+        self.emit(Acknowledged(identifiers, destination.machine, connection, routed))
 
     def _settle(self, connection: int, link: _Link, now: float, *, lost: bool = False) -> None:
         """Updates link, timers and destination after an event of a session, such as its end."""
@@ -514,7 +514,7 @@ class QueueingMachine:
         closed = SessionClosed(
             connection, session.peer, link.machine, reason, link.address, session.refused
         )
-        self.tell(closed)
+        self.emit(closed)
 
     # --- destinations -----------------------------------------------------------------------------
 
@@ -574,7 +574,7 @@ class QueueingMachine:
                 until = outgoing.deadline + self.limits.sent_grace_s
                 sent = SentMessage(destination.machine, outgoing.message, peer, until)
                 self._sent.add(outgoing.identifier.ordinal, sent, now)
-            self.tell(_went_out(outgoing, destination, peer))
+            self.emit(_went_out(outgoing, destination, peer))
         self._dirty[connection] = None
         self._timers.set(connection, session.next_timer())
 
@@ -589,13 +589,13 @@ class QueueingMachine:
         identifier, message = outgoing.identifier, outgoing.message
         routed = outgoing.transit is not None
         if message.acknowledge:
-            self.tell(Nacked(identifier, machine, message, message_class, True, routed))
+            self.emit(Nacked(identifier, machine, message, message_class, True, routed))
         else:
-            self.tell(Dropped(identifier, machine, message, message_class, routed))
+            self.emit(Dropped(identifier, machine, message, message_class, routed))
         if self._routes is not None:
             self._routes.undelivered(outgoing, message_class, now)
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self._events.append(event)
         self._event_bytes += _weight(event)
 

@@ -43,7 +43,7 @@ class Office(Protocol):
 
     def judged(self, event: Event) -> None: ...
 
-    def tell(self, event: Event) -> None: ...
+    def emit(self, event: Event) -> None: ...
 
     def undelivered(
         self, machine: str, outgoing: Outgoing, message_class: MessageClass, now: float
@@ -93,7 +93,7 @@ class QueueingRoutes:
                 self._office.enqueue(f"{{{hop.guid}}}", hop, outgoing, now)
                 return
         if not outgoing.stranded:
-            self._office.tell(Stranded(outgoing.identifier, transit.target, reason))
+            self._office.emit(Stranded(outgoing.identifier, transit.target, reason))
             outgoing = replace(outgoing, stranded=True)
         self._strand(outgoing, now)
 

@@ -33,7 +33,7 @@ class Timers(Generic[K]):
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def ring(self, now: float) -> Iterator[K]:
+    def pop_expired(self, now: float) -> Iterator[K]:
         """Removes and yields the keys whose timers have expired; the caller sets them again."""
         while (due := self.next()) is not None and due <= now:
             key = heappop(self._heap)[2]
