@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from mqis.cli.login import LoginError, split_user
+from mqis.cli.credentials import LoginError, split_user
 from mqis.client.servers import NoServerError
 from mqis.protocol.errors import DirectoryError
 from mqis.server.accounts import AccountsFile

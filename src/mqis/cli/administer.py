@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mqis.cli import remote
-from mqis.cli.login import Login
+from mqis.cli.credentials import Login
 from mqis.client.servers import ServerAddress
 from mqis.config.nodes import NodePlace
 from mqis.enterprise.setup import Administrator, Changing

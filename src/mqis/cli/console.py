@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from mqis.cli.credentials import MAPPER_PORT
 from mqis.cli.enterprise import DEFAULT_RUN
-from mqis.cli.login import MAPPER_PORT, MapperPortOption, VerifyOption
+from mqis.cli.login import MapperPortOption, VerifyOption
 from mqis.cli.options import JsonOption, refuse_passwords
 from mqis.cli.output import say
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from mqis.cli.login import Login, LoginError
+from mqis.cli.credentials import Login, LoginError
 from mqis.client.remote import LogonError, Remote, RemoteUser, connect
 from mqis.client.servers import ServerAddress
 

@@ -98,7 +98,11 @@ from enum import Enum
 from types import MappingProxyType
 
 from mqis.protocol.multiplexer.budget import ByteBudget
-from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
+from mqis.protocol.multiplexer.connection import (
+    ConnectionState,
+    MultiplexedConnection,
+    Notification,
+)
 from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
@@ -116,7 +120,6 @@ from mqis.protocol.multiplexer.events import (
 )
 from mqis.protocol.multiplexer.inbox import Inbox, with_own_data
 from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, SessionLimits
-from mqis.protocol.multiplexer.notification import Notification
 from mqis.protocol.multiplexer.outbox import Outbox
 from mqis.protocol.multiplexer.queue import BoxcarQueue
 from mqis.protocol.multiplexer.statistics import MultiplexerStatistics
