@@ -59,13 +59,13 @@ from mqis.wire.mqds.propid import PropId as P
 # c create, r read and look up, f filter, w write when named, d write by default
 # fmt: off
 # ruff: noqa: E501
-_TABLE: tuple[tuple[type[e.DirectoryObject], tuple[str, ...], P, X, str], ...] = (
+_TABLE: tuple[tuple[type[e.DirectoryElement], tuple[str, ...], P, X, str], ...] = (
 {entries}
 )
 # fmt: on
 
 #: The rows of each element in the order of the specification's tables.
-ATTRIBUTES: dict[type[e.DirectoryObject], tuple[Attribute, ...]] = {{
+ATTRIBUTES: dict[type[e.DirectoryElement], tuple[Attribute, ...]] = {{
     element: tuple(Attribute(*row[1:]) for row in _TABLE if row[0] is element)
     for element in e.ELEMENTS
 }}
