@@ -299,7 +299,7 @@ def test_kill_9_in_the_middle_of_a_restore_leaves_no_server_that_starts(
         "    move(*a); left[0] -= 1\n"
         "    if not left[0]: os.kill(os.getpid(), 9)\n"
         "r._move = dying\n"
-        "wish = r.Wish(Path(sys.argv[2]), force=True)\n"
+        "wish = r.RestoreRequest(Path(sys.argv[2]), force=True)\n"
         "r.restore(r.plan_restore(Path(sys.argv[1]), wish))\n"
     )
     for moves in (1, 5):

@@ -220,7 +220,7 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
                         await taken_over(pec, file)
                 with pytest.raises(PromoteError, match=r"psc2 answers at .*: it is not lost"):
                     await taken_over(pec, file)
-            with pytest.raises(PromoteError, match="pec1 is a pec: a backup of the site"):
+            with pytest.raises(PromoteError, match="pec1 is a pec: only a backup of the site"):
                 await taken_over(pec, site.homes["pec1"] / "mqis.toml")
             psc = site.homes["psc2"] / "mqis.toml"
             wish = RebuildRequest("bsc3", tmp_path / "new")

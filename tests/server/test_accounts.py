@@ -225,7 +225,7 @@ HEAD = 'domain_sid = "S-1-5-21-1-2-3"\n'
         (HEAD + "account = [1]\n", "account 1: must be a table"),
         (HEAD + ENTRY + "shell = 1\n", "account 1: shell: no such key"),
         (HEAD + ENTRY.replace('"a"', "1"), "account 1: name: must be text"),
-        (HEAD + ENTRY.replace('"a"', '""'), "account 1: an account has a name"),
+        (HEAD + ENTRY.replace('"a"', '""'), "account 1: an account needs a name"),
         (HEAD + ENTRY.replace("S-1-5-7", "S-2"), "account 1: sid: 'S-2' is not a SID"),
         (HEAD + ENTRY + "groups = 1\n", "account 1: groups: must be a list"),
         (HEAD + ENTRY + 'groups = ["x"]\n', "account 1: groups: 'x' is not a SID"),

@@ -307,7 +307,7 @@ class TestIdentity:
             (
                 {"name": "x", "role": "bsc"},
                 {"id": str(Guid(b"x" * 16)), "site_id": str(Guid(b"y" * 16))},
-                "replication.psc: not set, and the store does not tell",
+                "replication.psc: not set, and the store names no PSC",
             ),
         ],
     )

@@ -29,7 +29,7 @@ OLD = [queue(1, label="Old"), queue(2), machine(3), user(4)]
 
 
 class Direct:
-    """``sql.Connection`` without a store around it."""
+    """``session.DatabaseConnection`` without a store around it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

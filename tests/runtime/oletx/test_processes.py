@@ -32,7 +32,7 @@ TIMED = replace(PATIENT, call_s=4.0, teardown_s=1.0)
 _CHILD = """
 import asyncio, sys
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.settings import Settings
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 
@@ -43,7 +43,7 @@ async def echo(connection):
 async def main():
     me, partner = NameObject.parse(sys.argv[1]), NameObject.parse(sys.argv[2])
     resolver = FixedResolver({partner.cid: ("127.0.0.1", int(sys.argv[3]))})
-    settings = Settings(setup_s=600, call_s=600)
+    settings = CmpoSettings(setup_s=600, call_s=600)
     port = int(sys.argv[4])
     async with OleTxEndpoint(me, port=port, resolver=resolver, settings=settings) as endpoint:
         endpoint.accept(0x101, echo)
