@@ -168,11 +168,11 @@ def test_two_servers_on_one_file_are_refused(tmp_path: Path, file: Path) -> None
     write_home(second, "link.db")
     with serving(first, "--json") as server:
         text = refused(second)
-        assert f"process {server.process.pid} uses this store; stop that one first" in text
+        assert f"process {server.process.pid} uses this store; stop it first" in text
         assert run("get", "site", "Amsterdam", "-s", str(file)).exit_code == 0
         assert run("export", "-s", str(file)).exit_code == 0
         changed = run("import", "/dev/null", "-s", str(file)).exception
-        assert "uses this store; stop that one first" in str(changed)
+        assert "uses this store; stop it first" in str(changed)
         server.process.kill()  # the kernel lets go of the claim
         server.process.wait()
         with serving(second, "--json"):
