@@ -67,7 +67,7 @@ def test_the_body() -> None:
     read = Propagate.from_bytes(body)
     assert read == example.TRANSACTION
     assert read.isolation == IsolationLevel.SERIALIZABLE
-    with pytest.raises(WireError, match="no zero"):
+    with pytest.raises(WireError, match="not terminated by a zero"):
         Propagate.from_bytes(body[:20] + b"x" * 40)
     with pytest.raises(ValueError, match="39 characters"):
         Propagate(read.transaction, 0, "x" * 40).to_bytes()
