@@ -6,13 +6,12 @@ python tools/configuration_doc.py --check    exits with 1 if it is out of date
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-from mqis.config.checks import Check
+from mqis.config.checks import accepted_by
 from mqis.config.file import as_toml
 from mqis.config.sections import Config, HostsSection
 
@@ -30,13 +29,6 @@ file itself.
 
 *live*: a server that runs rereads the key at SIGHUP; all others want a restart.
 """
-#: Patterns for the messages with which checks refuse a value, and the description of valid values.
-_SAYS = (
-    (r"must be a list, (.*), not .*", r"`\1`"),
-    (r"must be (?:a )?(.*), not .*", r"\1"),
-    (r".* is not one of (.*)", r"\1"),
-    (r".* is not an? (.*?)(?:[,;].*)?", r"\1"),
-)
 
 
 def document() -> str:
@@ -54,7 +46,7 @@ def document() -> str:
 
 def _row(key: Field[Any]) -> str:
     live = " *live*" if key.metadata["live"] else ""
-    wants = what_it_wants(key.metadata["check"])
+    wants = accepted_by(key.metadata["check"])
     return f"| `{key.name}` | `{as_toml(key.default)}` | {wants} | {_about(key)}{live} |\n"
 
 
@@ -65,22 +57,6 @@ def _about(key: Field[Any]) -> str:
 
 def _sentence(text: str) -> str:
     return " ".join(text.split())
-
-
-def what_it_wants(check: Check) -> str:
-    """The description of valid values, taken from the check's message for an invalid one."""
-    said = ""
-    for senseless in (object(), "\0 no such value"):
-        try:
-            check(senseless)
-        except (ValueError, TypeError) as error:
-            said = str(error).splitlines()[0]
-    for pattern, wanted in _SAYS:
-        if "text in quotes" in said:
-            return "text"
-        if re.fullmatch(pattern, said, re.S):
-            return re.sub(pattern, wanted, said, flags=re.S)
-    return ""
 
 
 def main() -> int:

@@ -13,8 +13,26 @@ from mqis.wire.guid import Guid
 from mqis.wire.security.sid import Sid
 
 E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
 
 Check = Callable[[object], Any]
+
+_DESCRIPTIONS: dict[Check, str] = {}
+
+
+def accepts(description: str) -> Callable[[Callable[[object], T]], Callable[[object], T]]:
+    """Describes the values that a check accepts, for the documentation."""
+
+    def register(check: Callable[[object], T]) -> Callable[[object], T]:
+        _DESCRIPTIONS[check] = description
+        return check
+
+    return register
+
+
+def accepted_by(check: Check) -> str:
+    """Returns the description of the values that a check accepts."""
+    return _DESCRIPTIONS[check]
 
 
 def about(check: Check, explanation: str, *, live: bool = False) -> dict[str, Any]:
@@ -22,6 +40,7 @@ def about(check: Check, explanation: str, *, live: bool = False) -> dict[str, An
     return {"check": check, "explanation": explanation, "live": live}
 
 
+@accepts("text")
 def as_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"must be text in quotes, not {value!r}")
@@ -30,9 +49,10 @@ def as_text(value: object) -> str:
 
 def one_of(kind: type[E]) -> Callable[[object], E]:
     """Returns a check for the value of a member of ``kind``."""
+    members = {str(member.value): member for member in kind}
 
+    @accepts(", ".join(members))
     def check(value: object) -> E:
-        members = {str(member.value): member for member in kind}
         if not isinstance(value, str) or value not in members:
             raise ValueError(f"{value!r} is not one of {', '.join(members)}")
         return members[value]
@@ -40,6 +60,7 @@ def one_of(kind: type[E]) -> Callable[[object], E]:
     return check
 
 
+@accepts("true or false")
 def as_flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"must be true or false, not {value!r}")
@@ -47,6 +68,7 @@ def as_flag(value: object) -> bool:
 
 
 def between(least: int, most: int) -> Callable[[object], int]:
+    @accepts(f"number from {least} to {most}")
     def check(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ValueError(f"must be a number from {least} to {most}, not {value!r}")
@@ -58,6 +80,7 @@ def between(least: int, most: int) -> Callable[[object], int]:
 as_port = between(0, 65_535)
 
 
+@accepts("IP address")
 def as_address(value: object) -> str:
     text = as_text(value)
     try:
@@ -67,6 +90,7 @@ def as_address(value: object) -> str:
     return text
 
 
+@accepts("IP address")
 def as_ipv4(value: object) -> str:
     text = as_address(value)
     if ":" in text:
@@ -76,29 +100,34 @@ def as_ipv4(value: object) -> str:
     return text
 
 
+@accepts('`["...", ...]`')
 def as_texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError(f'must be a list, ["...", ...], not {value!r}')
     return tuple(as_text(item) for item in value)
 
 
+@accepts('`["S-1-...", ...]`')
 def as_sids(value: object) -> tuple[Sid, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError(f'must be a list, ["S-1-...", ...], not {value!r}')
     return tuple(Sid.parse(as_text(item)) for item in value)
 
 
+@accepts("text")
 def as_store_url(value: object) -> str:
     url = as_text(value)
     relative_to(url, Path())  # raises ValueError unless it is the URL of a store
     return url
 
 
+@accepts("IP address")
 def as_optional_address(value: object) -> str:
     """Checks an IP address that may be empty."""
     return "" if value == "" else as_address(value)
 
 
+@accepts("GUID")
 def as_optional_guid(value: object) -> Guid | None:
     """Checks a GUID that may be empty."""
     text = as_text(value)
