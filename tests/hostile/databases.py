@@ -131,13 +131,23 @@ def health(server: Running) -> tuple[int, list[str]]:
 
 
 def until_healthy(server: Running, *, healthy: bool) -> list[str]:
-    """Ask /health until it is, or is not; what it said last."""
+    """Asks /health until it is, or is not, healthy; returns the problems of the last answer."""
 
     def look() -> tuple[list[str]] | None:
         status, problems = health(server)
         return (problems,) if (status == 200) is healthy else None
 
     return wait_until(look, f"/health says {healthy=}")[0]
+
+
+def until_problem(server: Running, end: str) -> None:
+    """Asks /health until its one problem ends with ``end``; another may be reported before."""
+
+    def look() -> bool:
+        _, problems = health(server)
+        return len(problems) == 1 and problems[0].endswith(end)
+
+    wait_until(look, f"/health says ...{end}")
 
 
 class Stalls:

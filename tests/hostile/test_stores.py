@@ -25,6 +25,7 @@ from tests.hostile.databases import (
     health,
     stopped,
     until_healthy,
+    until_problem,
     url_of,
     write_home,
 )
@@ -208,8 +209,7 @@ def test_a_server_that_lost_its_database_to_another_does_not_write(
     with serving(home, "--json") as server:
         client = Client(server)
         with closing(filled.claim_by_force()):
-            (problem,) = until_healthy(server, healthy=False)
-            assert problem.endswith("another server or command uses it")
+            until_problem(server, "another server or command uses it")
             assert client.create() == FAILED
         until_healthy(server, healthy=True)
         assert client.create() != FAILED
