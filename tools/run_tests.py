@@ -10,6 +10,7 @@ The output of a part comes when it is done. Exit status: 0 if every test passed.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -60,7 +61,16 @@ def _run(root: Path, name: str, words: list[str]) -> tuple[int, Path]:
     sys.stdout.write(f"{name}: begins\n")
     log = root / ".build" / f"tests-{name}.log"
     with log.open("wb") as output:
-        return subprocess.call(words, cwd=root, stdout=output, stderr=subprocess.STDOUT), log
+        code = subprocess.call(
+            words, cwd=root, env=environment(root), stdout=output, stderr=subprocess.STDOUT
+        )
+    return code, log
+
+
+def environment(root: Path) -> dict[str, str]:
+    """The environment of a part. Tests start hundreds of processes, so bytecode is always kept."""
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": str(root / ".build" / "pycache")}
 
 
 def merge(found: Mapping[str, Results | None]) -> Results | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tools.ledger import CaseResult, Results
 from tools.parts import parts
-from tools.run_tests import command, merge
+from tools.run_tests import command, environment, merge
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,3 +44,12 @@ def test_the_layers_with_a_floor_are_the_ones_that_are_traced() -> None:
     assert traced == ["layers", "interfaces"]
     assert {str(ROOT / "tests/wire"), str(ROOT / "tests/protocol")} <= set(lines["layers"])
     assert "coverage" not in command("layers", parts(ROOT)["layers"], coverage=False)
+
+
+def test_bytecode_is_kept_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("MQIS_TEST_PATIENCE", "4")
+    found = environment(Path("/tree"))
+    assert "PYTHONDONTWRITEBYTECODE" not in found
+    assert found["PYTHONPYCACHEPREFIX"] == "/tree/.build/pycache"
+    assert found["MQIS_TEST_PATIENCE"] == "4"
