@@ -26,6 +26,11 @@ def test_every_test_is_in_exactly_one_part() -> None:
         assert len(holders) == 1, test
 
 
+def test_every_test_file_holds_tests() -> None:
+    files = (ROOT / "tests").rglob("test_*.py")
+    assert [p for p in files if "def test_" not in p.read_text(encoding="utf-8")] == []
+
+
 def test_parts_of_one_tree_are_merged() -> None:
     merged = merge({"a": results("c", "a1", "a2"), "b": results("c", "b1")})
     assert merged is not None
