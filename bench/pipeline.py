@@ -162,8 +162,8 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
     results.rows.append(Row.of(table, parquet, found[parquet], peer=(peer, found[peer])))
     results.rows.append(Row.of(table, peer, found[peer]))
     _loaded(results, "decoding changes")
-    told = f"{rate:,.0f}, {properties[0]:.1f} properties each"
-    results.aims.append(Aim("150,000 decoded changes a second", told, rate >= 150_000))
+    measured = f"{rate:,.0f}, {properties[0]:.1f} properties each"
+    results.aims.append(Aim("150,000 decoded changes a second", measured, rate >= 150_000))
 
 
 def _decoded(journals: Path) -> int:

@@ -58,11 +58,11 @@ def create(
             properties[name] = prop(name, path)
         made = remote.create(object_type, path, properties, descriptor)
     named = path if object_type in NAME_PROPERTY else None
-    told = None if made is None else str(made)
+    identifier = None if made is None else str(made)
     if json:
-        print_json({"type": object_type.label, "path": named, "id": told})
+        print_json({"type": object_type.label, "path": named, "id": identifier})
     else:
-        shown = ["created", object_type.label, named, told and f"({told})"]
+        shown = ["created", object_type.label, named, identifier and f"({identifier})"]
         say(" ".join(word for word in shown if word))
 
 

@@ -80,9 +80,9 @@ def _show(reports: list[Report], *, everything: bool) -> None:
                 )
     if shown.row_count:
         console().print(shown)
-    told = ", ".join(
+    summary = ", ".join(
         f"{counts[Severity.OK]} in order" if kind is Severity.OK else counted(number, kind.value)
         for kind, number in counts.items()
         if number
     )
-    say(told, "red" if counts[Severity.ERROR] else "green")
+    say(summary, "red" if counts[Severity.ERROR] else "green")

@@ -496,8 +496,8 @@ def _say_lag(done: dict[str, Any]) -> None:
 
 
 def _say_conversations(done: dict[str, int]) -> None:
-    told = ", ".join(f"{number} {protocol}" for protocol, number in done.items())
-    say(f"captured messages: {told or 'none'}; tables packets, conversations")
+    counts = ", ".join(f"{number} {protocol}" for protocol, number in done.items())
+    say(f"captured messages: {counts or 'none'}; tables packets, conversations")
 
 
 def _say_hygiene(found: dict[str, int]) -> None:

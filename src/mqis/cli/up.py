@@ -121,7 +121,7 @@ def _log_of(run: Path) -> TextIO:
     return (run / LOG).open("a", encoding="utf-8", buffering=1)
 
 
-async def _launch(what: Launch, told: Callable[[str], None]) -> None:
+async def _launch(what: Launch, report: Callable[[str], None]) -> None:
     began = time.monotonic()
     live = Live(console=error_console(), refresh_per_second=8, transient=True)
     shown = live.console.is_terminal
@@ -141,7 +141,7 @@ async def _launch(what: Launch, told: Callable[[str], None]) -> None:
         live.start()
     refreshing = asyncio.create_task(refresh())
     try:
-        await launch(what, ready, told)
+        await launch(what, ready, report)
     finally:
         refreshing.cancel()
         if shown:

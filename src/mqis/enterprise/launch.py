@@ -64,17 +64,17 @@ class Launch:
 class RunningEnterprise:
     """A run directory that this process has locked, and its servers.
 
-    async with Enterprise(launch, told) as enterprise:
+    async with Enterprise(launch, report) as enterprise:
         await enterprise.bring_up()
         await enterprise.ended.wait()
     """
 
     supervisor: Supervisor
 
-    def __init__(self, launch: Launch, told: Callable[[str], None] = lambda _text: None) -> None:
+    def __init__(self, launch: Launch, report: Callable[[str], None] = lambda _text: None) -> None:
         self.launch = launch
         self.run = launch.run.absolute()
-        self._told = told
+        self._report = report
         self._lock = ProcessLock(self.run / LOCK)
         self.ended = asyncio.Event()
         self._control = ControlServer(self.run, self.ended.set)
@@ -90,7 +90,7 @@ class RunningEnterprise:
         try:
             self._lock.name(os.getpid())
             for text in await asyncio.to_thread(recover, self.run):
-                self._told(text)
+                self._report(text)
             await self._control.open()
             self.supervisor = self._control.supervisor = self._supervise()
         except BaseException:
@@ -113,14 +113,14 @@ class RunningEnterprise:
     def _supervise(self) -> Supervisor:
         assigned = self._addresses()
         for note in assigned.notes:
-            self._told(note)
+            self._report(note)
         plan = self.launch.plan
         at = (_node(self.run, server, assigned.places[server.name]) for server in plan.servers)
         nodes = Nodes(plan.enterprise.name, tuple(at))
         return Supervisor(
             self.run,
             nodes,
-            self._told,
+            self._report,
             patience=self.launch.patience,
             control=str(self._control.path),
         )
@@ -191,11 +191,11 @@ class RunningEnterprise:
 async def launch(
     what: Launch,
     on_ready: Callable[[Nodes], None] = lambda _nodes: None,
-    told: Callable[[str], None] = lambda _text: None,
+    report: Callable[[str], None] = lambda _text: None,
 ) -> None:
     """Brings an enterprise up, supervises it, and ends it at a signal or 'mqis down'."""
     loop = asyncio.get_running_loop()
-    async with RunningEnterprise(what, told) as enterprise:
+    async with RunningEnterprise(what, report) as enterprise:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, enterprise.on_signal, number)
         ending = asyncio.create_task(enterprise.ended.wait())
@@ -206,7 +206,7 @@ async def launch(
                 coming.result()
                 on_ready(enterprise.nodes)
                 await ending
-            told("stopping: backup controllers, primary controllers, the PEC")
+            report("stopping: backup controllers, primary controllers, the PEC")
         finally:
             ending.cancel()
             coming.cancel()

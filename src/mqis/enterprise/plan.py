@@ -357,17 +357,17 @@ def _twice(key: str, names: list[str], part: str = "name") -> Iterable[tuple[str
 def _roles(plan: RunPlan) -> Iterable[tuple[str, str]]:
     pecs = [s.name for s in plan.servers if s.role is ServerRole.PEC]
     if len(pecs) != 1:
-        told = ", ".join(pecs) or "none"
-        yield "server", f'exactly one server must have the role "pec", here: {told}'
+        names = ", ".join(pecs) or "none"
+        yield "server", f'exactly one server must have the role "pec", here: {names}'
     for number, site in enumerate(plan.sites, 1):
         key = name_key(site.name)
         own = [s for s in plan.servers if name_key(s.site) == key]
         authorities = [s.name for s in own if s.role is not ServerRole.BSC]
         if len(authorities) != 1:
-            told = ", ".join(authorities) or "none"
+            names = ", ".join(authorities) or "none"
             yield (
                 f"site[{number}]",
-                f"{site.name} needs exactly one server with the role pec or psc, has: {told}",
+                f"{site.name} needs exactly one server with the role pec or psc, has: {names}",
             )
 
 

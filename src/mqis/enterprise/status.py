@@ -314,8 +314,8 @@ def _apart(server: MemberStatus) -> str:
     """The differences between its replicas and their authorities; empty if there are none."""
     ahead = sum(replica.ahead for replica in server.replicas)
     amounts = ((server.behind, "behind"), (ahead, "ahead"))
-    told = (f"{n:,} {'change' if n == 1 else 'changes'} {side}" for n, side in amounts if n)
-    text = ", ".join(told)
+    parts = (f"{n:,} {'change' if n == 1 else 'changes'} {side}" for n, side in amounts if n)
+    text = ", ".join(parts)
     return f"{server.name}: {text}" if text else ""
 
 

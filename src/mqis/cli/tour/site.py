@@ -89,10 +89,10 @@ class Tour:
     # --- status -----------------------------------------------------------------------------------
 
     async def status(self, name: str) -> ServerStatus:
-        told = await asyncio.to_thread(fetch, self.node(name).monitor_url)
-        if isinstance(told, str):
-            raise TourError(f"{name} {told}")
-        return told
+        reply = await asyncio.to_thread(fetch, self.node(name).monitor_url)
+        if isinstance(reply, str):
+            raise TourError(f"{name} {reply}")
+        return reply
 
     async def converged(self, wait_s: float = WAIT_S) -> EnterpriseStatus:
         """Waits until all servers agree; returns the last status, also if they do not in time."""

@@ -32,5 +32,5 @@ def discovery(data: bytes) -> Meaning:
 
 def ping(data: bytes) -> Meaning:
     packet = Ping.from_bytes(data)
-    told = f"cookie {packet.cookie:08x}" + (", refused" if packet.refused else "")
-    return Meaning("ping", "Ping", told, packet, queue_manager=packet.guid)
+    summary = f"cookie {packet.cookie:08x}" + (", refused" if packet.refused else "")
+    return Meaning("ping", "Ping", summary, packet, queue_manager=packet.guid)

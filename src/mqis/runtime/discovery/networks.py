@@ -91,8 +91,8 @@ def _configured(asked: socket.socket) -> Iterator[tuple[bytes, str]]:
 
     buffer = array("B", bytes(_IFREQ * _MAX_INTERFACES))
     place, size = buffer.buffer_info()
-    told = fcntl.ioctl(asked, _SIOCGIFCONF, struct.pack("iP", size, place))
-    used = struct.unpack_from("i", told)[0]
+    reply = fcntl.ioctl(asked, _SIOCGIFCONF, struct.pack("iP", size, place))
+    used = struct.unpack_from("i", reply)[0]
     raw = buffer.tobytes()
     for at in range(0, used, _IFREQ):
         entry = raw[at : at + _IFREQ]

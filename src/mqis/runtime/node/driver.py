@@ -348,11 +348,11 @@ class NodeDriver:
 
     def _noticed(self, body: bytes) -> None:
         try:
-            told = ChangeNotification.from_body(body)
+            notification = ChangeNotification.from_body(body)
         except WireError as error:
             log.debug("not a change notification: %s", error)
             return
-        self.statistics.notices += len(told.updates)
+        self.statistics.notices += len(notification.updates)
 
     # --- incoming messages and timers -------------------------------------------------------------
 

@@ -145,6 +145,6 @@ def _behind(partition: str, owner: str, last: dict[str, int]) -> list[Finding]:
     late = {name: reference - number for name, number in last.items() if number < reference}
     if not late:
         return [_NUMBERS.ok(f"{partition}: all {len(last)} servers are at {reference:x}")]
-    told = ", ".join(f"{name} lacks {count:,}" for name, count in sorted(late.items()))
+    lacking = ", ".join(f"{name} lacks {count:,}" for name, count in sorted(late.items()))
     todo = f"normal shortly after a change; otherwise check that they can reach {owner}"
-    return [_NUMBERS.warning(f"{partition}: {told} changes of {owner}", todo)]
+    return [_NUMBERS.warning(f"{partition}: {lacking} changes of {owner}", todo)]
