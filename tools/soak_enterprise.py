@@ -432,23 +432,23 @@ async def _load(
     until = began + seconds
     workers = [Worker(n, load, random.Random(rng.random())) for n in range(WORKERS)]
     working = [asyncio.create_task(worker.run(until)) for worker in workers]
-    beside = [
+    background = [
         asyncio.create_task(outcome.memory.watch(run)),
         asyncio.create_task(_progress(load, seconds, show)),
     ]
     if kills:
         trouble = killer(run, load.ledger, random.Random(rng.random()), until - CALM * seconds)
-        beside.append(asyncio.create_task(trouble))
+        background.append(asyncio.create_task(trouble))
     try:
         await asyncio.gather(*working)
         outcome.seconds = time.monotonic() - began
-        for task in beside:
+        for task in background:
             if task.done():
                 task.result()  # raises if it failed
     finally:
-        for task in (*working, *beside):
+        for task in (*working, *background):
             task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await asyncio.gather(*background, return_exceptions=True)
 
 
 async def _progress(load: Load, seconds: float, show: Console) -> None:

@@ -97,10 +97,10 @@ def join(
     key = MachineKey.open(path.absolute().parent / known.replication.key)
     signed = known.replication.signing is SigningPolicy.REQUIRE
     wanted = Wanted(own, Role(role.value), site, pec, key.public, _published(known), signed)
-    who = account.login()
-    with connected(who) as remote:
+    login = account.login()
+    with connected(login) as remote:
         member = make_member(remote, wanted)
-    first = who.servers[0].rpartition(":")[0] if ":" in who.servers[0] else who.servers[0]
+    first = login.servers[0].rpartition(":")[0] if ":" in login.servers[0] else login.servers[0]
     known = override(known, membership(pec, member, hosts, first), "join")
     _write(path, known)
     url = relative(known, path).store.url

@@ -158,10 +158,12 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
         )
     target = console()
     target.print(made)
-    who = plan.administrator
-    if not who.password_file:
-        say(f"export MQIS_USER='{plan.domain_of(who)}\\{who.name}'", "cyan")
-        say(f"export MQIS_PASSWORD_FILE='{password_of(what.run.absolute(), who)}'", "cyan")
+    administrator = plan.administrator
+    if not administrator.password_file:
+        say(f"export MQIS_USER='{plan.domain_of(administrator)}\\{administrator.name}'", "cyan")
+        say(
+            f"export MQIS_PASSWORD_FILE='{password_of(what.run.absolute(), administrator)}'", "cyan"
+        )
     servers = counted(len(nodes.nodes), "server")  # last: scripts wait for this line
     say(f"{plan.enterprise.name} is up: {servers} ready after {seconds:.1f} s, in {what.run}")
     sys.stdout.flush()

@@ -159,7 +159,7 @@ class RunningEnterprise:
             draft.replace(kept)
         self.supervisor.completed()
 
-    async def _set_up(self, who: Administrator) -> None:
+    async def _set_up(self, account: Administrator) -> None:
         plan, nodes = self.launch.plan, self.nodes
         await asyncio.to_thread(found_pec, plan, nodes)
         pec = next(node for node in nodes if node.role == ServerRole.PEC)
@@ -168,13 +168,13 @@ class RunningEnterprise:
         for role in (ServerRole.PSC, ServerRole.BSC):
             servers = [server for server in plan.servers if server.role is role]
             for server in servers:
-                await asyncio.to_thread(self._join, server, pec, who)
+                await asyncio.to_thread(self._join, server, pec, account)
                 self.supervisor.start(server.name)
             await self.supervisor.ready([server.name for server in servers])
-        await asyncio.to_thread(fill, plan, nodes, who, self.launch.connect)
+        await asyncio.to_thread(fill, plan, nodes, account, self.launch.connect)
 
-    def _join(self, server: ServerPlan, pec: NodePlace, who: Administrator) -> None:
-        with self.launch.connect(pec, who) as directory:
+    def _join(self, server: ServerPlan, pec: NodePlace, account: Administrator) -> None:
+        with self.launch.connect(pec, account) as directory:
             join_server(self.launch.plan, self.nodes, server, directory)
 
     # --- down -------------------------------------------------------------------------------------

@@ -68,9 +68,9 @@ def made(change: OwnChange, origin: Origin) -> None:
 
 def forwarded(request: str, change: OwnChange, to: str, origin: Origin) -> None:
     if is_on():
-        named = {"request": request, "partition": str(change.obj.partition), "to": to}
-        by = {"user": origin.user, "peer": origin.peer}
-        _write("change forwarded", {**named, **_about(change), **by})
+        fields = {"request": request, "partition": str(change.obj.partition), "to": to}
+        author = {"user": origin.user, "peer": origin.peer}
+        _write("change forwarded", {**fields, **_about(change), **author})
 
 
 def answered(request: str, result: int, seconds: float) -> None:

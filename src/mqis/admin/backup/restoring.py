@@ -152,8 +152,8 @@ def _refuse(
     occupied: tuple[Path, ...],
 ) -> None:
     manifest, home = archive.manifest, wish.config.absolute().parent
-    whose = (manifest.server.lower(), manifest.role)
-    if whose != (server_name(config).lower(), config.server.role.value):
+    archived = (manifest.server.lower(), manifest.role)
+    if archived != (server_name(config).lower(), config.server.role.value):
         raise BackupError(
             f"{archive.path}: this backup is of {manifest.server} ({manifest.role}), but the "
             f"configuration is of {server_name(config)} ({config.server.role.value}); to rebuild "
@@ -248,8 +248,8 @@ def _prepare(plan: RestorePlan, draft: Path) -> Path | None:
         faults = store.check()
         with store.read() as view:
             numbers = tuple(numbers_of(plan.config, view))
-        said = [(p.id, p.last_seq, p.purged_seq) for p in manifest.partitions]
-        if not faults and [(p.id, p.last_seq, p.purged_seq) for p in numbers] != said:
+        expected = [(p.id, p.last_seq, p.purged_seq) for p in manifest.partitions]
+        if not faults and [(p.id, p.last_seq, p.purged_seq) for p in numbers] != expected:
             faults = ["its sequence numbers are not those of the manifest"]
         if faults:
             raise BackupError(f"{plan.archive.path}: its store is damaged: {faults[0]}")

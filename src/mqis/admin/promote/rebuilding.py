@@ -233,7 +233,7 @@ def _plan(
     checks: list[str],
 ) -> PromotePlan:
     here, name = server_name(config), wish.name
-    asked = [*primaries_of(view, name), *backups_of(view, site.id, name)]
+    peers = [*primaries_of(view, name), *backups_of(view, site.id, name)]
     owned = f"{site.path}" + (" and the enterprise" if role is ConfiguredRole.PEC else "")
     signed = "with the key that was kept" if wish.key else "with a new key"
     steps = (
@@ -243,7 +243,7 @@ def _plan(
         PromoteStep(str(wish.to), f"{name} keeps its name and GUID, as {role.value}, {signed}"),
         PromoteStep(
             name,
-            f"at its start, by itself: asks {', '.join(asked) or 'no server'} for their copies of "
+            f"at its start, by itself: asks {', '.join(peers) or 'no server'} for their copies of "
             f"{owned}, takes the last version of every object, and continues from the highest "
             "number that any server has seen plus 2^20",
         ),

@@ -186,8 +186,10 @@ class RpcDissector(Dissector):
         if call is not None:
             self._tell_call(side, place, stub, call)
             return
-        said = Meaning(self.NAME, "response", "its request was not captured", call_id=stub.call_id)
-        self.tell(side, place, stub.length, said._replace(error=stub.broken or None))
+        meaning = Meaning(
+            self.NAME, "response", "its request was not captured", call_id=stub.call_id
+        )
+        self.tell(side, place, stub.length, meaning._replace(error=stub.broken or None))
 
     def _fault(self, side: int, call_id: int, body: Fault) -> Meaning:
         call = self._answered(side, call_id)

@@ -190,13 +190,13 @@ class NodeDriver:
         at = self._now()
         local, answer = self._answers.expect()
         self.statistics.forwarded += 1
-        asked = self.node.request(change, local, at)
+        operation = self.node.request(change, local, at)
         replication = self.node.replication
         wait_s = replication.settings.reply_wait_s + _ANSWER_GRACE_S
         request = ""
 
         def ask(tx: Transaction) -> tuple[tuple[int, str], list[Effect]]:
-            effects = asked(tx)
+            effects = operation(tx)
             memory, me = replication.memory, name_key(replication.me.name)
             waiting = memory.waiting.get((me, memory.last_request))
             return (memory.last_request, waiting.next_hop if waiting else ""), effects
@@ -245,8 +245,8 @@ class NodeDriver:
 
         def guarded(tx: Transaction) -> tuple[T, list[Effect]]:
             effects: list[Effect] = []
-            anew = self._broken or self._failures_seen != self._writer.failures
-            if anew:
+            restart = self._broken or self._failures_seen != self._writer.failures
+            if restart:
                 self._failures_seen, self._broken = self._writer.failures, True
                 effects = self.node.start(at)(tx)
             try:
@@ -256,7 +256,7 @@ class NodeDriver:
             except BaseException:
                 self._broken = True
                 raise
-            if anew:
+            if restart:
                 self._broken = False
                 self._loop.call_soon_threadsafe(self._restarted)
             return result, effects + more
@@ -292,14 +292,14 @@ class NodeDriver:
         self._arm()
 
     def _settle(self, effects: list[Effect]) -> None:
-        came: list[ChangeApplied] = []
+        applied: list[ChangeApplied] = []
         for outcome in self.node.committed(effects, self._now()):
             if isinstance(outcome, ChangeApplied):
-                came.append(outcome)
+                applied.append(outcome)
                 continue
             self._handle(outcome)
             self._on_outcome(outcome)
-        changelog.applied(came)
+        changelog.applied(applied)
 
     def _handle(self, outcome: Outcome) -> None:
         match outcome:
